@@ -1,0 +1,43 @@
+# Compiler settings shared by every target.
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+set(CMAKE_CXX_VISIBILITY_PRESET hidden)
+set(CMAKE_C_VISIBILITY_PRESET hidden)
+set(CMAKE_VISIBILITY_INLINES_HIDDEN ON)
+if(NOT CMAKE_BUILD_TYPE)
+  set(CMAKE_BUILD_TYPE RelWithDebInfo CACHE STRING "" FORCE)
+endif()
+set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
+set(CMAKE_LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/lib)
+set(CMAKE_ARCHIVE_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/lib)
+
+set(MEMOPT_SANITIZE "" CACHE STRING "Sanitizers for all our targets: empty, 'address;undefined' or 'thread'")
+option(MEMOPT_WERROR "Warnings are errors" ON)
+option(MEMOPT_COVERAGE "Count lines and branches for gcov" OFF)
+option(MEMOPT_CCACHE "Compile through ccache where it is installed" ON)
+
+# A launcher that the caller chose (command line or environment) stays.
+find_program(MEMOPT_CCACHE_PROGRAM ccache)
+if(MEMOPT_CCACHE AND MEMOPT_CCACHE_PROGRAM AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  set(CMAKE_C_COMPILER_LAUNCHER ${MEMOPT_CCACHE_PROGRAM})
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${MEMOPT_CCACHE_PROGRAM})
+endif()
+
+add_library(memopt_flags INTERFACE)
+target_compile_options(memopt_flags INTERFACE -Wall -Wextra -Wshadow -Wconversion -Wno-sign-conversion -fno-omit-frame-pointer
+                       $<$<BOOL:${MEMOPT_WERROR}>:-Werror>)
+if(MEMOPT_SANITIZE)
+  list(JOIN MEMOPT_SANITIZE "," _sanitizers)
+  target_compile_options(memopt_flags INTERFACE -fsanitize=${_sanitizers} -fno-sanitize-recover=all)
+  target_link_options(memopt_flags INTERFACE -fsanitize=${_sanitizers})
+endif()
+if(MEMOPT_COVERAGE)
+  target_compile_options(memopt_flags INTERFACE --coverage -fprofile-update=atomic)
+  target_link_options(memopt_flags INTERFACE --coverage)
+endif()
+
+find_package(Threads REQUIRED)
+find_package(Python3 REQUIRED COMPONENTS Interpreter)

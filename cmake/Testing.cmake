@@ -1,0 +1,110 @@
+# Tests, the same under every preset.
+#
+#   memopt_add_test(NAME n SOURCES … [LIBS …] [ENV k=v …] [LABELS …] [TIMEOUT s] [WRAPPER cmd…])
+#       a GoogleTest binary, one ctest. Exit code 77 is a skip.
+#   memopt_add_program_test(NAME n COMMAND cmd… [PRELOAD lib…] [ENV k=v …] [LABELS …] [TIMEOUT s] [WORKING_DIRECTORY d])
+#       any program, ours or not, with our libraries preloaded.
+#   memopt_add_python_test(NAME n SCRIPT file [ARGS …] [ENV k=v …] [LABELS …] [TIMEOUT s])
+#       cases by Python's unittest, started by tests/tools/cases.py's main(). Nothing is preloaded; SANITIZER_PRELOAD has the prefix.
+#
+# Sanitised builds need three things that these two functions see to, and that a test which starts processes of its own takes
+# from the variables (also defined as macros of the same name for C++ tests, see memopt_sanitizer_definitions):
+#   MEMOPT_PRELOAD_PREFIX   goes in front of every LD_PRELOAD: the sanitizer's runtime must come first. "" or "PATH:".
+#   MEMOPT_SANITIZER_ENV    list of k=v for programs that are not ours (no leak report for somebody else's leaks).
+#   MEMOPT_TEST_WRAPPER     what every test is started with: ThreadSanitizer needs address randomisation off.
+#
+# Labels: lint (static checks), slow (left out by run-tests --quick), full (run by --full only).
+enable_testing()
+find_package(GTest REQUIRED)
+find_package(benchmark REQUIRED)
+
+set(MEMOPT_PRELOAD_PREFIX "")
+set(MEMOPT_TEST_WRAPPER "")
+# A segmentation fault that a user's handler takes (the simulator turns some into CUDA errors) must reach it, and everything
+# else must end in a report: the sanitizer installs its handler first, allows ours on top, and ours hands on what is not its own.
+set(_memopt_asan "allow_user_segv_handler=1:detect_stack_use_after_return=1:strict_init_order=1")
+set(_memopt_ubsan "print_stacktrace=1:halt_on_error=1")
+set(_memopt_tsan "halt_on_error=1:second_deadlock_stack=1:allow_user_segv_handler=1")
+set(MEMOPT_SANITIZER_ENV "")
+set(_memopt_own_env "")
+set(_memopt_runtime "")
+if("address" IN_LIST MEMOPT_SANITIZE)
+  set(_memopt_runtime libasan.so)
+  set(MEMOPT_SANITIZER_ENV "ASAN_OPTIONS=${_memopt_asan}:detect_leaks=0" "UBSAN_OPTIONS=${_memopt_ubsan}")
+  set(_memopt_own_env "ASAN_OPTIONS=${_memopt_asan}:detect_leaks=1" "UBSAN_OPTIONS=${_memopt_ubsan}")
+elseif("thread" IN_LIST MEMOPT_SANITIZE)
+  set(_memopt_runtime libtsan.so)
+  set(MEMOPT_SANITIZER_ENV "TSAN_OPTIONS=${_memopt_tsan}")
+  set(_memopt_own_env ${MEMOPT_SANITIZER_ENV})
+  execute_process(COMMAND setarch -R true RESULT_VARIABLE _setarch OUTPUT_QUIET ERROR_QUIET)
+  if(_setarch EQUAL 0)
+    set(MEMOPT_TEST_WRAPPER setarch -R)
+  else()
+    message(WARNING "setarch -R is not permitted here (a container's seccomp profile?): "
+                    "ThreadSanitizer may refuse to start where vm.mmap_rnd_bits is above 28")
+  endif()
+endif()
+if(_memopt_runtime)
+  execute_process(COMMAND ${CMAKE_CXX_COMPILER} -print-file-name=${_memopt_runtime}
+                  OUTPUT_VARIABLE _path OUTPUT_STRIP_TRAILING_WHITESPACE)
+  if(NOT IS_ABSOLUTE "${_path}")
+    message(FATAL_ERROR "${_memopt_runtime} was not found by ${CMAKE_CXX_COMPILER}: install the compiler's sanitizer libraries")
+  endif()
+  file(REAL_PATH ${_path} _path)
+  set(MEMOPT_PRELOAD_PREFIX "${_path}:")
+endif()
+
+# The same three as C++ string literals (environment and wrapper joined by blanks), for tests that start processes themselves.
+function(memopt_sanitizer_definitions target)
+  list(JOIN MEMOPT_SANITIZER_ENV " " env)
+  list(JOIN MEMOPT_TEST_WRAPPER " " wrapper)
+  target_compile_definitions(${target} PRIVATE MEMOPT_PRELOAD_PREFIX="${MEMOPT_PRELOAD_PREFIX}"
+                             MEMOPT_SANITIZER_ENV="${env}" MEMOPT_TEST_WRAPPER="${wrapper}")
+endfunction()
+
+function(memopt_add_test)
+  cmake_parse_arguments(ARG "" "NAME;TIMEOUT" "SOURCES;LIBS;ENV;LABELS;WRAPPER" ${ARGN})
+  add_executable(${ARG_NAME} ${ARG_SOURCES})
+  target_link_libraries(${ARG_NAME} PRIVATE memopt_flags ${ARG_LIBS} GTest::gtest GTest::gtest_main Threads::Threads)
+  set_target_properties(${ARG_NAME} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+  memopt_sanitizer_definitions(${ARG_NAME})
+  add_test(NAME ${ARG_NAME} COMMAND ${MEMOPT_TEST_WRAPPER} ${ARG_WRAPPER} $<TARGET_FILE:${ARG_NAME}>)
+  # The cases in one binary are counted from GoogleTest's own report, so that a skipped case is seen as one. Its name is made
+  # explicit: a report of an earlier run must be replaced, not kept beside.
+  _memopt_test_properties(${ARG_NAME} "${ARG_TIMEOUT}" "${ARG_LABELS}"
+                          "GTEST_OUTPUT=xml:${CMAKE_BINARY_DIR}/test-results/${ARG_NAME}.xml;${_memopt_own_env};${ARG_ENV}")
+endfunction()
+
+function(memopt_add_program_test)
+  cmake_parse_arguments(ARG "" "NAME;TIMEOUT;WORKING_DIRECTORY" "COMMAND;PRELOAD;ENV;LABELS" ${ARGN})
+  if(NOT ARG_WORKING_DIRECTORY)
+    set(ARG_WORKING_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR})
+  endif()
+  set(preload "")
+  if(ARG_PRELOAD OR MEMOPT_PRELOAD_PREFIX)
+    list(JOIN ARG_PRELOAD ":" libraries)
+    set(preload "LD_PRELOAD=${MEMOPT_PRELOAD_PREFIX}${libraries}")
+  endif()
+  add_test(NAME ${ARG_NAME} COMMAND ${MEMOPT_TEST_WRAPPER} ${ARG_COMMAND} WORKING_DIRECTORY ${ARG_WORKING_DIRECTORY})
+  _memopt_test_properties(${ARG_NAME} "${ARG_TIMEOUT}" "${ARG_LABELS}" "${preload};${MEMOPT_SANITIZER_ENV};${ARG_ENV}")
+endfunction()
+
+function(memopt_add_python_test)
+  cmake_parse_arguments(ARG "" "NAME;TIMEOUT;SCRIPT" "ARGS;ENV;LABELS" ${ARGN})
+  cmake_path(ABSOLUTE_PATH ARG_SCRIPT BASE_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR})
+  add_test(NAME ${ARG_NAME} COMMAND ${MEMOPT_TEST_WRAPPER} ${Python3_EXECUTABLE} ${ARG_SCRIPT} ${ARG_ARGS})
+  set(environment GTEST_OUTPUT=xml:${CMAKE_BINARY_DIR}/test-results/${ARG_NAME}.xml PYTHONPATH=${CMAKE_SOURCE_DIR}/tests/tools
+                  PYTHONDONTWRITEBYTECODE=1 SANITIZER_PRELOAD=${MEMOPT_PRELOAD_PREFIX})
+  _memopt_test_properties(${ARG_NAME} "${ARG_TIMEOUT}" "${ARG_LABELS}" "${environment};${MEMOPT_SANITIZER_ENV};${ARG_ENV}")
+endfunction()
+
+function(_memopt_test_properties name timeout labels environment)
+  if(NOT timeout)
+    set(timeout 120)
+  endif()
+  if(MEMOPT_SANITIZE)
+    math(EXPR timeout "${timeout} * 4")
+  endif()
+  list(REMOVE_ITEM environment "")
+  set_tests_properties(${name} PROPERTIES TIMEOUT ${timeout} ENVIRONMENT "${environment}" LABELS "${labels}" SKIP_RETURN_CODE 77)
+endfunction()
