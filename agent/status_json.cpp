@@ -1,0 +1,90 @@
+#include "agent/status_json.h"
+
+#include <fmt/format.h>
+
+#include <iterator>
+
+namespace memopt::agent {
+namespace {
+
+// Length of the valid UTF-8 sequence that begins at text[at], or 0 (RFC 3629: no overlong forms, no surrogates, up to
+// U+10FFFF).
+std::size_t utf8_length(std::string_view text, std::size_t at) {
+  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[at + i]); };
+  const unsigned char lead = byte(0);
+  const std::size_t length = lead < 0x80                    ? 1
+                             : lead >= 0xC2 && lead <= 0xDF ? 2
+                             : (lead & 0xF0) == 0xE0        ? 3
+                             : lead >= 0xF0 && lead <= 0xF4 ? 4
+                                                            : 0;
+  if (length == 0 || at + length > text.size()) return 0;
+  for (std::size_t i = 1; i < length; ++i) {
+    if ((byte(i) & 0xC0) != 0x80) return 0;
+  }
+  if ((lead == 0xE0 && byte(1) < 0xA0) || (lead == 0xED && byte(1) > 0x9F) || (lead == 0xF0 && byte(1) < 0x90) ||
+      (lead == 0xF4 && byte(1) > 0x8F)) {
+    return 0;
+  }
+  return length;
+}
+
+std::string quoted(std::string_view text) {
+  std::string out = "\"";
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t length = utf8_length(text, at);
+    const char first = text[at];
+    if (length == 0) {
+      out += "\\ufffd";
+      ++at;
+      continue;
+    }
+    if (first == '"' || first == '\\') {
+      out += '\\';
+      out += first;
+    } else if (static_cast<unsigned char>(first) < 0x20 || first == 0x7F) {
+      fmt::format_to(std::back_inserter(out), "\\u{:04x}", static_cast<unsigned>(first));
+    } else {
+      out += text.substr(at, length);
+    }
+    at += length;
+  }
+  return out += '"';
+}
+
+}  // namespace
+
+std::string to_json(const shm::Status& status) {
+  constexpr std::uint64_t kNanosecondsPerSecond = 1'000'000'000;
+  std::string out;
+  const auto add = [&]<typename... Args>(fmt::format_string<Args...> format, Args&&... args) {
+    fmt::format_to(std::back_inserter(out), format, std::forward<Args>(args)...);
+  };
+  add(R"({{"format": {}, "version": {}, "pid": {}, "uid": {}, "executable": {}, )", shm::kStatusFormat,
+      quoted(status.version), status.pid, status.uid, quoted(status.executable));
+  add(R"("state": {}, "reason": {}, "attached_seconds": {}.{:09}, )", quoted(shm::to_string(status.state)),
+      quoted(status.reason), status.attached_for.value() / kNanosecondsPerSecond,
+      status.attached_for.value() % kNanosecondsPerSecond);
+  add(R"("calls": {{"total": {}, "entry_points": {{)", status.calls.value());
+  const char* separator = "";
+  for (const shm::EntryPointCalls& entry : status.entry_points) {
+    add("{}{}: {}", separator, quoted(entry.symbol), entry.calls.value());
+    separator = ", ";
+  }
+  add(R"(}}}}, "memory": {{"live_bytes": {}, "peak_bytes": {}, "live_blocks": {}, "untracked": {}}}, )",
+      status.memory.live.value(), status.memory.peak.value(), status.memory.blocks.value(), status.memory.untracked);
+  add(R"("stack_walker": {{"kind": {}, "detail": {}}}, "driver": {}, "problems": [)", quoted(status.stack_walker.kind),
+      quoted(status.stack_walker.detail), quoted(status.driver));
+  separator = "";
+  for (const shm::Problem& problem : status.problems) {
+    add(R"({}{{"code": {}, "text": {}}})", separator, quoted(problem.code), quoted(problem.text));
+    separator = ", ";
+  }
+  out += "]}\n";
+  return out;
+}
+
+std::string error_json(std::string_view message) {
+  return fmt::format("{{\"format\": {}, \"error\": {}}}\n", shm::kStatusFormat, quoted(message));
+}
+
+}  // namespace memopt::agent

@@ -1,0 +1,51 @@
+#include "agent/options.h"
+
+#include <gtest/gtest.h>
+
+namespace memopt::agent {
+namespace {
+
+TEST(Options, UnsetMeansDefault) {
+  const char* const environment[] = {"HOME=/", "MEMOPTIMAL=1", nullptr};
+  const Options options(environment);
+  for (const shm::Option& option : shm::kOptions) {
+    const auto id = static_cast<shm::OptionId>(&option - shm::kOptions.data());
+    EXPECT_EQ(options.value(id), option.default_value) << option.name;
+  }
+  EXPECT_TRUE(options.complaints().empty());
+  EXPECT_EQ(Options(nullptr).value(shm::OptionId::kLog), "warn");
+}
+
+TEST(Options, GoodValuesAreTaken) {
+  const char* const environment[] = {"MEMOPT_DISABLE=1", "MEMOPT_LOG=debug", "MEMOPT_LOG_FILE=/tmp/a b", nullptr};
+  const Options options(environment);
+  EXPECT_TRUE(options.is_on(shm::OptionId::kDisable));
+  EXPECT_EQ(options.value(shm::OptionId::kLog), "debug");
+  EXPECT_EQ(options.value(shm::OptionId::kLogFile), "/tmp/a b");
+  EXPECT_TRUE(options.complaints().empty());
+}
+
+TEST(Options, BadValuesAndUnknownNamesAreNamed) {
+  const char* const environment[] = {
+      "MEMOPT_DISABLE=yes", "MEMOPT_LOG=", "MEMOPT_LOG_FILE=", "MEMOPT_DISABLED=1", "MEMOPT_X", nullptr};
+  const Options options(environment);
+  EXPECT_FALSE(options.is_on(shm::OptionId::kDisable));
+  EXPECT_EQ(options.value(shm::OptionId::kLog), "warn");
+  ASSERT_EQ(options.complaints().size(), 5u);
+  EXPECT_EQ(options.complaints()[0], "MEMOPT_DISABLE=yes: expected 0 or 1; using 0");
+  EXPECT_EQ(options.complaints()[1], "MEMOPT_LOG=: expected off, error, warn, info or debug; using warn");
+  EXPECT_EQ(options.complaints()[2], "MEMOPT_LOG_FILE=: expected a path; it is ignored");
+  EXPECT_EQ(options.complaints()[3], "MEMOPT_DISABLED is not an option of memopt; it is ignored");
+  EXPECT_EQ(options.complaints()[4], "MEMOPT_X is not an option of memopt; it is ignored");
+}
+
+TEST(Options, EveryDefaultIsAcceptedOrEmpty) {
+  for (const shm::Option& option : shm::kOptions) {
+    EXPECT_TRUE(option.default_value.empty() || option.accepts(option.default_value)) << option.name;
+    EXPECT_TRUE(option.name.starts_with(shm::kOptionPrefix)) << option.name;
+    EXPECT_EQ(shm::find_option(option.name), &option);
+  }
+}
+
+}  // namespace
+}  // namespace memopt::agent
