@@ -1,0 +1,131 @@
+// Hooks that follow device memory. An allocation is noted after the driver made it, a free before the driver does it; a
+// free that the driver refuses is taken back.
+#include <utility>
+
+#include "agent/agent.h"
+#include "preload/typed_hooks.h"
+
+namespace memopt::preload::hooks {
+namespace {
+
+CUresult note_allocation(CUresult result, CUdeviceptr address, std::uint64_t bytes) noexcept {
+  if (result == CUDA_SUCCESS) agent::blocks().insert(address, shm::Bytes(bytes));
+  return result;
+}
+
+template <typename Free>
+CUresult free_block(CUdeviceptr address, Free&& free) noexcept {
+  shm::Bytes size;
+  const bool known = agent::blocks().erase(address, &size);
+  const CUresult result = free();
+  if (result != CUDA_SUCCESS && known) agent::blocks().insert(address, size);
+  return result;
+}
+
+// What the driver wrote, or 0 where the program gave it no place to write.
+template <typename Value>
+Value written(const Value* output) noexcept {
+  return output != nullptr ? *output : Value{};
+}
+
+}  // namespace
+
+CUresult cuMemAlloc(CUdeviceptr_v1* address, unsigned int bytes) noexcept {
+  const CUresult result = real<Hook::cuMemAlloc>()(address, bytes);
+  return note_allocation(result, written(address), bytes);
+}
+
+CUresult cuMemAlloc_v2(CUdeviceptr* address, size_t bytes) noexcept {
+  const CUresult result = real<Hook::cuMemAlloc_v2>()(address, bytes);
+  return note_allocation(result, written(address), bytes);
+}
+
+CUresult cuMemAllocPitch(CUdeviceptr_v1* address, unsigned int* pitch, unsigned int width, unsigned int height,
+                         unsigned int element) noexcept {
+  const CUresult result = real<Hook::cuMemAllocPitch>()(address, pitch, width, height, element);
+  return note_allocation(result, written(address), std::uint64_t{written(pitch)} * height);
+}
+
+CUresult cuMemAllocPitch_v2(CUdeviceptr* address, size_t* pitch, size_t width, size_t height,
+                            unsigned int element) noexcept {
+  const CUresult result = real<Hook::cuMemAllocPitch_v2>()(address, pitch, width, height, element);
+  return note_allocation(result, written(address), written(pitch) * height);
+}
+
+CUresult cuMemFree(CUdeviceptr_v1 address) noexcept {
+  return free_block(address, [&] { return real<Hook::cuMemFree>()(address); });
+}
+
+CUresult cuMemFree_v2(CUdeviceptr address) noexcept {
+  return free_block(address, [&] { return real<Hook::cuMemFree_v2>()(address); });
+}
+
+CUresult cuMemAllocAsync(CUdeviceptr* address, size_t bytes, CUstream stream) noexcept {
+  const CUresult result = real<Hook::cuMemAllocAsync>()(address, bytes, stream);
+  return note_allocation(result, written(address), bytes);
+}
+
+CUresult cuMemAllocAsync_ptsz(CUdeviceptr* address, size_t bytes, CUstream stream) noexcept {
+  const CUresult result = real<Hook::cuMemAllocAsync_ptsz>()(address, bytes, stream);
+  return note_allocation(result, written(address), bytes);
+}
+
+CUresult cuMemAllocFromPoolAsync(CUdeviceptr* address, size_t bytes, CUmemoryPool pool, CUstream stream) noexcept {
+  const CUresult result = real<Hook::cuMemAllocFromPoolAsync>()(address, bytes, pool, stream);
+  return note_allocation(result, written(address), bytes);
+}
+
+CUresult cuMemAllocFromPoolAsync_ptsz(CUdeviceptr* address, size_t bytes, CUmemoryPool pool, CUstream stream) noexcept {
+  const CUresult result = real<Hook::cuMemAllocFromPoolAsync_ptsz>()(address, bytes, pool, stream);
+  return note_allocation(result, written(address), bytes);
+}
+
+CUresult cuMemFreeAsync(CUdeviceptr address, CUstream stream) noexcept {
+  return free_block(address, [&] { return real<Hook::cuMemFreeAsync>()(address, stream); });
+}
+
+CUresult cuMemFreeAsync_ptsz(CUdeviceptr address, CUstream stream) noexcept {
+  return free_block(address, [&] { return real<Hook::cuMemFreeAsync_ptsz>()(address, stream); });
+}
+
+CUresult cuMemCreate(CUmemGenericAllocationHandle* handle, size_t bytes, const CUmemAllocationProp* properties,
+                     unsigned long long flags) noexcept {
+  const CUresult result = real<Hook::cuMemCreate>()(handle, bytes, properties, flags);
+  // Host memory can be made this way too; it is no device's.
+  if (result == CUDA_SUCCESS && handle != nullptr && properties != nullptr &&
+      properties->location.type == CU_MEM_LOCATION_TYPE_DEVICE) {
+    agent::physical_memory().created(*handle, shm::Bytes(bytes));
+  }
+  return result;
+}
+
+CUresult cuMemRelease(CUmemGenericAllocationHandle handle) noexcept {
+  const auto release = agent::physical_memory().release(handle);
+  const CUresult result = real<Hook::cuMemRelease>()(handle);
+  if (result != CUDA_SUCCESS) agent::physical_memory().undo_release(release);
+  return result;
+}
+
+CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle* handle, void* address) noexcept {
+  const CUresult result = real<Hook::cuMemRetainAllocationHandle>()(handle, address);
+  if (result == CUDA_SUCCESS && handle != nullptr) {
+    agent::physical_memory().retained(*handle, reinterpret_cast<agent::DeviceAddress>(address));
+  }
+  return result;
+}
+
+CUresult cuMemMap(CUdeviceptr address, size_t bytes, size_t offset, CUmemGenericAllocationHandle handle,
+                  unsigned long long flags) noexcept {
+  const CUresult result = real<Hook::cuMemMap>()(address, bytes, offset, handle, flags);
+  if (result == CUDA_SUCCESS) agent::physical_memory().mapped(address, shm::Bytes(bytes), handle);
+  return result;
+}
+
+CUresult cuMemUnmap(CUdeviceptr address, size_t bytes) noexcept {
+  const auto unmapped = agent::physical_memory().unmap(address, shm::Bytes(bytes));
+  const CUresult result = real<Hook::cuMemUnmap>()(address, bytes);
+  if (result != CUDA_SUCCESS) agent::physical_memory().undo_unmap(unmapped);
+  return result;
+}
+
+}  // namespace memopt::preload::hooks
