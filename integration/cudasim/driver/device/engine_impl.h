@@ -1,0 +1,95 @@
+// Inside of the engine, for device/*.cpp and for api/stream.cpp, api/event.cpp.
+#pragma once
+#include <chrono>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "checker/vector_clock.h"
+#include "config.h"
+#include "counters.h"
+#include "device/bytes.h"
+#include "device/callback_thread.h"
+#include "device/engine.h"
+#include "device/event.h"
+#include "device/host_threads.h"
+#include "device/stream.h"
+#include "device/timeline.h"
+
+namespace cudasim {
+
+using StreamPtr = std::shared_ptr<Stream>;
+using EventPtr = std::shared_ptr<Event>;
+
+struct ContextState {
+  CUresult sticky = CUDA_SUCCESS;
+  StreamPtr legacy;
+  std::map<std::uint64_t, StreamPtr> per_thread;  // by number of the host thread
+  std::vector<StreamPtr> streams;                 // all of them; destroyed ones until their work has run
+};
+
+struct Engine::Impl {
+  Impl(const Config& config, Counters& counters, Checker& checker, std::mutex& driver_mutex);
+  ~Impl();
+
+  // --- events (CUevent API)
+  // ---------------------------------------------------------------------------------------------
+  CUresult create_event(ContextId context, unsigned flags, CUevent* out);
+  CUresult destroy_event(CUevent handle);
+  EventPtr find_event(CUevent handle) const;  // null when it is no live event
+  void record(Event& event, Stream& stream);
+  void wait_event(Stream& stream, const Event& event);  // later work of the stream waits for what the event records now
+  CUresult synchronize(const Event& event);
+  CUresult query(const Event& event);
+  CUresult elapsed(const Event& start, const Event& end, Duration* out);
+
+  // --- shared
+  // ----------------------------------------------------------------------------------------------------------- What
+  // every call does first: the calling thread has a clock, and host accesses so far are checked.
+  HostThread& enter();
+  void advance(HostThread& thread);  // device up to the thread's clock
+  StreamPtr make_stream(ContextId context, StreamKind kind, CUstream handle, unsigned flags, int priority);
+  OperationPtr make_operation(Stream& stream, Work work, HostThread& thread);
+  void submit(Stream& stream, const OperationPtr& operation, const std::vector<OperationPtr>& extra);
+  std::vector<OperationPtr> tails(
+      const Stream& stream) const;  // what the stream's completion means, legacy rule included
+  std::vector<OperationPtr> tails(ContextId context) const;
+  CUresult wait(HostThread& thread, ContextId context, std::vector<OperationPtr> targets);
+  CUresult query(HostThread& thread, ContextId context, const std::vector<OperationPtr>& targets);
+  void wait_for_room(Stream& stream, HostThread& thread);
+  void check_host_accesses();
+  void host_learns(const Operation& operation);
+  void retire(Operation& operation);
+  void purge_streams(ContextState& context);
+  void pace();
+  CUresult sticky(ContextId context) const;
+
+  const Config& config;
+  Counters& counters;
+  Checker& checker;
+  std::mutex& driver_mutex;
+
+  HostThreads threads;
+  std::map<ContextId, ContextState> contexts;
+  std::unordered_map<CUstream, StreamPtr> streams;  // created and not destroyed
+  std::unordered_map<CUevent, EventPtr> events;
+  std::uint64_t next_stream = 1, next_event = 1, next_sequence = 1;
+
+  // All host threads are one actor: how the program orders them among themselves can't be seen from here, so that calls
+  // and accesses of different threads count as ordered the way they happened. Conservative: races between host threads
+  // are not looked for.
+  ActorId host_actor{};
+  VectorClock host_clock;
+  std::vector<std::pair<ActorId, std::uint64_t>> free_actors;  // of purged streams, with their last step
+
+  std::unordered_map<std::uint64_t, OperationPtr> live;  // not timed or not run
+  CallbackThread callbacks;
+  ByteRunner bytes;
+  Timeline timeline;
+  const std::chrono::steady_clock::time_point wall_start = std::chrono::steady_clock::now();
+};
+
+}  // namespace cudasim

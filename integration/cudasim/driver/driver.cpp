@@ -1,0 +1,77 @@
+#include "driver.h"
+
+#include <pthread.h>
+
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <type_traits>
+
+#include "contexts.h"
+
+namespace cudasim {
+namespace {
+
+std::atomic<Driver*> g_driver{nullptr};
+std::atomic<bool> g_forked_child{false};
+Driver* volatile g_parents_driver = nullptr;  // in a child that has its own: kept reachable, never used
+
+// Ready before any constructor and, its destructor being trivial, after all of them: calls come from other libraries'
+// at both ends.
+constinit std::mutex g_making;
+static_assert(std::is_trivially_destructible_v<std::mutex>);
+
+void before_fork() { g_making.lock(); }
+void after_fork_in_parent() { g_making.unlock(); }
+
+void after_fork_in_child() {
+  if (Driver* const driver = g_driver.load(std::memory_order_relaxed)) {
+    if (driver->initialized) {
+      g_forked_child.store(true, std::memory_order_relaxed);
+    } else {
+      // Only looked at (cuDriverGetVersion, say): the child starts afresh. The parent's copy stays where it is; another
+      // thread may have been inside.
+      g_parents_driver = driver;
+      g_driver.store(nullptr, std::memory_order_relaxed);
+    }
+  }
+  g_making.unlock();
+}
+
+}  // namespace
+
+Driver::Driver()
+    : config(Config::from_environment()),
+      gate(config.serialize),
+      memory(config, counters),
+      checker(config.check, memory, counters),
+      engine(config, counters, checker, mutex),
+      modules(*this),
+      contexts(std::make_unique<Contexts>(*this)) {
+  counters.totals.interface_version = CUDASIM_INTERFACE_VERSION;
+  counters.totals.capacity = memory.capacity();
+}
+
+Driver& Driver::get() {
+  if (Driver* const driver = g_driver.load(std::memory_order_acquire)) return *driver;  // released below
+  const std::lock_guard lock(g_making);
+  if (Driver* const driver = g_driver.load(std::memory_order_relaxed)) return *driver;
+  static const int registered = pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
+  if (registered != 0)
+    std::fprintf(stderr, "cudasim: fork handlers can't be registered: a forked child must not call CUDA\n");
+  try {
+    auto* const driver = new Driver;
+    g_driver.store(driver, std::memory_order_release);
+    return *driver;
+  } catch (const std::exception& problem) {
+    std::fprintf(stderr, "cudasim: the simulated device can't be made: %s\n", problem.what());
+    std::abort();
+  }
+}
+
+Driver* Driver::if_made() { return g_driver.load(std::memory_order_acquire); }
+
+bool Driver::in_forked_child() { return g_forked_child.load(std::memory_order_relaxed); }
+
+}  // namespace cudasim

@@ -1,0 +1,42 @@
+// The whole simulated driver: one per process, made at the first API call (or by the C interface), leaked on purpose so
+// that exit order never matters.
+#pragma once
+#include <memory>
+#include <mutex>
+
+#include "checker/checker.h"
+#include "config.h"
+#include "counters.h"
+#include "device/engine.h"
+#include "device/serialize_gate.h"
+#include "memory/memory.h"
+#include "module/modules.h"
+
+namespace cudasim {
+
+class Contexts;  // contexts.h
+
+struct Driver {
+  std::mutex mutex;  // held in every API call; see device/engine.h for who releases it while waiting
+  Config config;
+  SerializeGate gate;  // entered before the mutex, left after it
+  Counters counters;
+  Memory memory;
+  Checker checker;
+  Engine engine;
+  Modules modules;
+  std::unique_ptr<Contexts> contexts;
+  bool initialized = false;  // cuInit was called
+
+  static Driver& get();      // thread-safe; aborts with a message when memory can't be reserved
+  static Driver* if_made();  // null before the first get(); for the instrumented access path
+
+  // True in a child forked after cuInit: the device belongs to the parent, no lock may be touched. A child forked
+  // before cuInit makes its own.
+  static bool in_forked_child();
+
+ private:
+  Driver();
+};
+
+}  // namespace cudasim

@@ -1,0 +1,11 @@
+# LZ4 and zstd, for compressed fatbins: static where the distribution has that, so that libcuda.so.1 loads anywhere.
+add_library(cudasim_compression INTERFACE)
+foreach(_library IN ITEMS zstd lz4)
+  find_library(CUDASIM_${_library} NAMES lib${_library}.a ${_library})
+  find_path(CUDASIM_${_library}_INCLUDE ${_library}.h)
+  if(NOT CUDASIM_${_library} OR NOT CUDASIM_${_library}_INCLUDE)
+    message(FATAL_ERROR "${_library} is missing (Debian: lib${_library}-dev): the simulated driver reads compressed fatbins")
+  endif()
+  target_link_libraries(cudasim_compression INTERFACE ${CUDASIM_${_library}})
+  target_include_directories(cudasim_compression SYSTEM INTERFACE ${CUDASIM_${_library}_INCLUDE})
+endforeach()

@@ -1,0 +1,262 @@
+#include "module/launch.h"
+
+#include <cxxabi.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include "device_attributes.h"
+#include "driver.h"
+#include "memory/fault_guard.h"
+#include "module/next_launch.h"
+
+namespace cudasim {
+namespace {
+
+constexpr std::uint32_t kMaxPieces = 4;
+constexpr std::size_t kMaxParameterBytes = 32764;
+
+// A launch of a host kernel, queued: it outlives the module that named it, and owns its parameters.
+struct QueuedLaunch {
+  std::string name;
+  const HostKernel* host;
+  const Memory* memory;
+  CudasimLaunch dimensions;
+  std::vector<std::byte> buffer;
+  std::vector<const void*> parameters;  // into buffer
+  std::uint64_t blocks;
+  std::uint32_t pieces;
+
+  CUresult run(std::uint32_t piece, const AccessLog& log) const;
+};
+
+std::string triple(const std::uint32_t (&n)[3]) {
+  if (n[1] == 1 && n[2] == 1) return std::to_string(n[0]);
+  return "(" + std::to_string(n[0]) + "," + std::to_string(n[1]) + "," + std::to_string(n[2]) + ")";
+}
+
+CudasimLaunch dimensions_of(const LaunchRequest& r) {
+  return {{r.grid[0], r.grid[1], r.grid[2]}, {r.block[0], r.block[1], r.block[2]}, r.dynamic_shared_bytes};
+}
+
+std::string shown(const LoadedFunction& function, const CudasimLaunch& d) {
+  return "kernel " + function.readable_name + "<<<" + triple(d.grid) + "," + triple(d.block) + ">>>";
+}
+
+bool fits(const DeviceModel& device, CUdevice_attribute attribute, unsigned value) {
+  const auto limit = device_attribute(device, attribute);
+  return value != 0 && (!limit || value <= static_cast<unsigned>(*limit));
+}
+
+CUresult check_dimensions(const DeviceModel& device, const LoadedFunction& function, const LaunchRequest& r) {
+  const bool fit = fits(device, CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X, r.grid[0]) &&
+                   fits(device, CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y, r.grid[1]) &&
+                   fits(device, CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z, r.grid[2]) &&
+                   fits(device, CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X, r.block[0]) &&
+                   fits(device, CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y, r.block[1]) &&
+                   fits(device, CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z, r.block[2]);
+  if (!fit) return CUDA_ERROR_INVALID_VALUE;
+  const unsigned threads = r.block[0] * r.block[1] * r.block[2];  // at most 2^26
+  if (!fits(device, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK, threads) || threads > function.image->max_threads)
+    return CUDA_ERROR_INVALID_VALUE;
+  if (r.dynamic_shared_bytes > static_cast<unsigned>(function.settings.max_dynamic_shared_bytes))
+    return CUDA_ERROR_INVALID_VALUE;
+  return CUDA_SUCCESS;
+}
+
+// The packed buffer of `extra`; null when the list is not as it should be.
+const std::byte* packed_buffer(void* const* extra, std::size_t needed) {
+  const std::byte* buffer = nullptr;
+  const std::size_t* size = nullptr;
+  for (; *extra != CU_LAUNCH_PARAM_END; extra += 2) {
+    if (*extra == CU_LAUNCH_PARAM_BUFFER_POINTER) {
+      buffer = static_cast<const std::byte*>(extra[1]);
+    } else if (*extra == CU_LAUNCH_PARAM_BUFFER_SIZE) {
+      size = static_cast<const std::size_t*>(extra[1]);
+    } else {
+      return nullptr;
+    }
+  }
+  if (size == nullptr || *size < needed || *size > kMaxParameterBytes) return nullptr;
+  return buffer;
+}
+
+CUresult copy_parameters(const KernelImage& kernel, const LaunchRequest& r, std::vector<std::byte>& buffer) {
+  if (r.parameters != nullptr && r.extra != nullptr) return CUDA_ERROR_INVALID_VALUE;
+  buffer.resize(kernel.parameter_bytes());
+  if (buffer.empty()) return CUDA_SUCCESS;
+  if (r.extra != nullptr) {
+    const std::byte* const packed = packed_buffer(r.extra, buffer.size());
+    if (packed == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    std::memcpy(buffer.data(), packed, buffer.size());
+    return CUDA_SUCCESS;
+  }
+  if (r.parameters == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  for (std::size_t i = 0; i < kernel.parameters.size(); ++i) {
+    if (r.parameters[i] == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    std::memcpy(buffer.data() + kernel.parameters[i].offset, r.parameters[i], kernel.parameters[i].size);
+  }
+  return CUDA_SUCCESS;
+}
+
+std::string sizes_text(const std::vector<std::uint32_t>& sizes) {
+  std::string text;
+  for (const std::uint32_t size : sizes) text += (text.empty() ? "" : ", ") + std::to_string(size);
+  return text.empty() ? "none" : text;
+}
+
+// A plug-in made from another version of the source would read the wrong bytes.
+bool same_parameters(const KernelImage& image, const HostKernel& host) {
+  const std::vector<std::uint32_t> plugin(host.kernel->parameter_sizes,
+                                          host.kernel->parameter_sizes + host.kernel->parameter_count);
+  std::vector<std::uint32_t> module;
+  for (const KernelParameter& parameter : image.parameters) module.push_back(parameter.size);
+  if (plugin == module) return true;
+  std::fprintf(
+      stderr,
+      "cudasim: kernel %s: its parameters have sizes %s in the program and %s in plug-in %s: build the plug-in again\n",
+      image.name.c_str(), sizes_text(module).c_str(), sizes_text(plugin).c_str(), host.path.c_str());
+  return false;
+}
+
+void resolve(Modules::Impl& modules, LoadedFunction& function) {
+  function.host = modules.plugins.find(function.image->name);
+  function.readable_name = readable_name(function.image->name);
+  function.resolved = true;
+  if (function.host != nullptr && !function.host->shadowed.empty()) {
+    std::fprintf(stderr, "cudasim: kernel %s is in %s and in %s: the first is run\n", function.image->name.c_str(),
+                 function.host->path.c_str(), function.host->shadowed.c_str());
+    function.host->shadowed.clear();
+  }
+}
+
+void count_unknown(Driver& driver, const std::string& name) {
+  ++driver.counters.totals.unknown_kernels;
+  if (++driver.counters.unknown_kernels[name] > 1) return;
+  std::fprintf(stderr, "cudasim: no plug-in has kernel %s: its launches take %lld ns and change no bytes\n",
+               name.c_str(), static_cast<long long>(driver.config.device.unknown_kernel.count()));
+}
+
+Duration modelled(const DeviceModel& device, const CudasimCost& cost) {
+  static constexpr double kLongest = 1e15;  // eleven days
+  const auto whole = [](double ns) {
+    return Duration(std::llround(std::isnan(ns) ? 0 : std::clamp(ns, 0.0, kLongest)));
+  };
+  if (cost.nanoseconds > 0) return whole(cost.nanoseconds);
+  return whole(std::max(cost.flops / device.flops_per_ns, cost.bytes / device.memory_bytes_per_ns)) +
+         device.kernel_latency;
+}
+
+// Instrumented kernels: bytes that belong to nothing, but lie where a load does not fault (the rest of a granule, a
+// neighbour's padding).
+std::optional<std::uintptr_t> outside_of_memory(const Memory& memory, const std::vector<AddressRange>& ranges) {
+  for (const AddressRange& range : ranges) {
+    const std::uint64_t size = range.end - range.begin;
+    if (memory.is_device_range(range.begin, size) ||
+        memory.is_pinned_range(reinterpret_cast<const void*>(range.begin), size))
+      continue;
+    // Rare: neighbouring pinned blocks, or a real mistake. Byte by byte names the first.
+    for (std::uintptr_t at = range.begin; at < range.end; ++at) {
+      if (!memory.is_device(at) && memory.find_pinned(reinterpret_cast<const void*>(at)) == nullptr) return at;
+    }
+  }
+  return std::nullopt;
+}
+
+CUresult illegal_address(const QueuedLaunch& launch, const char* what, std::uintptr_t address) {
+  std::fprintf(stderr, "cudasim: %s: illegal address: it %s 0x%llx\n", launch.name.c_str(), what,
+               static_cast<unsigned long long>(address));
+  return CUDA_ERROR_ILLEGAL_ADDRESS;
+}
+
+CUresult QueuedLaunch::run(std::uint32_t piece, const AccessLog& log) const {
+  const auto begin_of = [&](std::uint64_t i) { return blocks / pieces * i + blocks % pieces * i / pieces; };
+  const auto fault =
+      FaultGuard::run([&] { host->kernel->run(parameters.data(), &dimensions, begin_of(piece), begin_of(piece + 1)); });
+  if (host->plugin->flush != nullptr) host->plugin->flush();
+  if (fault) return illegal_address(*this, "touches", *fault);
+  if (host->plugin->instrumented == 0) return CUDA_SUCCESS;
+  if (const auto at = outside_of_memory(*memory, log.writes())) return illegal_address(*this, "writes", *at);
+  if (const auto at = outside_of_memory(*memory, log.reads())) return illegal_address(*this, "reads", *at);
+  return CUDA_SUCCESS;
+}
+
+// What runs; nothing for an unknown kernel.
+CUresult make_work(Driver& driver, LoadedFunction& function, const LaunchRequest& request, Work& work) {
+  const CudasimLaunch dimensions = dimensions_of(request);
+  std::vector<std::byte> buffer;
+  if (const CUresult result = copy_parameters(*function.image, request, buffer); result != CUDA_SUCCESS) return result;
+  work.name = shown(function, dimensions);
+  work.resource = Resource::kCompute;
+  if (function.host == nullptr) {
+    work.duration = driver.config.device.unknown_kernel;
+    work.run = [](std::uint32_t, AccessLog&) { return CUDA_SUCCESS; };
+    return CUDA_SUCCESS;
+  }
+  if (!same_parameters(*function.image, *function.host)) return CUDA_ERROR_INVALID_IMAGE;
+  const auto queued = std::make_shared<QueuedLaunch>();
+  queued->name = work.name;
+  queued->host = function.host;
+  queued->memory = &driver.memory;
+  queued->dimensions = dimensions;
+  queued->buffer = std::move(buffer);
+  for (const KernelParameter& parameter : function.image->parameters)
+    queued->parameters.push_back(queued->buffer.data() + parameter.offset);
+  queued->blocks = std::uint64_t{request.grid[0]} * request.grid[1] * request.grid[2];  // below 2^63
+  queued->pieces = static_cast<std::uint32_t>(std::min<std::uint64_t>(queued->blocks, kMaxPieces));
+  work.duration = modelled(driver.config.device, function.host->kernel->cost(queued->parameters.data(), &dimensions));
+  work.pieces = queued->pieces;
+  work.run = [queued](std::uint32_t piece, AccessLog& log) { return queued->run(piece, log); };
+  return CUDA_SUCCESS;
+}
+
+}  // namespace
+
+std::string readable_name(const std::string& mangled) {
+  int status = 0;
+  const std::unique_ptr<char, decltype(&std::free)> demangled(
+      abi::__cxa_demangle(mangled.c_str(), nullptr, nullptr, &status), &std::free);
+  if (status != 0 || demangled == nullptr || mangled.rfind("_Z", 0) != 0) return mangled;
+  std::string name = demangled.get();
+  // The parameters are the last parenthesis at depth 0; templates' return types come before the first blank outside of
+  // brackets.
+  int depth = 0;
+  std::size_t begin = 0;
+  for (std::size_t i = 0; i < name.size(); ++i) {
+    const char c = name[i];
+    if (c == '(' && depth == 0 && i != begin && name.compare(i, 11, "(anonymous ") != 0) {
+      name.resize(i);
+      break;
+    }
+    if (c == '<' || c == '(') ++depth;
+    if (c == '>' || c == ')') --depth;
+    if (c == ' ' && depth == 0) begin = i + 1;
+  }
+  return name.substr(begin);
+}
+
+CUresult launch(Driver& driver, ContextId context, const LaunchRequest& request) {
+  Modules::Impl& modules = driver.modules.impl();
+  Stream* const stream = driver.engine.find_stream(context, request.stream, request.mode);
+  if (request.function == nullptr || stream == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  LoadedFunction* function = nullptr;
+  if (const CUresult result = modules.function_of(request.function, driver.engine.context_of(*stream), &function);
+      result != CUDA_SUCCESS)
+    return result;
+  if (function->module->context != driver.engine.context_of(*stream)) return CUDA_ERROR_INVALID_HANDLE;
+  if (const CUresult result = check_dimensions(driver.config.device, *function, request); result != CUDA_SUCCESS)
+    return result;
+  if (!function->resolved) resolve(modules, *function);
+  Work work;
+  if (const CUresult result = make_work(driver, *function, request, work); result != CUDA_SUCCESS) return result;
+  if (const auto given = take_next_launch_duration()) work.duration = *given;
+  if (function->host == nullptr) count_unknown(driver, function->image->name);
+  ++driver.counters.totals.launches;
+  driver.engine.enqueue(*stream, std::move(work));
+  return CUDA_SUCCESS;
+}
+
+}  // namespace cudasim

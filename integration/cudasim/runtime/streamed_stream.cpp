@@ -1,0 +1,52 @@
+// Streams and events, as far as stream 0 can be named.
+
+#include "api.h"
+#include "call.h"
+
+using namespace cudart;
+
+cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
+  return call_context<&DriverTable::cuStreamSynchronize>(kDefaultStream, stream);
+}
+
+cudaError_t cudaStreamQuery(cudaStream_t stream) {
+  return call_context<&DriverTable::cuStreamQuery>(kDefaultStream, stream);
+}
+
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned int flags) {
+  return call_context<&DriverTable::cuStreamWaitEvent>(kDefaultStream, stream, event, flags);
+}
+
+cudaError_t cudaStreamGetFlags(cudaStream_t hStream, unsigned int* flags) {
+  return call_context<&DriverTable::cuStreamGetFlags>(kDefaultStream, hStream, flags);
+}
+
+cudaError_t cudaStreamGetPriority(cudaStream_t hStream, int* priority) {
+  return call_context<&DriverTable::cuStreamGetPriority>(kDefaultStream, hStream, priority);
+}
+
+cudaError_t cudaStreamGetId(cudaStream_t hStream, unsigned long long* streamId) {
+  return call_context<&DriverTable::cuStreamGetId>(kDefaultStream, hStream, streamId);
+}
+
+cudaError_t cudaStreamGetDevice(cudaStream_t hStream, int* device) {
+  return call_context<&DriverTable::cuStreamGetDevice>(kDefaultStream, hStream, device);
+}
+
+cudaError_t cudaStreamIsCapturing(cudaStream_t stream, enum cudaStreamCaptureStatus* pCaptureStatus) {
+  return call_context<&DriverTable::cuStreamIsCapturing>(kDefaultStream, stream,
+                                                         reinterpret_cast<CUstreamCaptureStatus*>(pCaptureStatus));
+}
+
+cudaError_t cudaStreamAttachMemAsync(cudaStream_t stream, void* devPtr, size_t length, unsigned int flags) {
+  return call_context<&DriverTable::cuStreamAttachMemAsync>(kDefaultStream, stream, device_pointer(devPtr), length,
+                                                            flags);
+}
+
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
+  return call_context<&DriverTable::cuEventRecord>(kDefaultStream, event, stream);
+}
+
+cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned int flags) {
+  return call_context<&DriverTable::cuEventRecordWithFlags>(kDefaultStream, event, stream, flags);
+}

@@ -1,0 +1,1 @@
+#include "planted_kernels.cuh"

@@ -1,0 +1,90 @@
+#include "memory/physical_memory.h"
+
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <vector>
+
+namespace cudasim {
+namespace {
+
+// Bytes of RAM behind the device.
+std::uint64_t resident(const PhysicalMemory& memory) {
+  struct stat status {};
+  EXPECT_EQ(fstat(memory.file(), &status), 0);
+  return static_cast<std::uint64_t>(status.st_blocks) * 512;
+}
+
+std::vector<std::byte> contents(const PhysicalMemory& memory, const Extent& extent) {
+  std::vector<std::byte> bytes(extent.size);
+  EXPECT_EQ(pread(memory.file(), bytes.data(), bytes.size(), static_cast<off_t>(extent.offset)),
+            static_cast<ssize_t>(bytes.size()));
+  return bytes;
+}
+
+TEST(PhysicalMemory, CapacityIsExactAndFragmentsAreNoLoss) {
+  PhysicalMemory memory(8 * kGranule, false);
+  std::vector<std::vector<Extent>> taken;
+  for (int i = 0; i < 8; ++i) {
+    taken.push_back(memory.take(kGranule));
+    ASSERT_EQ(taken.back().size(), 1u);
+  }
+  EXPECT_TRUE(memory.take(kGranule).empty());
+  EXPECT_EQ(memory.held(), 8 * kGranule);
+  for (int i = 0; i < 8; i += 2) memory.give(taken[static_cast<std::size_t>(i)]);
+  EXPECT_TRUE(memory.take(5 * kGranule).empty());
+  const auto scattered = memory.take(4 * kGranule);
+  EXPECT_EQ(scattered.size(), 4u);
+  EXPECT_EQ(memory.held(), memory.capacity());
+}
+
+TEST(PhysicalMemory, TakenBytesArePoisonWhateverWasThere) {
+  PhysicalMemory memory(2 * kGranule, true);
+  for (int round = 0; round < 2; ++round) {
+    const auto extents = memory.take(kGranule);
+    ASSERT_EQ(extents.size(), 1u);
+    const auto bytes = contents(memory, extents[0]);
+    EXPECT_TRUE(std::all_of(bytes.begin(), bytes.end(), [](std::byte byte) { return byte == kPoison; })) << round;
+    const std::vector<std::byte> other(kGranule, std::byte{1});
+    ASSERT_EQ(pwrite(memory.file(), other.data(), other.size(), static_cast<off_t>(extents[0].offset)),
+              static_cast<ssize_t>(kGranule));
+    memory.give(extents);
+  }
+}
+
+TEST(PhysicalMemory, RamFollowsWhatIsHeldNotTheCapacity) {
+  PhysicalMemory memory(std::uint64_t{1} << 40, true);
+  EXPECT_EQ(resident(memory), 0u);
+  const auto small = memory.take(3 * kGranule);
+  EXPECT_EQ(resident(memory), 3 * kGranule);
+  const auto large = memory.take(kIdleKept + kGranule);
+  EXPECT_EQ(resident(memory), kIdleKept + 4 * kGranule);
+  memory.give(large);  // more than is kept idle
+  EXPECT_EQ(memory.resident_idle(), 0u);
+  EXPECT_EQ(resident(memory), 3 * kGranule);
+  memory.give(small);  // kept: the next take costs no new pages
+  EXPECT_EQ(memory.resident_idle(), 3 * kGranule);
+  EXPECT_EQ(resident(memory), 3 * kGranule);
+  EXPECT_EQ(memory.take(2 * kGranule).size(), 1u);
+  EXPECT_EQ(memory.resident_idle(), kGranule);
+  EXPECT_EQ(resident(memory), 3 * kGranule);
+}
+
+TEST(PhysicalMemory, BeyondTheFirstBytesNothingIsFilled) {
+  PhysicalMemory memory(std::uint64_t{1} << 40, true);
+  const auto huge = memory.take(kPoisonedHeld + kGranule);
+  ASSERT_EQ(huge.size(), 1u);
+  EXPECT_EQ(resident(memory), 0u);
+  const std::vector<std::byte> old(kGranule, std::byte{1});
+  ASSERT_EQ(pwrite(memory.file(), old.data(), old.size(), 0), static_cast<ssize_t>(kGranule));
+  memory.give(huge);
+  const auto again = memory.take(kPoisonedHeld + kGranule);
+  const auto bytes = contents(memory, {again[0].offset, kGranule});
+  EXPECT_TRUE(std::all_of(bytes.begin(), bytes.end(), [](std::byte byte) { return byte == std::byte{0}; }));
+}
+
+}  // namespace
+}  // namespace cudasim
