@@ -1,0 +1,57 @@
+"""Runs a file's unittest cases, and reports each as GoogleTest would (to the path in GTEST_OUTPUT), so that run-tests counts and
+names them like all others, skipped ones too."""
+import os
+import unittest
+import xml.etree.ElementTree as ElementTree
+
+
+class _Result(unittest.TextTestResult):
+    def __init__(self, *arguments, **options):
+        super().__init__(*arguments, **options)
+        self.cases = []
+
+    def _note(self, test, child=None, message=""):
+        kind, _, name = test.id().removeprefix("__main__.").partition(".")
+        case = ElementTree.Element("testcase", classname=kind, name=name, status="run")
+        if child:
+            ElementTree.SubElement(case, child, message=message)
+        self.cases.append(case)
+
+    def addSuccess(self, test):
+        super().addSuccess(test)
+        self._note(test)
+
+    def addFailure(self, test, err):
+        super().addFailure(test, err)
+        self._note(test, "failure", str(err[1]))
+
+    def addError(self, test, err):
+        super().addError(test, err)
+        self._note(test, "failure", str(err[1]))
+
+    def addSkip(self, test, reason):
+        super().addSkip(test, reason)
+        self._note(test, "skipped", reason)
+
+    def addSubTest(self, test, subtest, err):
+        super().addSubTest(test, subtest, err)
+        if err:
+            self._note(subtest, "failure", str(err[1]))
+
+
+def _printable(text):
+    return "".join(c if c in "\n\t" or c >= " " else "?" for c in text)
+
+
+def main():
+    program = unittest.main(module="__main__", exit=False, testRunner=unittest.TextTestRunner(resultclass=_Result, verbosity=2))
+    output = os.environ.get("GTEST_OUTPUT", "")
+    if output.startswith("xml:"):
+        suite = ElementTree.Element("testsuites")
+        for case in program.result.cases:
+            for child in case:
+                child.set("message", _printable(child.get("message")))
+            suite.append(case)
+        os.makedirs(os.path.dirname(output[4:]), exist_ok=True)
+        ElementTree.ElementTree(suite).write(output[4:])
+    raise SystemExit(0 if program.result.wasSuccessful() else 1)

@@ -1,0 +1,84 @@
+#!/usr/bin/env python3
+"""Fails on an #include, or a CMake link, that goes up the layers.
+
+preload -> agent -> shm <- planner; tools -> planner, shm; the simulator knows nothing of memopt and memopt nothing of it;
+nothing includes integration or tests.
+"""
+import os
+import re
+
+import tree
+
+# Room -> rooms whose files it may include, beside its own. A file belongs to the longest prefix.
+RULES = {
+    "preload": {"agent", "shm"},
+    "agent": {"shm"},
+    "shm": set(),
+    "planner": {"shm"},
+    "tools": {"planner", "shm"},
+    "integration/cudasim": set(),
+    "integration/workloads": {"integration/cudasim"},
+    "tests": {"preload", "agent", "shm", "planner", "tools", "integration/cudasim", "integration/workloads"},
+}
+INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.MULTILINE)
+TARGET = re.compile(r"^\s*add_(?:library|executable)\(\s*([\w.-]+)", re.MULTILINE)
+LINK = re.compile(r"^\s*target_link_libraries\(\s*([\w.-]+)([^)]*)\)", re.MULTILINE)
+
+
+def room_of(path):
+    rooms = [room for room in RULES if path == room or path.startswith(room + "/")]
+    return max(rooms, key=len) if rooms else None
+
+
+def included_rooms(path, included, headers):
+    """Rooms that the include can mean. Beside the file comes first, as for the compiler; then any header whose path ends so."""
+    beside = os.path.normpath(os.path.join(os.path.dirname(path), included))
+    if beside in headers:
+        return {room_of(beside)}
+    named = room_of(included)
+    if named:
+        return {named}
+    return {room_of(header) for header in headers if header.endswith("/" + included)} - {None}
+
+
+def include_findings(root):
+    headers = set(tree.files(root, tree.SOURCE_ENDINGS))
+    findings, checked = [], 0
+    for path in sorted(headers):
+        room = room_of(path)
+        if room is None:
+            continue
+        text = tree.read(root, path)
+        for match in INCLUDE.finditer(text):
+            checked += 1
+            rooms = included_rooms(path, match.group(2), headers)
+            if rooms and not rooms & (RULES[room] | {room}):
+                line = text.count("\n", 0, match.start()) + 1
+                findings.append(f"{path}:{line}: {room} must not include {match.group(2)} ({', '.join(sorted(rooms))})")
+    return findings, checked
+
+
+def link_findings(root):
+    scripts = {path: tree.read(root, path) for path in tree.files(root, ("CMakeLists.txt",))}
+    owner = {target: room_of(path) for path, text in scripts.items() for target in TARGET.findall(text)}
+    findings, checked = [], 0
+    for path, text in scripts.items():
+        room = room_of(path)
+        for target, linked in LINK.findall(text) if room else []:
+            for name in linked.split():
+                checked += 1
+                other = owner.get(name)
+                if other and other not in RULES[room] | {room}:
+                    findings.append(f"{path}: {target} ({room}) must not link {name} ({other})")
+    return findings, checked
+
+
+def main():
+    root = tree.root_argument()
+    includes, checked_includes = include_findings(root)
+    links, checked_links = link_findings(root)
+    tree.report(includes + links, checked_includes + checked_links)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,255 @@
+#!/usr/bin/env python3
+"""The set-up commands as far as they can be tried without installing anything: fake toolkits, a fake apt, fake reports."""
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+import xml.etree.ElementTree as ElementTree
+
+import cases
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+TOOLS = os.path.join(ROOT, "tools")
+
+
+def run(*command, **options):
+    return subprocess.run(command, capture_output=True, text=True, timeout=100, stdin=subprocess.DEVNULL, **options)
+
+
+class Scratch(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = os.path.realpath(folder.name)
+        os.chmod(self.folder, 0o755)
+
+    def write(self, path, text, mode=0o644):
+        full = os.path.join(self.folder, path)
+        os.makedirs(os.path.dirname(full), exist_ok=True)
+        with open(full, "w", encoding="utf-8") as file:
+            file.write(text)
+        os.chmod(full, mode)
+        return full
+
+
+class FindCuda(Scratch):
+    def toolkit(self, name, version, headers=("cuda.h", "cudaTypedefs.h")):
+        self.write(f"{name}/bin/nvcc", "#!/bin/sh\n", 0o755)
+        for header in headers:
+            self.write(f"{name}/include/{header}", f"#define CUDA_VERSION {version}\n")
+        return os.path.join(self.folder, name)
+
+    def find(self, home="", path="", default="/nonexistent"):
+        # A copy, so that a toolkit in this tree's own build folder is not found.
+        script = os.path.join(self.folder, "tree/tools/lib/find-cuda")
+        os.makedirs(os.path.dirname(script), exist_ok=True)
+        shutil.copy(os.path.join(TOOLS, "lib/find-cuda"), script)
+        return run(script, env={"CUDA_HOME": home, "PATH": f"{path}:/usr/bin:/bin", "FIND_CUDA_DEFAULT": default})
+
+    def test_the_order(self):
+        home, path, default = (self.toolkit(name, 13000) for name in ("home", "path", "default"))
+        wheels = self.toolkit("tree/build/cuda", 13000)
+        self.assertEqual(self.find(home, path + "/bin", default).stdout.strip(), home)
+        self.assertEqual(self.find("", path + "/bin", default).stdout.strip(), path)
+        self.assertEqual(self.find("", "", default).stdout.strip(), default)
+        self.assertEqual(self.find().stdout.strip(), wheels)
+
+    def test_a_link_in_path_leads_to_its_toolkit(self):
+        home = self.toolkit("home", 13000)
+        os.makedirs(os.path.join(self.folder, "links"))
+        os.symlink(home + "/bin/nvcc", os.path.join(self.folder, "links/nvcc"))
+        self.assertEqual(self.find("", os.path.join(self.folder, "links")).stdout.strip(), home)
+
+    def test_unusable_ones_are_passed_over_and_named(self):
+        old, bare = self.toolkit("old", 12080), self.toolkit("bare", 13000, ["cuda.h"])
+        found = self.find(old, bare + "/bin")
+        self.assertEqual((found.returncode, found.stdout), (3, ""))
+        self.assertIn(f"CUDA_HOME: {old} is version 12080", found.stderr)
+        self.assertIn(f"PATH: {bare} has nvcc, but no include", found.stderr)
+        good = self.toolkit("good", 13010)
+        self.assertEqual(self.find(old, bare + "/bin", good).stdout.strip(), good)
+
+
+class Packages(Scratch):
+    """install_packages with a dpkg-query, an apt-get and an apt-cache of the test's own."""
+
+    def setUp(self):
+        super().setUp()
+        shutil.copytree(TOOLS, os.path.join(self.folder, "tree/tools"))
+        self.log = self.write("log", "", 0o666)
+        self.write("bin/dpkg-query", f'#!/bin/bash\ngrep -qx "${{@: -1}}" {self.folder}/installed && echo -n installed\n', 0o755)
+        self.write("bin/apt-cache", f'#!/bin/bash\n[[ -e {self.folder}/lists ]]\n', 0o755)
+        self.write("bin/apt-get", f"""#!/bin/bash
+echo "$*" >>{self.log}
+case "$*" in
+  *update*) touch {self.folder}/lists ;;
+  *install*) [[ ! -e {self.folder}/broken ]] || exit 100; for word; do echo "$word"; done >>{self.folder}/installed ;;
+esac
+""", 0o755)
+
+    def install(self, *packages, user=None):
+        os.chmod(self.folder, 0o777)
+        command = ["bash", "-c", 'set -euo pipefail; source tree/tools/lib/common.sh; install_packages "$@"', "test", *packages]
+        if user:
+            command = ["setpriv", f"--reuid={user}", "--clear-groups", *command]
+        return run(*command, cwd=self.folder, env={"PATH": f"{self.folder}/bin:/usr/bin:/bin"})
+
+    def calls(self):
+        with open(self.log, encoding="utf-8") as file:
+            return [line.split(" -q ")[-1].split()[0] for line in file]
+
+    @unittest.skipIf(os.geteuid() != 0, "needs root: apt is called by sudo otherwise")
+    def test_nothing_is_called_when_all_is_there(self):
+        self.write("installed", "one\ntwo\n")
+        self.assertEqual(self.install("one", "two").returncode, 0)
+        self.assertEqual(self.calls(), [])
+
+    @unittest.skipIf(os.geteuid() != 0, "needs root: apt is called by sudo otherwise")
+    def test_lists_are_fetched_only_where_needed(self):
+        self.write("installed", "one\n", 0o666)
+        self.assertEqual(self.install("one", "two").returncode, 0)
+        self.assertEqual(self.calls(), ["update", "install"])
+        self.assertEqual(self.install("one", "three").returncode, 0)
+        self.assertEqual(self.calls(), ["update", "install", "install"])
+
+    @unittest.skipIf(os.geteuid() != 0, "needs root: apt is called by sudo otherwise")
+    def test_a_failing_install_is_tried_once_more_after_an_update_and_named(self):
+        for name in ("installed", "lists", "broken"):
+            self.write(name, "")
+        done = self.install("two")
+        self.assertEqual(done.returncode, 3)
+        self.assertEqual(self.calls(), ["install", "update", "install"])
+        self.assertIn("could not be installed: two", done.stderr)
+
+    @unittest.skipIf(os.geteuid() != 0 or shutil.which("sudo"), "needs root, and a machine without sudo")
+    def test_neither_root_nor_sudo_names_the_command(self):
+        self.write("installed", "")
+        done = self.install("two", user=65534)
+        self.assertEqual(done.returncode, 3)
+        self.assertIn("apt-get install two", done.stderr)
+
+
+class Totals(Scratch):
+    def totals(self, *presets):
+        return run(sys.executable, os.path.join(TOOLS, "lib/test_totals.py"), self.folder, *presets)
+
+    def report(self, preset, cases, gtests=()):
+        body = "".join(f'<testcase name="{name}" status="{status}"><system-out>noise\n{out}\n</system-out></testcase>'
+                       for name, status, out in cases)
+        self.write(f"{preset}/test-results/ctest.junit", f"<testsuite>{body}</testsuite>")
+        for name, body in gtests:
+            self.write(f"{preset}/test-results/{name}.xml", f"<testsuites><testsuite>{body}</testsuite></testsuites>")
+
+    def test_cases_inside_binaries_are_counted(self):
+        self.report("release", [("a", "run", ""), ("plain", "run", ""), ("off", "notrun", "skipped: no such tool")],
+                    [("a", '<testcase classname="S" name="one" status="run"/>'
+                           '<testcase classname="S" name="two" status="run"><skipped message="x&#10;no GPU"/></testcase>'
+                           '<testcase classname="S" name="off" status="notrun"/>')])
+        done = self.totals("release")
+        self.assertEqual(done.returncode, 0)
+        self.assertEqual(done.stdout.splitlines()[-1], "2 passed, 0 failed, 2 skipped")
+        self.assertIn("skipped: a: S.two: no GPU", done.stdout)
+        self.assertIn("skipped: off: skipped: no such tool", done.stdout)
+
+    def test_failures_are_named_and_summed_over_presets(self):
+        self.report("release", [("a", "fail", "")], [("a", '<testcase classname="S" name="one" status="run"><failure/></testcase>'
+                                                           '<testcase classname="S" name="two" status="run"/>')])
+        self.report("asan", [("crashed", "fail", ""), ("died_late", "fail", "")],
+                    [("died_late", '<testcase classname="S" name="one" status="run"/>')])
+        done = self.totals("release", "asan")
+        self.assertEqual(done.returncode, 1)
+        self.assertEqual(done.stdout.splitlines()[-1], "2 passed, 3 failed, 0 skipped")
+        for name in ("a: S.one", "crashed", "died_late"):
+            self.assertIn(f"FAILED: {name}", done.stdout)
+
+    def test_what_is_missing_or_unreadable_fails(self):
+        self.assertEqual(self.totals("release").returncode, 1)
+        self.report("release", [])
+        self.assertEqual(self.totals("release").returncode, 1)
+        self.report("release", [("a", "run", "")])
+        self.write("release/test-results/a.xml", "<testsuites>")
+        self.assertEqual(self.totals("release").returncode, 1)
+
+
+class Arguments(unittest.TestCase):
+    def test_help_and_wrong_use(self):
+        for command in ("quickstart", "run-tests"):
+            path = os.path.join(TOOLS, command)
+            self.assertEqual(run(path, "--help").returncode, 0)
+            self.assertEqual(run(path, "--bogus").returncode, 2)
+        self.assertEqual(run(os.path.join(TOOLS, "run-tests"), "--preset", "bogus").returncode, 2)
+        with open(os.path.join(ROOT, ".ci/run"), encoding="utf-8") as file:
+            self.assertIn("tools/run-tests", file.read())
+
+
+class Comparison(Scratch):
+    """compare_runs.py over a build of shell scripts."""
+
+    def setUp(self):
+        super().setUp()
+        self.write("cudasim/lib/libcaching_pool.so", "")
+        self.program("same")
+        self.write("bin/memoptctl", """#!/bin/bash
+case $1 in
+  run) while [[ $1 != -- ]]; do shift; done; shift; UNDER=memopt exec "$@" ;;
+  status) echo '{"processes": []}'; exit 3 ;;
+esac
+""", 0o755)
+
+    def program(self, checksum_under_memopt, races=0, last="", report=True):
+        text = json.dumps({"memory": {"bytes_held_peak": 96 << 20, "bytes_live_peak": 64 << 20}, "races": races,
+                           "host_end_ns": 80000000, "device_end_ns": 40000000})
+        self.write("workloads/digits_cnn", f"""#!/bin/bash
+unset LD_PRELOAD
+[[ -z ${{CACHING_POOL_REPORT:-}} ]] || echo '{{"peak_requested_bytes": {60 << 20}}}' >"$CACHING_POOL_REPORT"
+{f"echo '{text}' >$CUDASIM_REPORT" if report else ""}
+echo 'test accuracy 97.50 % (1 of 2)'
+sum=cafe; [[ ${{UNDER:-}} != memopt || {checksum_under_memopt} == same ]] || sum=beef
+echo "checksum $sum"
+{last}
+""", 0o755)
+
+    def compare(self):
+        return run(sys.executable, os.path.join(TOOLS, "lib/compare_runs.py"), "--build", self.folder, "--cuda", "/nonexistent", "--sim",
+                   "--device", "h200", "--table", f"{self.folder}/table", "--json", f"{self.folder}/json")
+
+    def test_equal_results(self):
+        done = self.compare()
+        self.assertEqual(done.returncode, 0, done.stderr)
+        for words in ("Simulated device (h200)", "96.0 MiB", "64.0 MiB", "60.0 MiB", "1.600 ms", "97.50 %", "equal",
+                      "memopt (pass-through)"):
+            self.assertIn(words, done.stdout)
+        with open(f"{self.folder}/json", encoding="utf-8") as file:
+            self.assertEqual([row["checksum"] for row in json.load(file)["runs"]], ["cafe"] * 3)
+        with open(f"{self.folder}/table", encoding="utf-8") as file:
+            drawn = subprocess.run([sys.executable, os.path.join(ROOT, "docs/images/draw_terminal.py"), "tools/quickstart"], stdin=file,
+                                   capture_output=True, text=True)
+        self.assertEqual(drawn.returncode, 0)
+        words = "".join(ElementTree.fromstring(drawn.stdout).itertext())
+        self.assertIn("memopt (pass-through)", words)
+
+    def test_a_differing_checksum_fails(self):
+        self.program("different")
+        done = self.compare()
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn("DIFFERS", done.stdout)
+        self.assertIn("the results differ", done.stderr)
+
+    def test_races_failures_and_missing_reports_fail(self):
+        for options, words in (({"races": 2}, "races"), ({"last": "exit 9"}, "exit code 9"), ({"last": "echo more"}, "no checksum"),
+                               ({"report": False}, "no readable report")):
+            self.program("same", **options)
+            done = self.compare()
+            self.assertNotEqual(done.returncode, 0, options)
+            self.assertIn(words, done.stderr)
+
+    def test_a_build_that_is_not_whole_is_named(self):
+        os.remove(f"{self.folder}/workloads/digits_cnn")
+        self.assertIn("digits_cnn is missing", self.compare().stderr)
+
+
+if __name__ == "__main__":
+    cases.main()

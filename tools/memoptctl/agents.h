@@ -1,0 +1,31 @@
+// Asks every agent on this machine for its status.
+#pragma once
+#include <sys/types.h>
+
+#include <chrono>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+namespace memopt::tools {
+
+// What `error` says of a process that ended before it could be asked.
+inline constexpr const char* kGone = "it has gone";
+
+struct Agent {
+  pid_t pid = 0;          // from the socket's name; the kernel's word for it once connected
+  uid_t uid = 0;          // from the name
+  std::string socket;     // abstract name, without the leading NUL byte
+  nlohmann::json status;  // the agent's own words (docs/formats/status.md); null when there was no usable answer
+  std::string error;      // why there was none; empty otherwise
+};
+
+// Sockets in a /proc/net/unix listing that are named as agents' are, by process.
+std::vector<Agent> find_agents(const std::string& listing = "/proc/net/unix");
+
+// Asks all at once, and fills in `status` or `error` of each within `timeout`. An answer is believed only if the kernel
+// says that it comes from the user in the socket's name, and is one JSON object of the known format, of bounded size
+// and depth.
+void query(std::vector<Agent>& agents, std::chrono::milliseconds timeout);
+
+}  // namespace memopt::tools

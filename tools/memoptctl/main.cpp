@@ -1,0 +1,90 @@
+// memoptctl: `run` a program under memopt, see its `status`, list the `options`. One file a subcommand; this one only
+// reads the line.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+#include <exception>
+#include <optional>
+
+#include "options_command.h"
+#include "run_command.h"
+#include "status_command.h"
+
+namespace {
+
+int parse_and_run(int argc, char** argv) {
+  CLI::App app("Unmodified CUDA programs, less GPU memory: starts them, and shows what memopt does in them.",
+               "memoptctl");
+  app.set_version_flag("--version", "memoptctl " MEMOPT_VERSION);
+  app.require_subcommand(1);
+
+  memopt::tools::RunOptions run;
+  std::string device;
+  CLI::App* run_app =
+      app.add_subcommand("run", "Run a program with memopt preloaded; signals and exit code are the program's own");
+  run_app->add_option("--sim", device, "run on the simulated driver: gtx1080ti, a100-40g, h200 or a device file")
+      ->type_name("PRESET");
+  run_app->add_flag("--disable", run.disable, "load memopt, but let it only pass through (MEMOPT_DISABLE=1)");
+  run_app->prefix_command();
+  run_app->footer(
+      "Form: memoptctl run [--sim PRESET] [--disable] -- COMMAND [ARGUMENT...]\nExit code: the program's; 125 if "
+      "memopt can't be set up, 126 if the program can't be executed, 127 if there is none.");
+
+  memopt::tools::StatusOptions status;
+  pid_t pid = 0;
+  CLI::App* status_app = app.add_subcommand("status", "Show the processes that run under memopt");
+  status_app->add_flag("--json", status.json, "machine-readable, one object");
+  status_app->add_option("--pid", pid, "only this process")->check(CLI::Range(1, 1 << 22))->type_name("N");
+  status_app->footer(
+      "Exit code: 0 all well, 3 no such process, 4 a problem is shown (for example: attached, but no call seen).");
+
+  CLI::App* options_app = app.add_subcommand("options", "List the environment variables that memopt reads");
+  bool markdown = false;
+  options_app->add_flag("--markdown", markdown, "as the table in docs/options.md");
+
+  // What follows the first "--" is the program's, whatever it looks like.
+  char** const separator =
+      std::find_if(argv, argv + argc, [](const char* argument) { return std::strcmp(argument, "--") == 0; });
+  const int own_count = static_cast<int>(separator - argv);
+  try {
+    app.parse(own_count, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : 2;
+  }
+  if (*run_app) {
+    if (!device.empty()) run.simulated_device = device;
+    run.command = run_app->remaining();
+    // "run PROGRAM -- X": the separator is the program's own.
+    run.command.insert(run.command.end(), separator + (run.command.empty() && separator != argv + argc ? 1 : 0),
+                       argv + argc);
+    if (run.command.empty()) {
+      fmt::print(stderr,
+                 "memoptctl: run needs a command: memoptctl run [--sim PRESET] [--disable] -- COMMAND [ARGUMENT...]\n");
+      return 2;
+    }
+    return memopt::tools::run(run);
+  }
+  if (separator != argv + argc) {
+    fmt::print(stderr, "memoptctl: only run takes a program\n");
+    return 2;
+  }
+  if (*status_app) {
+    if (pid != 0) status.pid = pid;
+    return memopt::tools::status(status);
+  }
+  return memopt::tools::options(markdown);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    return parse_and_run(argc, argv);
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "memoptctl: {}\n", error.what());
+    return 1;
+  }
+}

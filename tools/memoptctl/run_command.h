@@ -1,0 +1,26 @@
+// `memoptctl run`: becomes the program, with memopt preloaded.
+#pragma once
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace memopt::tools {
+
+inline constexpr int kExitSetup = 125;          // memopt's own files are missing (as env and timeout have it)
+inline constexpr int kExitNotExecutable = 126;  // as in a shell
+inline constexpr int kExitNotFound = 127;
+
+struct RunOptions {
+  std::optional<std::string> simulated_device;  // preset or device file
+  bool disable = false;
+  std::vector<std::string> command;
+};
+
+// Returns only when the program could not be started: the exit code, after a message on standard error.
+int run(const RunOptions& options);
+
+// A value for LD_PRELOAD: `library`, then what `existing` (may be null) names, each once: a nested run does not load it
+// twice.
+std::string preload_with(const std::string& library, const char* existing);
+
+}  // namespace memopt::tools
