@@ -7,7 +7,6 @@
 #include <set>
 #include <string>
 #include <thread>
-#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -88,10 +87,11 @@ struct Patterned<CUresult (*)(Parameters...)> {
   }
   template <std::size_t... indices>
   static bool call_both(void* hooked_address, void* native_address, std::index_sequence<indices...>) {
-    const std::tuple<Parameters...> arguments{pattern<Parameters>(indices)...};
-    const CUresult through = std::apply(reinterpret_cast<CUresult (*)(Parameters...)>(hooked_address), arguments);
+    const auto through_shim = reinterpret_cast<CUresult (*)(Parameters...)>(hooked_address);
+    const auto past_shim = reinterpret_cast<CUresult (*)(Parameters...)>(native_address);
+    const CUresult through = through_shim(pattern<Parameters>(indices)...);
     const std::uint64_t arrived = last_arguments();
-    const CUresult bare = std::apply(reinterpret_cast<CUresult (*)(Parameters...)>(native_address), arguments);
+    const CUresult bare = past_shim(pattern<Parameters>(indices)...);
     return through == bare && arrived == last_arguments();
   }
   static bool call_both(void* hooked_address, void* native_address) {

@@ -112,7 +112,9 @@ TEST_F(ProcessTest, Injection) {
 }
 
 TEST_F(ProcessTest, ForkAfterInitIsRefusedInTheChild) {
-  const Outcome outcome = run("CUDASIM_REPORT=" + folder_ + "/report-%p.json", "init fork_after");
+  // In the child the other thread is gone, and what that owned looks leaked.
+  const Outcome outcome = run(
+      "ASAN_OPTIONS=\"$ASAN_OPTIONS:detect_leaks=0\" CUDASIM_REPORT=" + folder_ + "/report-%p.json", "init fork_after");
   EXPECT_EQ(outcome.code(), 0);
   std::string expected;
   for (int i = 0; i < 20; ++i) expected += "child: exit 0\n";

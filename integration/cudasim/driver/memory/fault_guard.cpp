@@ -2,6 +2,7 @@
 
 #include <setjmp.h>
 #include <signal.h>
+#include <ucontext.h>
 
 #include <array>
 #include <atomic>
@@ -97,6 +98,8 @@ void on_fault(int signal, siginfo_t* info, void* context) {
   Frame* frame = innermost;
   if (frame != nullptr && info != nullptr && info->si_code > 0) {  // a real fault, not a signal sent by somebody
     frame->fault = reinterpret_cast<std::uintptr_t>(info->si_addr);
+    // take() asks for no mask, but a sanitizer between us and the kernel blocks everything while a handler runs.
+    pthread_sigmask(SIG_SETMASK, &static_cast<const ucontext_t*>(context)->uc_sigmask, nullptr);
     siglongjmp(frame->environment, 1);
   }
   hand_on(signal, info, context);
@@ -150,8 +153,8 @@ std::optional<std::uintptr_t> FaultGuard::run(const std::function<void()>& body)
     take(SIGSEGV);
     take(SIGBUS);
   }
-  // Nothing of this function changes between here and a jump back but frame.fault. The signal mask needs no saving: see
-  // take().
+  // Nothing of this function changes between here and a jump back but frame.fault. The signal mask needs no saving: the
+  // handler puts it back.
   if (sigsetjmp(frame.environment, 0) != 0) {
     innermost = frame.outer;
     return frame.fault;

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cstdio>
 #include <cstring>
 
@@ -26,7 +27,7 @@ void free_globals(Memory& memory, const LoadedModule& module) {
 CUresult set_initial_bytes(const LoadedGlobal& global, const GlobalImage& image) {
   const auto fault = FaultGuard::run([&] {
     auto* const to = reinterpret_cast<std::byte*>(global.address);
-    std::memcpy(to, image.initial.data(), image.initial.size());
+    if (!image.initial.empty()) std::memcpy(to, image.initial.data(), image.initial.size());
     std::memset(to + image.initial.size(), 0, global.size - image.initial.size());
   });
   return fault ? CUDA_ERROR_ILLEGAL_ADDRESS : CUDA_SUCCESS;
