@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 """The workloads on the simulated driver: they learn, repeat bit by bit, and mean the same to every runtime, allocator, seed and preload."""
+import itertools
 import json
 import os
 import re
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 import cases
@@ -142,6 +144,18 @@ class DigitsCnn(WorkloadCase):
                     self.assertTrue(run.report["kernels_instrumented"])
                     self.assert_same(run, reference)
 
+    def test_pacing_makes_wall_time_follow_virtual_time(self):
+        pace = 5.0
+        begin = time.monotonic_ns()
+        run = self.succeed(CNN + SMALL, CUDASIM_PACE=str(pace))
+        wall = time.monotonic_ns() - begin
+        # A sleep has a lower bound only. The last wait for the device comes a few calls before the end.
+        self.assertGreaterEqual(wall, 0.9 * pace * run.report["host_end_ns"])
+        self.assertEqual(run.report["host_end_ns"], self.succeed(CNN + SMALL).report["host_end_ns"])
+
+    def test_serialize_changes_nothing_for_one_thread(self):
+        self.assert_same(self.succeed(CNN + SMALL, CUDASIM_SERIALIZE="1"), self.succeed(CNN + SMALL))
+
     def test_any_shape(self):
         for shape in ["--batch", "1000", "--width", "1"], ["--batch", "333", "--width", "3"]:
             with self.subTest(shape=shape):
@@ -197,6 +211,12 @@ class TrainPy(WorkloadCase):
         self.assertTrue(run.report["kernels_instrumented"])
         self.assert_same(run, reference)
 
+    def test_serialized_threads_repeat_to_the_nanosecond(self):
+        first, second = (self.succeed(TRAIN, CUDASIM_SERIALIZE="1") for _ in range(2))
+        self.assert_same(first, self.reference)
+        for clock in "host_end_ns", "device_end_ns":
+            self.assertEqual(first.report[clock], second.report[clock])
+
     def test_shim(self):
         if not SHIM:
             self.skipTest("the shim is not part of this build")
@@ -214,16 +234,18 @@ class TrainPy(WorkloadCase):
 class FirstCalls(unittest.TestCase):
     """Programs whose first call is the one that finds, or misses, the driver."""
 
+    PRELOADS = [[], [SHIM]] if SHIM else [[]]
+
     def test_allocation_first(self):
-        for suffix in "", "_static":
-            with self.subTest(suffix=suffix):
-                run = Run([os.path.join(PROGRAMS, "first_call_malloc" + suffix)])
+        for suffix, preload in itertools.product(("", "_static"), self.PRELOADS):
+            with self.subTest(suffix=suffix, preload=preload):
+                run = Run([os.path.join(PROGRAMS, "first_call_malloc" + suffix)], preload=preload)
                 self.assertEqual((run.code, run.output), (0, "42\n"), run.errors)
 
     def test_count_first_and_end_without_exit_handlers(self):
-        for suffix in "", "_static":
-            with self.subTest(suffix=suffix):
-                run = Run([os.path.join(PROGRAMS, "first_call_count" + suffix)])
+        for suffix, preload in itertools.product(("", "_static"), self.PRELOADS):
+            with self.subTest(suffix=suffix, preload=preload):
+                run = Run([os.path.join(PROGRAMS, "first_call_count" + suffix)], preload=preload)
                 self.assertEqual((run.code, run.output), (5, "cudaSuccess 1\n"), run.errors)
                 self.assertIsNone(run.report)
 
