@@ -65,7 +65,8 @@ class BestTimes : public benchmark::ConsoleReporter {
 
 int main(int argc, char** argv) {
   if (driver() == nullptr || dlsym(RTLD_DEFAULT, "memopt_version") == nullptr ||
-      dlsym(driver(), "cuLaunchKernel") == bare("cuLaunchKernel")) {
+      dlsym(driver(), "cuLaunchKernel") == bare("cuLaunchKernel") ||
+      dlsym(driver(), "cuStreamSynchronize") == bare("cuStreamSynchronize")) {
     std::fprintf(stderr, "run with libmemopt.so preloaded and the fake driver in LD_LIBRARY_PATH\n");
     return 1;
   }
