@@ -7,6 +7,7 @@ namespace cudasim {
 void Counters::held_changed(std::uint64_t held) {
   totals.bytes_held = held;
   totals.bytes_held_peak = std::max(totals.bytes_held_peak, held);
+  held_history.note(totals.calls, held);
 }
 
 void Counters::live_changed(std::uint64_t live_bytes, std::uint64_t live_blocks, std::uint64_t live_blocks_2mib) {

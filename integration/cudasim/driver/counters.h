@@ -5,6 +5,7 @@
 #include <string>
 
 #include "cudasim/cudasim.h"
+#include "held_history.h"
 #include "units.h"
 
 namespace cudasim {
@@ -13,6 +14,7 @@ struct Counters {
   CudasimCounters totals{};
   std::map<std::string, std::uint64_t, std::less<>> calls;            // by exported symbol
   std::map<std::string, std::uint64_t, std::less<>> unknown_kernels;  // launches by mangled name
+  HeldHistory held_history;
   Duration compute_busy{0}, copy_in_busy{0}, copy_out_busy{0};
 
   // Called by Memory on each change; keep the peaks.

@@ -113,7 +113,7 @@ __attribute__((destructor)) void finish() {
 
 std::string report_json(Driver& driver) {
   const Config& config = driver.config;
-  const Counters& counters = driver.counters;
+  Counters& counters = driver.counters;
   CudasimCounters totals = counters.totals;
   totals.races = driver.checker.races();
   Json report{
@@ -139,6 +139,9 @@ std::string report_json(Driver& driver) {
         {"copy_in", counters.copy_in_busy.count()},
         {"copy_out", counters.copy_out_busy.count()}}},
       {"counters", counters_json(totals)},
+      {"held_history",
+       {{"peaks", counters.held_history.peaks(totals.calls)},
+        {"calls_per_piece", counters.held_history.calls_per_piece()}}},
       {"calls", Json::object()},
       {"unknown_kernels", counters.unknown_kernels},
       {"races", totals.races},

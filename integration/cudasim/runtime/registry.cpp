@@ -183,6 +183,8 @@ cudaError_t resolve(Function* function, CUkernel* kernel) {
   if (__builtin_expect(*kernel != nullptr, 1)) return cudaSuccess;
   if (const cudaError_t error = load_driver(); error != cudaSuccess) return error;
   Guard guard;
+  *kernel = function->kernel.load(std::memory_order_relaxed);
+  if (*kernel != nullptr) return cudaSuccess;  // another thread was first
   if (const cudaError_t error = load(function->binary); error != cudaSuccess) return error;
   const CUresult result = driver().cuLibraryGetKernel(kernel, function->binary->library, function->name);
   if (result == CUDA_ERROR_NOT_FOUND) return cudaErrorInvalidDeviceFunction;
