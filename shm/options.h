@@ -6,6 +6,7 @@
 
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <string_view>
 
 namespace memopt::shm {
@@ -27,11 +28,44 @@ constexpr bool is_log_level(std::string_view value) {
   return value == "off" || value == "error" || value == "warn" || value == "info" || value == "debug";
 }
 constexpr bool is_path(std::string_view value) { return !value.empty(); }
+constexpr bool is_instance_name(std::string_view value) {
+  if (value.empty() || value.size() > 40) return false;
+  for (const char letter : value) {
+    const bool fine = (letter >= 'a' && letter <= 'z') || (letter >= 'A' && letter <= 'Z') ||
+                      (letter >= '0' && letter <= '9') || letter == '-' || letter == '_';
+    if (!fine) return false;
+  }
+  return true;
+}
+// A power of two from 128K to 1G, in the form that ring_bytes() reads.
+constexpr bool is_ring_size(std::string_view value) {
+  std::uint64_t number = 0;
+  std::size_t i = 0;
+  for (; i < value.size() && value[i] >= '0' && value[i] <= '9' && i < 5; ++i) {
+    number = number * 10 + static_cast<std::uint64_t>(value[i] - '0');
+  }
+  if (i == 0 || i + 1 != value.size()) return false;
+  const char unit = value[i];
+  if (unit != 'K' && unit != 'M' && unit != 'G') return false;
+  number <<= unit == 'K' ? 10 : unit == 'M' ? 20 : 30;
+  return number >= (std::uint64_t{128} << 10) && number <= (std::uint64_t{1} << 30) && (number & (number - 1)) == 0;
+}
 
 }  // namespace option_check
 
 // Position in kOptions.
-enum class OptionId : std::size_t { kDisable, kLog, kLogFile, kCount };
+enum class OptionId : std::size_t {
+  kDisable,
+  kLog,
+  kLogFile,
+  kPlan,
+  kSyncPlan,
+  kPlanner,
+  kPlannerName,
+  kRing,
+  kRecord,
+  kCount
+};
 
 inline constexpr std::array<Option, static_cast<std::size_t>(OptionId::kCount)> kOptions{{
     {"MEMOPT_DISABLE", "0", "0 or 1", "1: forward every call and do nothing else: no counts, no thread, no socket.",
@@ -40,7 +74,33 @@ inline constexpr std::array<Option, static_cast<std::size_t>(OptionId::kCount)> 
      option_check::is_log_level},
     {"MEMOPT_LOG_FILE", "", "a path", "File to which messages are appended, instead of standard error.",
      option_check::is_path},
+    {"MEMOPT_PLAN", "1", "0 or 1", "0: leave allocation to the driver; count and forward only.",
+     option_check::is_switch},
+    {"MEMOPT_SYNC_PLAN", "0", "0 or 1",
+     "1: wait for the planner at fixed points of the program, so that runs repeat exactly. Slow; for tests.",
+     option_check::is_switch},
+    {"MEMOPT_PLANNER", "", "a path", "The planner's program, instead of the memoptd that belongs to this library.",
+     option_check::is_path},
+    {"MEMOPT_PLANNER_NAME", "", "letters, digits, - and _, at most 40",
+     "Talk to the planner of that name instead of the user's own; it is started if there is none.",
+     option_check::is_instance_name},
+    {"MEMOPT_RING", "16M", "a power of two from 128K to 1G, with K, M or G",
+     "Shared memory per thread in which events wait for the planner.", option_check::is_ring_size},
+    {"MEMOPT_RECORD", "0", "0 or 1",
+     "1: record everything, launch parameters too, and plan nothing; set by memoptctl record.",
+     option_check::is_switch},
 }};
+
+constexpr std::uint64_t ring_bytes(std::string_view value) {
+  std::uint64_t number = 0;
+  for (const char letter : value) {
+    if (letter >= '0' && letter <= '9') number = number * 10 + static_cast<std::uint64_t>(letter - '0');
+    if (letter == 'K') number <<= 10;
+    if (letter == 'M') number <<= 20;
+    if (letter == 'G') number <<= 30;
+  }
+  return number;
+}
 
 constexpr const Option& option(OptionId id) { return kOptions[static_cast<std::size_t>(id)]; }
 

@@ -5,6 +5,7 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -27,10 +28,14 @@ inline constexpr std::string_view kStatusRequest = "status 1\n";
 // Upper bounds a reader may rely on.
 inline constexpr std::size_t kStatusAnswerLimit = 1 << 20;
 
-// What the agent does with the program's memory. More states come with planning.
+// What the agent does with the program's memory.
 enum class AgentState {
   kPassthrough,  // counts and forwards, changes nothing
   kDisabled,     // MEMOPT_DISABLE=1: does not even count; such a process has no status socket
+  kBootstrap,    // serves allocations from memory it holds; nothing is recorded (not yet, or no more)
+  kRecording,    // serves allocations and tells the planner what the program does
+  kPlanned,      // follows a plan
+  kDeviating,    // has a plan that the program does not keep to just now: served dynamically
 };
 
 constexpr std::string_view to_string(AgentState state) {
@@ -39,6 +44,14 @@ constexpr std::string_view to_string(AgentState state) {
       return "passthrough";
     case AgentState::kDisabled:
       return "disabled";
+    case AgentState::kBootstrap:
+      return "bootstrap";
+    case AgentState::kRecording:
+      return "recording";
+    case AgentState::kPlanned:
+      return "planned";
+    case AgentState::kDeviating:
+      return "deviating";
   }
   return "unknown";
 }
@@ -67,6 +80,30 @@ struct Problem {
   std::string text;
 };
 
+// How planning goes. Counts are since the process began unless said otherwise.
+struct PlanStatus {
+  std::uint64_t iterations = 0;             // boundaries passed since the first plan went live
+  std::uint64_t iteration_at_live = 0;      // whole iterations seen before that; 0: no plan yet
+  Bytes peak_load;                          // largest sum of live bytes: of the plan's iteration, before it so far
+  Bytes footprint;                          // device bytes held for the program now
+  Bytes footprint_peak;                     // the largest value of it
+  Bytes footprint_before;                   // the largest value of it before the first plan went live
+  Bytes slab;                               // planned places together; 0: no plan
+  Bytes persistent;                         // blocks that live through all iterations, not placed
+  Bytes overshoot;                          // old chunks of blocks that crossed the switch, not freed yet
+  std::uint64_t generation = 0;             // of the plan in use; 0: none
+  std::uint64_t deviations = 0;             // times that the program left the plan
+  std::uint64_t displaced = 0;              // allocations served dynamically while a plan was in use
+  std::uint64_t dropped_events = 0;         // records that did not fit into a ring
+  std::uint64_t waits = 0;                  // waits of a stream for an event that the plan needed
+  std::uint64_t host_synchronizations = 0;  // of ours, since the plan went live
+  std::uint64_t vmm_calls = 0;              // of ours, since the plan went live
+  double own_ns_per_call = 0;  // processor time of our code in a call that we serve or watch, sampled; 0: unknown
+  pid_t planner = 0;           // process that is connected; 0: none
+  std::string planner_reason;  // why none is
+  std::string note;            // what is awaited, or why planning did not help; empty: all well
+};
+
 struct Status {
   pid_t pid = 0;
   uid_t uid = 0;
@@ -78,6 +115,7 @@ struct Status {
   CallCount calls;
   std::vector<EntryPointCalls> entry_points;  // only those called, by symbol
   MemoryStatus memory;
+  std::optional<PlanStatus> plan;  // absent where nothing is planned (passthrough)
   StackWalkerStatus stack_walker;
   std::string driver;  // path of the libcuda in use, empty if not known yet
   std::vector<Problem> problems;

@@ -1,0 +1,99 @@
+// How a program's agent and the planner find each other and what they say. docs/formats/wire.md.
+//
+// The planner (memoptd, one per user) listens on an abstract SOCK_SEQPACKET socket. An agent connects, both check the
+// peer's user, and the agent sends kHello with its control segment. Memory travels as sealed memfd beside a message
+// (SCM_RIGHTS): F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL, and F_SEAL_WRITE too for a plan; preallocated, so that a
+// shortage is an error at its creation and never a SIGBUS later. Either side refuses memory without these seals. A
+// closed connection ends everything.
+#pragma once
+
+#include <sys/types.h>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "shm/record.h"
+
+namespace memopt::shm {
+
+// The planner's abstract socket name: memoptd-<uid>-<wire version>; a second component of the user's choosing
+// (MEMOPT_PLANNER_NAME) keeps tests and recordings apart.
+inline std::string planner_socket_name(uid_t uid, std::string_view instance) {
+  std::string name = "memoptd-" + std::to_string(uid) + "-" + std::to_string(kWireVersion);
+  if (!instance.empty()) name.append("-").append(instance);
+  return name;
+}
+inline constexpr std::size_t kMaxInstanceName = 40;
+
+enum class MessageKind : std::uint32_t {
+  kHello = 1,    // agent -> planner: HelloBody; descriptor: control segment. The first message.
+  kWelcome = 2,  // planner -> agent: no body. The answer to kHello.
+  kRefused = 3,  // planner -> agent: text, why; then the planner closes
+  kRing = 4,     // agent -> planner: RingBody; descriptor: a ring
+  kPlan = 5,     // planner -> agent: PlanBody; descriptor: a plan (plan.h)
+  kNote = 6,     // planner -> agent: text for status and log: what it is waiting for, why there is no plan
+};
+
+struct MessageHeader {
+  std::uint32_t kind;
+  std::uint32_t bytes;  // of the body
+};
+inline constexpr std::size_t kMaxMessageBytes = 4096;  // header and body
+inline constexpr std::uint32_t kMaxLanes = 64;         // rings of one program, numbered from 0
+
+struct HelloBody {
+  std::uint32_t wire_version;
+  std::uint32_t flags;  // kSynchronous, kRecordOnly
+  std::int32_t pid;     // as the agent sees itself
+  std::uint32_t reserved;
+  char version[32];   // of memopt, NUL-terminated
+  char program[256];  // path, NUL-terminated, cut
+};
+inline constexpr std::uint32_t kSynchronous = 1;  // the agent waits for Control::processed
+inline constexpr std::uint32_t kRecordOnly = 2;   // no plan is wanted
+
+struct RingBody {
+  std::uint32_t lane;
+  std::uint32_t reserved;
+  std::uint64_t bytes;  // of the memory
+};
+struct PlanBody {
+  std::uint64_t generation;
+  std::uint64_t bytes;
+};
+
+inline constexpr std::uint64_t kControlMagic = 0x314c5443544d4d4d;  // "MMMTCTL1"
+inline constexpr std::size_t kControlBytes = 4096;
+
+// A page that both sides write; each word has one writer.
+struct Control {
+  std::uint64_t magic;
+  std::uint32_t wire_version;
+  std::uint32_t bytes;
+  // By the agent.
+  alignas(64) std::atomic<std::uint64_t> issued;  // sequence of the last record, may run behind
+  std::atomic<std::uint64_t> recording;           // 1: records are being written; 0: paused, following
+  std::atomic<std::uint64_t> adopted_generation;  // of the last plan that was adopted
+  std::atomic<std::uint64_t> refused_generation;  // of the last plan that was refused
+  std::atomic<std::uint64_t> clock_ticks;         // ticks and nanoseconds of one instant, refreshed now and then
+  std::atomic<std::uint64_t> clock_nanoseconds;
+  // By the planner.
+  alignas(64) std::atomic<std::uint64_t> processed;  // every record up to this sequence has been looked at, and what
+                                                     // followed from it has been sent before this is stored
+  std::atomic<std::uint64_t> heartbeat;              // grows while the planner lives and is not asleep in poll
+  std::atomic<std::uint64_t> sent;  // messages sent over this connection, kWelcome included; stored before each is sent
+};
+static_assert(sizeof(Control) <= kControlBytes);
+
+// Detection is tried when the sequence reaches these points, in the planner and, for agents that wait, in the agent: so
+// that what is found does not depend on timing. Dense at the beginning, then about every 1.6 %.
+constexpr std::uint64_t next_check_point(std::uint64_t sequence) {
+  const std::uint64_t step = sequence / 64;
+  return sequence + (step < 16 ? 16 : step > 4096 ? 4096 : step);
+}
+inline constexpr std::uint64_t kFirstCheckPoint = 16;
+
+}  // namespace memopt::shm

@@ -1,0 +1,257 @@
+// What the agent tells the planner about the program: one record per operation, written into the ring of the thread
+// that issued it (ring.h), stored unchanged in recordings. docs/formats/wire.md draws every record.
+//
+// A record is a RecordHeader and a body, a multiple of 8 bytes, little-endian, at most kMaxRecordBytes. `sequence` is
+// the operation's place in the order over all threads: numbered without gaps from 1, so that a missing number is a lost
+// record. A reader copies a record out of shared memory before it looks at it, and treats it as hostile
+// (parse_record).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <optional>
+#include <span>
+#include <type_traits>
+
+namespace memopt::shm {
+
+// Grows with any change of ring.h, record.h, channel.h or plan.h that an older reader would misread.
+inline constexpr std::uint32_t kWireVersion = 1;
+
+inline constexpr std::size_t kMaxRecordBytes = 64 * 1024;
+
+enum class RecordKind : std::uint8_t {
+  kPad = 0,             // fills the end of a ring; no body, no sequence
+  kMalloc = 1,          // MallocBody
+  kFree = 2,            // FreeBody
+  kLaunch = 3,          // LaunchBody, then `accesses` words (see Access)
+  kCopy = 4,            // CopyBody
+  kMemset = 5,          // MemsetBody
+  kEventRecord = 6,     // EventBody
+  kEventWait = 7,       // EventBody: the stream waits
+  kSynchronize = 8,     // SynchronizeBody: the host waits
+  kStreamCreate = 9,    // StreamBody
+  kStreamDestroy = 10,  // StreamBody
+  kHostFunction = 11,   // StreamBody
+  kFunction = 12,       // NameBody, then text: names function `id` before its first launch
+  kStack = 13,          // StackBody, then `frames` words (return addresses, innermost first): once per distinct hash
+  kParameters = 14,  // ParametersBody, then bytes: of the launch with `sequence` - 1; only while recording for a file
+  kModule = 15,      // NameBody with id = load base, text = path and build id: to find names for stacks later
+  kKernelTime = 16,  // KernelTimeBody: measured device time of an earlier launch
+  kState = 17,       // StateBody: what the follower did
+  kClock = 18,       // ClockBody: ticks and nanoseconds of the same instant
+};
+inline constexpr std::uint8_t kLastRecordKind = 18;
+
+// Flags of a header.
+inline constexpr std::uint8_t kStreamOrdered = 1;  // kMalloc, kFree: on `stream`, not plain
+inline constexpr std::uint8_t kForeign = 2;      // kMalloc, kFree: memory that the driver allocates (async pool, pitch)
+inline constexpr std::uint8_t kBlindLaunch = 4;  // kLaunch: its parameters could not be read; it may touch anything
+
+struct RecordHeader {
+  std::uint8_t kind;
+  std::uint8_t flags;
+  std::uint16_t words;     // size of header and body in 8-byte words
+  std::uint32_t aux;       // kLaunch: function id; kCopy: CopyKind; kState: StateChange; else 0
+  std::uint64_t sequence;  // 0 for kPad
+  std::uint64_t ticks;     // of the processor's time stamp counter (kClock gives nanoseconds)
+};
+
+// Blocks are named by numbers that are never used twice in a process; 0 is "no block of ours".
+struct MallocBody {
+  std::uint64_t block;
+  std::uint64_t bytes;           // as the program asked
+  std::uint64_t stack;           // hash of the call stack; 0 if it could not be walked
+  std::uint64_t return_address;  // of the program's call into the driver
+  std::uint64_t stream;
+  std::uint64_t address;  // where it lies
+};
+struct FreeBody {
+  std::uint64_t block;
+  std::uint64_t stream;
+};
+struct LaunchBody {
+  std::uint64_t stream;
+  std::uint32_t grid[3];
+  std::uint32_t block[3];
+  std::uint32_t shared_bytes;
+  std::uint32_t accesses;
+};
+// A word of the list behind LaunchBody: block number, with what is known about the access in the highest bits. A
+// launch counts as writing whatever it names unless proved otherwise.
+inline constexpr std::uint64_t kAccessReads = std::uint64_t{1} << 63;   // known to read
+inline constexpr std::uint64_t kAccessWrites = std::uint64_t{1} << 62;  // known to write
+// The pointer is the beginning of one block and the end of another, and both are named so: which of them is meant is
+// not known, and that they are neighbours is an accident of the layout.
+inline constexpr std::uint64_t kAccessAmbiguous = std::uint64_t{1} << 61;
+inline constexpr std::uint64_t kAccessBlock = kAccessAmbiguous - 1;
+
+enum class CopyKind : std::uint32_t { kToDevice = 1, kToHost = 2, kOnDevice = 3, kUnknown = 4 };
+struct CopyBody {
+  std::uint64_t stream;
+  std::uint64_t to;    // block or 0
+  std::uint64_t from;  // block or 0
+  std::uint64_t bytes;
+};
+struct MemsetBody {
+  std::uint64_t stream;
+  std::uint64_t block;
+  std::uint64_t bytes;
+};
+struct EventBody {
+  std::uint64_t event;
+  std::uint64_t stream;
+};
+struct StreamBody {
+  std::uint64_t stream;
+};
+enum class Scope : std::uint64_t { kContext = 1, kStream = 2, kEvent = 3 };
+struct SynchronizeBody {
+  std::uint64_t scope;
+  std::uint64_t object;
+};
+struct NameBody {
+  std::uint64_t id;
+  std::uint64_t length;  // bytes of text that follow, padded with zeros to a word
+};
+struct StackBody {
+  std::uint64_t hash;
+  std::uint64_t frames;
+};
+struct ParametersBody {
+  std::uint64_t launch;  // sequence
+  std::uint64_t length;
+};
+struct KernelTimeBody {
+  std::uint64_t launch;
+  std::uint64_t nanoseconds;
+};
+enum class StateChange : std::uint32_t {
+  kLive = 1,
+  kDeviated = 2,
+  kResumed = 3,
+  kAbandoned = 4,
+  kRestarted = 5,  // nothing was recorded for a while: what comes does not continue what was before
+};
+struct StateBody {
+  std::uint64_t generation;  // of the plan
+  std::uint64_t position;    // malloc in the lane's plan
+};
+struct ClockBody {
+  std::uint64_t nanoseconds;  // CLOCK_MONOTONIC
+};
+
+static_assert(sizeof(RecordHeader) == 24 && sizeof(MallocBody) == 48 && sizeof(LaunchBody) == 40);
+
+// Size of a kind's fixed body, or nothing for a kind that does not exist.
+constexpr std::optional<std::size_t> fixed_body_bytes(std::uint8_t kind) {
+  switch (static_cast<RecordKind>(kind)) {
+    case RecordKind::kPad:
+      return 0;
+    case RecordKind::kMalloc:
+      return sizeof(MallocBody);
+    case RecordKind::kFree:
+      return sizeof(FreeBody);
+    case RecordKind::kLaunch:
+      return sizeof(LaunchBody);
+    case RecordKind::kCopy:
+      return sizeof(CopyBody);
+    case RecordKind::kMemset:
+      return sizeof(MemsetBody);
+    case RecordKind::kEventRecord:
+    case RecordKind::kEventWait:
+      return sizeof(EventBody);
+    case RecordKind::kSynchronize:
+      return sizeof(SynchronizeBody);
+    case RecordKind::kStreamCreate:
+    case RecordKind::kStreamDestroy:
+    case RecordKind::kHostFunction:
+      return sizeof(StreamBody);
+    case RecordKind::kFunction:
+    case RecordKind::kModule:
+      return sizeof(NameBody);
+    case RecordKind::kStack:
+      return sizeof(StackBody);
+    case RecordKind::kParameters:
+      return sizeof(ParametersBody);
+    case RecordKind::kKernelTime:
+      return sizeof(KernelTimeBody);
+    case RecordKind::kState:
+      return sizeof(StateBody);
+    case RecordKind::kClock:
+      return sizeof(ClockBody);
+  }
+  return std::nullopt;
+}
+
+// A record that was copied out of shared memory and found whole. Valid as long as the bytes it was parsed from.
+struct RecordView {
+  RecordHeader header;
+  std::span<const std::byte> body;  // fixed body and what follows it
+
+  RecordKind kind() const { return static_cast<RecordKind>(header.kind); }
+  // The fixed body; `Body` must be the one of this kind.
+  template <typename Body>
+  Body as() const {
+    static_assert(std::is_trivially_copyable_v<Body>);
+    Body value;
+    std::memcpy(&value, body.data(), sizeof(Body));
+    return value;
+  }
+  // What follows a fixed body of type `Body`, as 64-bit word `index`.
+  template <typename Body>
+  std::uint64_t word_behind(std::size_t index) const {
+    std::uint64_t value;
+    std::memcpy(&value, body.data() + sizeof(Body) + index * sizeof(value), sizeof(value));
+    return value;
+  }
+  template <typename Body>
+  std::span<const std::byte> bytes_behind(std::size_t length) const {
+    return body.subspan(sizeof(Body), length);
+  }
+};
+
+// The first record of `bytes` (8-byte aligned lengths; the memory must no longer be shared). Nothing if it is cut off,
+// of an unknown kind, or if its counts do not agree with its size.
+inline std::optional<RecordView> parse_record(std::span<const std::byte> bytes) {
+  RecordView view;
+  if (bytes.size() < sizeof(RecordHeader)) return std::nullopt;
+  std::memcpy(&view.header, bytes.data(), sizeof(RecordHeader));
+  const std::size_t size = std::size_t{view.header.words} * 8;
+  const std::optional<std::size_t> fixed = fixed_body_bytes(view.header.kind);
+  if (!fixed || size < sizeof(RecordHeader) + *fixed || size > bytes.size() || size > kMaxRecordBytes) {
+    return std::nullopt;
+  }
+  view.body = bytes.subspan(sizeof(RecordHeader), size - sizeof(RecordHeader));
+  const std::size_t behind = view.body.size() - *fixed;
+  const auto padded = [](std::uint64_t length) { return (length + 7) / 8 * 8; };
+  switch (view.kind()) {
+    case RecordKind::kPad:
+      return view;
+    case RecordKind::kLaunch:
+      if (std::uint64_t{view.as<LaunchBody>().accesses} * 8 != behind) return std::nullopt;
+      return view;
+    case RecordKind::kStack:
+      if (view.as<StackBody>().frames > kMaxRecordBytes || view.as<StackBody>().frames * 8 != behind) {
+        return std::nullopt;
+      }
+      return view;
+    case RecordKind::kFunction:
+    case RecordKind::kModule:
+      if (view.as<NameBody>().length > kMaxRecordBytes || padded(view.as<NameBody>().length) != behind) {
+        return std::nullopt;
+      }
+      return view;
+    case RecordKind::kParameters:
+      if (view.as<ParametersBody>().length > kMaxRecordBytes || padded(view.as<ParametersBody>().length) != behind) {
+        return std::nullopt;
+      }
+      return view;
+    default:
+      if (behind != 0) return std::nullopt;
+      return view;
+  }
+}
+
+}  // namespace memopt::shm
