@@ -1,0 +1,266 @@
+#include "planner/daemon/intake.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace memopt::planner {
+namespace {
+
+constexpr std::size_t kBatchBytes = std::size_t{1} << 20;      // read from a ring at once
+constexpr std::size_t kRecordsPerStep = std::size_t{1} << 19;  // then messages are looked at again
+constexpr std::uint64_t kLastSequence = std::uint64_t{1} << 62;
+
+}  // namespace
+
+std::uint64_t check_point_behind(std::uint64_t sequence) {
+  // From here on the points are 4096 apart (shm::next_check_point), and there is no need to walk through all of them.
+  static const std::uint64_t even = [] {
+    std::uint64_t point = shm::kFirstCheckPoint;
+    while (point / 64 < 4096) point = shm::next_check_point(point);
+    return point;
+  }();
+  if (sequence >= even) return even + ((sequence - even) / 4096 + 1) * 4096;
+  std::uint64_t point = shm::kFirstCheckPoint;
+  while (point <= sequence) point = shm::next_check_point(point);
+  return point;
+}
+
+Intake::Intake(shm::Control& control, bool synchronous, Sink& sink, Outbox& outbox)
+    : control_(control), synchronous_(synchronous), sink_(sink), outbox_(outbox) {
+  resumed_ = control_.processed.load(std::memory_order_relaxed) != 0;
+  // What was decided about an earlier planner's plans is not this one's business.
+  adopted_ = control_.adopted_generation.load(std::memory_order_relaxed);
+  refused_ = control_.refused_generation.load(std::memory_order_relaxed);
+  look_at_control();
+}
+
+bool Intake::add_ring(shm::SharedMapping memory, std::uint32_t lane, std::string* why) {
+  if (lane >= shm::kMaxLanes) {
+    *why = "lane " + std::to_string(lane) + ": expected less than " + std::to_string(shm::kMaxLanes);
+    return false;
+  }
+  for (const auto& other : lanes_) {
+    if (other->reader.lane() != lane) continue;
+    *why = "lane " + std::to_string(lane) + " was sent twice";
+    return false;
+  }
+  auto added = std::make_unique<Lane>();
+  added->reader = shm::RingReader::open(memory.data(), memory.size());
+  if (!added->reader || added->reader.lane() != lane) {
+    *why = "the memory of lane " + std::to_string(lane) + " is no ring of wire version " +
+           std::to_string(shm::kWireVersion) + " for this lane";
+    return false;
+  }
+  added->memory = std::move(memory);
+  if (added->reader.resumed()) {
+    resumed_ = true;
+    explained_drops_ += added->reader.dropped();
+  }
+  lanes_.push_back(std::move(added));
+  return true;
+}
+
+// The lane's next record, from what was read or else from the ring. False: none for now, or corrupt.
+bool Intake::advance(Lane& lane) {
+  lane.sequence = 0;
+  if (lane.left.empty()) {
+    lane.left = lane.reader.read(lane.buffer, kBatchBytes);
+    if (lane.left.empty()) lane.left = lane.reader.read(lane.buffer, kBatchBytes);  // it may just have wrapped
+    if (lane.left.empty()) {
+      if (lane.reader.state() == shm::RingReader::State::kCorrupt) {
+        corruption_ = "the ring of lane " + std::to_string(lane.reader.lane()) +
+                      ": head, tail and the records' sizes do not agree";
+      }
+      return false;
+    }
+    arrived_ = true;
+  }
+  const std::optional<shm::RecordView> record = shm::parse_record(lane.left);
+  if (!record || record->kind() == shm::RecordKind::kPad) {
+    corruption_ = "the ring of lane " + std::to_string(lane.reader.lane()) + ": a record behind number " +
+                  std::to_string(lane.last) + " is malformed";
+    return false;
+  }
+  if (record->header.sequence <= lane.last || record->header.sequence > kLastSequence) {
+    corruption_ = "the ring of lane " + std::to_string(lane.reader.lane()) + ": record number " +
+                  std::to_string(record->header.sequence) + " behind " + std::to_string(lane.last) +
+                  ": expected a larger one";
+    return false;
+  }
+  lane.record = *record;
+  lane.sequence = lane.last = record->header.sequence;
+  lane.left = lane.left.subspan(std::size_t{record->header.words} * 8);
+  return true;
+}
+
+// Looks into the rings of all lanes that have nothing at hand. True if something came.
+bool Intake::refill() {
+  bool came = false;
+  for (const auto& lane : lanes_) {
+    if (lane->sequence == 0) came |= advance(*lane);
+  }
+  return came;
+}
+
+Intake::Lane* Intake::lane_with(std::uint64_t sequence) {
+  for (const auto& lane : lanes_) {
+    if (lane->sequence == sequence) return lane.get();
+  }
+  return nullptr;
+}
+
+void Intake::look_at_control() {
+  // The agent refreshes both words without a lock: believe a pair that was seen twice.
+  for (int tries = 0; tries < 4; ++tries) {
+    const ClockPair first{control_.clock_ticks.load(std::memory_order_acquire),
+                          control_.clock_nanoseconds.load(std::memory_order_acquire)};
+    const ClockPair second{control_.clock_ticks.load(std::memory_order_acquire),
+                           control_.clock_nanoseconds.load(std::memory_order_acquire)};
+    if (first != second) continue;
+    if (first != clock_ && first != ClockPair{}) sink_.clock(first);
+    clock_ = first;
+    break;
+  }
+  if (const std::uint64_t adopted = control_.adopted_generation.load(std::memory_order_acquire); adopted != adopted_) {
+    adopted_ = adopted;
+    sink_.adopted(adopted);
+  }
+  if (const std::uint64_t refused = control_.refused_generation.load(std::memory_order_acquire); refused != refused_) {
+    refused_ = refused;
+    sink_.refused(refused);
+  }
+}
+
+void Intake::run_check_point() {
+  check_point_ = check_point_behind(next_ - 1);
+  // A program that waits is told the same at the same points in every run. Another one is better served by a planner
+  // that keeps up.
+  if (!synchronous_) {
+    for (const auto& lane : lanes_) {
+      if (lane->reader.waiting() > lane->reader.capacity() / 2) return;
+    }
+  }
+  look_at_control();
+  if (std::optional<std::vector<std::byte>> plan = sink_.check_point()) outbox_.send_plan(std::move(*plan));
+  if (std::string note = sink_.note(); note != note_) {
+    outbox_.send_note(note);
+    note_ = std::move(note);
+  }
+}
+
+void Intake::after_delivery() {
+  if (next_ > check_point_) [[unlikely]] {
+    run_check_point();
+    // Release: whoever sees this has been sent what followed. Pairs with the acquire in the agent's wait_processed.
+    control_.processed.store(next_ - 1, std::memory_order_release);
+  }
+}
+
+// False when something was corrupt.
+bool Intake::deliver_in_order(std::size_t limit, std::size_t* delivered) {
+  Lane* lane = nullptr;
+  while (*delivered < limit) {
+    if (lane == nullptr || lane->sequence != next_) [[unlikely]] {
+      lane = lane_with(next_);
+      if (lane == nullptr) {
+        const bool came = refill();
+        if (!corruption_.empty()) return false;
+        if (!came) return true;
+        // Records that were given up and come after all.
+        for (const auto& each : lanes_) {
+          while (each->sequence != 0 && each->sequence < next_) {
+            ++late_;
+            if (!advance(*each) && !corruption_.empty()) return false;
+          }
+        }
+        continue;
+      }
+    }
+    sink_.record(lane->reader.lane(), lane->record);
+    ++*delivered;
+    ++next_;
+    if (!advance(*lane) && !corruption_.empty()) return false;
+    after_delivery();
+  }
+  return true;
+}
+
+std::uint64_t Intake::dropped() const {
+  std::uint64_t sum = 0;
+  for (const auto& lane : lanes_) sum += lane->reader.dropped();
+  return sum;
+}
+
+// Is record number next_, which no ring has, to be given up?
+bool Intake::is_lost(Time now) {
+  const bool later_ones =
+      std::any_of(lanes_.begin(), lanes_.end(), [](const auto& lane) { return lane->sequence != 0; });
+  const bool drops = dropped() > explained_drops_;
+  // Without later records a hole shows only if the ring says that it dropped, and the agent that it numbered.
+  const std::uint64_t issued = control_.issued.load(std::memory_order_acquire);
+  if (!later_ones && !(drops && issued >= next_ && issued <= kLastSequence)) {
+    missing_ = false;
+    return false;
+  }
+  if (!missing_) {
+    missing_ = true;
+    missing_since_ = now;
+    return false;
+  }
+  const auto waited = now - missing_since_;
+  if (drops || resumed_) return waited >= kLostAfterDrop;
+  if (arrived_ && !synchronous_) return waited >= kLostWhileOthersCome;
+  return waited >= kLostInSilence;
+}
+
+// Passes over the records that are missing. False: there is nothing behind them.
+bool Intake::skip_to_next_known() {
+  std::uint64_t known = kLastSequence + 1;
+  for (const auto& lane : lanes_) {
+    if (lane->sequence != 0) known = std::min(known, lane->sequence);
+  }
+  if (known > kLastSequence) {
+    const std::uint64_t issued = control_.issued.load(std::memory_order_acquire);
+    if (issued < next_ || issued > kLastSequence) return false;
+    known = issued + 1;
+  }
+  missing_ = false;
+  resumed_ = false;
+  explained_drops_ = std::min(dropped(), explained_drops_ + (known - next_));
+  next_ = known;
+  sink_.gap();
+  after_delivery();
+  control_.processed.store(next_ - 1, std::memory_order_release);
+  return true;
+}
+
+Intake::Progress Intake::step(Time now) {
+  look_at_control();
+  arrived_ = false;
+  std::size_t delivered = 0;
+  for (;;) {
+    const std::uint64_t before = next_;
+    if (!deliver_in_order(kRecordsPerStep, &delivered)) return Progress::kCorrupt;
+    if (next_ != before) missing_ = false;
+    if (delivered >= kRecordsPerStep || !is_lost(now) || !skip_to_next_known()) break;
+  }
+  if (delivered != 0) {
+    resumed_ = false;
+    control_.processed.store(next_ - 1, std::memory_order_release);
+  }
+  return delivered >= kRecordsPerStep ? Progress::kMore : delivered != 0 ? Progress::kSome : Progress::kNothing;
+}
+
+void Intake::finish() {
+  const auto more = [this] {
+    return std::any_of(lanes_.begin(), lanes_.end(), [](const auto& lane) { return lane->sequence != 0; });
+  };
+  do {
+    std::size_t delivered = 0;
+    if (!deliver_in_order(SIZE_MAX, &delivered)) return;
+  } while (more() && skip_to_next_known());
+  // What was dropped behind the last record.
+  if (dropped() > explained_drops_) sink_.gap();
+}
+
+}  // namespace memopt::planner

@@ -1,0 +1,29 @@
+#include "planner/daemon/program_sink.h"
+
+#include "planner/program.h"
+
+namespace memopt::planner {
+namespace {
+
+class ProgramSink final : public Sink {
+ public:
+  explicit ProgramSink(bool wants_plans) : wants_plans_(wants_plans) {}
+
+  void record(std::uint32_t lane, const shm::RecordView& record) override { program_.add(lane, record); }
+  void gap() override { program_.add_gap(); }
+  std::optional<std::vector<std::byte>> check_point() override { return wants_plans_ ? program_.plan() : std::nullopt; }
+  std::string note() override { return program_.note(); }
+  void refused(std::uint64_t /*generation*/) override { program_.refused(); }
+
+ private:
+  Program program_;
+  const bool wants_plans_;
+};
+
+}  // namespace
+
+std::unique_ptr<Sink> make_program_sink(const ProgramInfo& program) {
+  return std::make_unique<ProgramSink>(!program.record_only);
+}
+
+}  // namespace memopt::planner

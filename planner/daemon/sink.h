@@ -1,0 +1,73 @@
+// Where the operations of one program go: to the planner in memoptd, into a file in `memoptctl record`, into a test.
+//
+// A sink is used by one thread at a time, the one of its program's connection; sinks of different programs run at the
+// same time. What a sink throws ends its connection, not the server.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "shm/record.h"
+
+namespace memopt::planner {
+
+// Who is at the other end. Strings come from the program: printable is what a reader makes of them.
+struct ProgramInfo {
+  pid_t pid = 0;         // as the kernel says
+  pid_t pid_inside = 0;  // as the agent sees itself (pid namespaces)
+  bool synchronous = false;
+  bool record_only = false;
+  std::string version;  // of its agent
+  std::string path;     // of its executable
+};
+
+// Ticks of the program's clock and nanoseconds (CLOCK_MONOTONIC) of the same instant.
+struct ClockPair {
+  std::uint64_t ticks = 0;
+  std::uint64_t nanoseconds = 0;
+  friend bool operator==(const ClockPair&, const ClockPair&) = default;
+};
+
+class Sink {
+ public:
+  virtual ~Sink() = default;
+
+  // The next record, in the order of all threads (header.sequence grows by one unless gap() was called between). The
+  // view is valid during the call; header and body lie one behind the other.
+  virtual void record(std::uint32_t lane, const shm::RecordView& record) = 0;
+
+  // Records are missing here: dropped by a full ring, or written before this server was there.
+  virtual void gap() = 0;
+
+  // At the points of shm::next_check_point: a plan to be sent, if there is a new one. Points are passed over while an
+  // asynchronous program's rings run full.
+  virtual std::optional<std::vector<std::byte>> check_point() { return std::nullopt; }
+
+  // A sentence for the program's status; sent when it changes. Asked after each check point.
+  virtual std::string note() { return {}; }
+
+  // What the agent did with a plan.
+  virtual void adopted(std::uint64_t /*generation*/) {}
+  virtual void refused(std::uint64_t /*generation*/) {}
+
+  // The program's clock, at the beginning (if already known) and whenever the agent refreshed it.
+  virtual void clock(const ClockPair& /*clock*/) {}
+
+  // Nothing has come for a while: a good moment to write out what is buffered.
+  virtual void idle() {}
+
+  // The program is gone and everything it wrote has been delivered. No call follows.
+  virtual void closed() {}
+};
+
+// Makes the sink of a new program. Null: the program is refused, with `*why` sent to it. Calls do not overlap.
+using SinkFactory = std::function<std::unique_ptr<Sink>(const ProgramInfo& program, std::string* why)>;
+
+}  // namespace memopt::planner

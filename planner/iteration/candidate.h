@@ -1,0 +1,43 @@
+// One candidate for an iteration, and the questions that decide about it. See detection.h.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "planner/iteration/detection.h"
+#include "planner/iteration/operation_store.h"
+
+namespace memopt::planner {
+
+class Candidate {
+ public:
+  // `iteration.lanes` and `.main` are set. `work` counts operations that were looked at.
+  Candidate(const OperationStore& store, const Iteration& iteration, std::uint64_t& work);
+
+  // What speaks against it; nothing if it is an iteration.
+  std::optional<std::string> objection();
+
+  // As is_transient in detection.h.
+  bool transient(std::uint32_t block) const;
+
+ private:
+  enum class Cut { kMiddle, kEnd };
+  // Lane by lane, positions of the cut; lanes without a period are cut where the main lane is.
+  bool before(std::uint32_t operation, Cut cut) const;
+  bool lives_at(std::uint32_t block, Cut cut) const;
+  // The malloc at a position of a lane, if its token is the same as `token`.
+  std::uint32_t malloc_at(std::uint32_t lane, std::int64_t index, std::uint64_t token) const;
+  std::optional<std::string> access_objection(std::uint32_t most);  // of the last `most` operations of each lane
+  std::optional<std::string> balance_objection();
+  bool same_access(std::uint32_t earlier, std::uint32_t later) const;
+  bool reaches_window(std::uint32_t block) const;
+
+  const OperationStore& store_;
+  const Iteration& iteration_;
+  std::uint64_t& work_;
+  std::vector<const LanePeriod*> periods_;  // by lane of the store; nullptr: not planned
+  std::uint32_t middle_ = 0;                // operation of the main lane at which its second half begins
+};
+
+}  // namespace memopt::planner

@@ -1,0 +1,44 @@
+// A planned iteration: lifetimes and where everything lies.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "planner/iteration/layout/portfolio.h"
+#include "planner/iteration/layout/problem.h"
+#include "planner/iteration/lifetimes.h"
+
+namespace memopt::planner {
+
+struct PlanningOptions {
+  layout::Heuristics heuristics;
+  // Plans several iterations as one where blocks outlive an iteration: then their places are free between two turns,
+  // and other blocks lie there. Only for a single lane, since lanes that deviated come back in different turns.
+  bool unroll = false;
+};
+
+struct IterationPlan {
+  Iteration iteration;
+  IterationLifetimes lifetimes;
+  std::uint32_t rounds = 1;  // iterations that are planned as one
+  layout::Problem problem;   // see layout_problem
+  layout::Outcome outcome;
+  std::uint64_t detected_at = 0;  // sequence of the last record that was looked at
+
+  // Offsets of a malloc (of lanes[lane].operations) in the iterations, in turn.
+  std::vector<std::uint64_t> offsets(std::size_t lane, std::size_t malloc) const;
+};
+
+// The buffers of a layout problem, lane by lane, malloc by malloc. With one round: one buffer for each place, needed
+// always where there are several. With more: one for each round.
+layout::Problem layout_problem(const IterationLifetimes& lifetimes, std::uint32_t rounds);
+
+// Lifetimes and layout of a detected iteration. Nothing, with the reason in `fault`, if the layout is not valid (a
+// mistake of ours, never sent).
+std::optional<IterationPlan> plan_iteration(const OperationStore& store, const Iteration& iteration,
+                                            const PlanningOptions& options, std::string& fault);
+
+}  // namespace memopt::planner

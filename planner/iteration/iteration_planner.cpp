@@ -1,0 +1,142 @@
+#include "planner/iteration/iteration_planner.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "planner/iteration/detection.h"
+#include "planner/iteration/hash.h"
+
+namespace memopt::planner {
+namespace {
+
+// Up to this many operations a check looks at all of them: check points lie ever further apart until here, so the sum
+// stays within a small multiple. Then they have a fixed distance, and most checks look at this many only, every second
+// at twice, every fourth at four times as many, and so on: the sum is n log n, and a repeat is found after at most
+// half of its length.
+constexpr std::uint64_t kFullHorizon = std::uint64_t{1} << 18;
+constexpr std::uint32_t kDeviationsForLonger = 2;
+
+}  // namespace
+
+IterationPlanner::IterationPlanner() : IterationPlanner(Options{}) {}
+
+IterationPlanner::IterationPlanner(const Options& options) : options_(options), store_(options.max_operations) {}
+
+void IterationPlanner::add(std::uint32_t lane, const shm::RecordView& record) {
+  if (record.kind() == shm::RecordKind::kState) {
+    const auto change = static_cast<shm::StateChange>(record.header.aux);
+    if (change == shm::StateChange::kRestarted) add_gap();
+    if (change == shm::StateChange::kDeviated && period_ != 0 && deviations_ < kDeviationsForLonger &&
+        record.as<shm::StateBody>().generation == generation_) {
+      ++deviations_;
+    }
+  }
+  store_.add(lane, record);
+}
+
+void IterationPlanner::add_gap() {
+  store_.add_gap(persistent_);
+  lost_ = true;
+}
+
+void IterationPlanner::say(std::uint64_t about, std::string text) {
+  if (about == note_about_ && !note_.empty()) return;
+  note_about_ = about;
+  note_ = std::move(text);
+}
+
+void IterationPlanner::refused() {
+  if (period_ == 0) return;
+  period_ = 0;
+  deviations_ = 0;
+  say(mix(generation_), "the program refused the plan");
+}
+
+// Whether everything since the plan, or since its iteration was last seen, was that iteration.
+bool IterationPlanner::still_planned() {
+  if (period_ == 0 || lost_) return false;
+  const Lane* lane = nullptr;
+  for (const Lane& candidate : store_.lanes()) {
+    if (candidate.number == lane_number_) lane = &candidate;
+  }
+  const auto count = lane == nullptr ? 0 : static_cast<std::uint32_t>(lane->operations.size());
+  lost_ = store_.forgotten() != forgotten_ || looked_at_ > count || looked_at_ < period_;
+  for (; !lost_ && looked_at_ < count; ++looked_at_) {
+    lost_ = store_.operations()[lane->operations[looked_at_]].token !=
+            store_.operations()[lane->operations[looked_at_ - period_]].token;
+  }
+  return !lost_;
+}
+
+void IterationPlanner::follow(const Iteration& iteration) {
+  lost_ = false;
+  forgotten_ = store_.forgotten();
+  looked_at_ = iteration.lanes[iteration.main].end;
+}
+
+std::uint32_t IterationPlanner::next_horizon() {
+  ++checks_;
+  if (store_.operations().size() <= kFullHorizon) return 0;
+  const int doublings = std::min(std::countr_zero(checks_), 12);
+  return static_cast<std::uint32_t>(std::min<std::uint64_t>(kFullHorizon << doublings >> 2, std::uint64_t{1} << 31));
+}
+
+bool IterationPlanner::check() {
+  const bool longer = deviations_ >= kDeviationsForLonger;
+  if (still_planned() && !longer) return false;
+  DetectionOptions options;
+  options.horizon = next_horizon();
+  if (longer) options.longer_than = period_;
+  options.accept = [this](const Iteration& found) {
+    if (period_ != 0 && found.signature == signature_) follow(found);
+    if (planned_.contains(found.signature)) return false;
+    // What is much shorter than the planned iteration may be a loop in it or between two of them: it must have gone on
+    // for as long as two planned ones.
+    const std::uint32_t period = found.lanes[found.main].period;
+    return period_ == 0 || period >= period_ / 2 || found.repeated >= 2 * std::uint64_t{period_};
+  };
+  const Detection detection = detect(store_, options);
+  if (detection.iteration) return adopt(*detection.iteration);
+  if (plan_ && period_ != 0) return false;
+  if (main_lane(store_) == kNone) {
+    if (!store_.operations().empty()) say(1, "no memory has been allocated yet");
+  } else {
+    if (note_about_ <= 1) say(2, "waiting for operations that repeat");
+    // What is met only once is not told, and nothing again before there are twice as many operations.
+    if (detection.missed_period != 0 && detection.missed_period == missed_period_ &&
+        store_.last_sequence() >= 2 * told_at_) {
+      told_at_ = store_.last_sequence();
+      say(combine(detection.missed_period, std::hash<std::string>{}(detection.miss)),
+          std::to_string(detection.missed_period) + " operations repeat, but are no iteration: " + detection.miss);
+    }
+    missed_period_ = detection.missed_period;
+  }
+  return false;
+}
+
+bool IterationPlanner::adopt(const Iteration& iteration) {
+  planned_.insert(iteration.signature);
+  std::string fault;
+  std::optional<IterationPlan> plan = plan_iteration(store_, iteration, options_.planning, fault);
+  if (!plan) {
+    say(iteration.signature, "the layout was found to be wrong and is not used: " + fault);
+    return false;
+  }
+  plan_ = std::move(plan);
+  ++generation_;
+  deviations_ = 0;
+  const LanePeriod& main = iteration.lanes[iteration.main];
+  lane_number_ = store_.lanes()[main.lane].number;
+  period_ = main.period;
+  signature_ = iteration.signature;
+  follow(iteration);
+  persistent_.clear();
+  for (const std::uint32_t block : plan_->lifetimes.persistent) persistent_.push_back(store_.blocks()[block].number);
+  std::size_t mallocs = 0;
+  for (const LaneMallocs& lane : plan_->lifetimes.lanes) mallocs += lane.mallocs.size();
+  say(iteration.signature, "planned an iteration of " + std::to_string(plan_->lifetimes.operations) +
+                               " operations with " + std::to_string(mallocs) + " allocations");
+  return true;
+}
+
+}  // namespace memopt::planner

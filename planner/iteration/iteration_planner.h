@@ -1,0 +1,73 @@
+// Watches the operations of one program and decides when there is something to plan. Program (planner/program.h) is
+// this behind its contract; tools that want more than the bytes of a plan use it directly.
+//
+// Not thread-safe. Deterministic.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <unordered_set>
+#include <vector>
+
+#include "planner/iteration/iteration_plan.h"
+#include "planner/iteration/operation_store.h"
+
+namespace memopt::planner {
+
+class IterationPlanner {
+ public:
+  struct Options {
+    std::size_t max_operations = std::size_t{4} << 20;
+    PlanningOptions planning;
+  };
+  IterationPlanner();
+  explicit IterationPlanner(const Options& options);
+
+  void add(std::uint32_t lane, const shm::RecordView& record);
+  void add_gap();
+
+  // Looks for an iteration; true if there is a new plan, in plan().
+  bool check();
+  void refused();
+
+  const std::string& note() const { return note_; }
+  const OperationStore& store() const { return store_; }
+  // The last one that was found. Positions in the store hold until the next record is added.
+  const std::optional<IterationPlan>& plan() const { return plan_; }
+  std::uint64_t generation() const { return generation_; }
+
+ private:
+  void say(std::uint64_t about, std::string text);
+  bool still_planned();
+  void follow(const Iteration& iteration);
+  std::uint32_t next_horizon();
+  bool adopt(const Iteration& iteration);
+
+  Options options_;
+  OperationStore store_;
+  std::optional<IterationPlan> plan_;
+  std::unordered_set<std::uint64_t> planned_;  // signatures
+  std::vector<std::uint64_t> persistent_;      // numbers of the last plan's persistent blocks
+
+  // The last plan, as far as it decides what to look for.
+  std::uint64_t generation_ = 0;
+  std::uint32_t lane_number_ = 0;
+  std::uint32_t period_ = 0;  // 0: there is none, or it was refused
+  std::uint32_t deviations_ = 0;
+
+  std::uint64_t signature_ = 0;
+
+  // How far the main lane has followed the planned iteration, so that a check looks at what is new only.
+  std::uint64_t forgotten_ = 0;
+  std::uint32_t looked_at_ = 0;
+  bool lost_ = false;  // it left it, and was not seen to be back
+
+  std::uint64_t checks_ = 0;
+  std::uint32_t missed_period_ = 0;
+  std::uint64_t told_at_ = 0;
+  std::uint64_t note_about_ = 0;
+  std::string note_;
+};
+
+}  // namespace memopt::planner

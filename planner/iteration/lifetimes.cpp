@@ -1,0 +1,310 @@
+#include "planner/iteration/lifetimes.h"
+
+#include <algorithm>
+
+#include "planner/iteration/candidate.h"
+#include "planner/iteration/hash.h"
+#include "planner/iteration/repeats.h"
+
+namespace memopt::planner {
+namespace {
+
+// Ranks of a lane's operations in the two observed repeats, by place in the lane's period, before the boundary is
+// chosen.
+struct LaneRanks {
+  const LanePeriod* period = nullptr;
+  std::vector<std::uint32_t> earlier, later;
+};
+
+class Ranking {
+ public:
+  Ranking(const OperationStore& store, const Iteration& iteration) : store_(store) {
+    by_lane_.resize(store.lanes().size());
+    for (const LanePeriod& lane : iteration.lanes) {
+      LaneRanks& ranks = by_lane_[lane.lane];
+      ranks.period = &lane;
+      ranks.earlier.resize(lane.period);
+      ranks.later.resize(lane.period);
+    }
+    earlier_ = merged(iteration, &LanePeriod::begin);
+    later_ = merged(iteration, &LanePeriod::middle);
+    for (std::uint32_t rank = 0; rank < later_.size(); ++rank) {
+      set_rank(earlier_[rank], rank, &LanePeriod::begin, &LaneRanks::earlier);
+      set_rank(later_[rank], rank, &LanePeriod::middle, &LaneRanks::later);
+    }
+  }
+
+  const LaneRanks& lane(std::uint32_t lane) const { return by_lane_[lane]; }
+  const std::vector<std::uint32_t>& later() const { return later_; }
+  std::uint64_t count() const { return later_.size(); }
+
+  // Position of an operation in time: rank, plus count() for each repeat that lies between it and the last one, shifted
+  // so that the last repeat begins at 0 (earlier ones are negative).
+  std::int64_t time(std::uint32_t operation) const {
+    const Operation& op = store_.operations()[operation];
+    const LaneRanks& ranks = by_lane_[op.lane];
+    const auto n = static_cast<std::int64_t>(count());
+    if (ranks.period == nullptr) {
+      // Of a lane without a period: where it fell among the operations of the others.
+      if (operation >= later_.front()) return rank_among(later_, operation);
+      return operation < earlier_.front() ? -n - 1 : rank_among(earlier_, operation) - n;
+    }
+    const std::int64_t p = ranks.period->period;
+    const std::int64_t from_middle = std::int64_t{op.lane_index} - ranks.period->middle();
+    const std::int64_t repeat = from_middle >= 0 ? from_middle / p : -((-from_middle + p - 1) / p);
+    const auto phase = static_cast<std::size_t>(from_middle - repeat * p);
+    const std::uint32_t rank = repeat == -1 ? ranks.earlier[phase] : ranks.later[phase];
+    return rank + repeat * n;
+  }
+
+ private:
+  std::vector<std::uint32_t> merged(const Iteration& iteration, std::uint32_t (LanePeriod::*first)() const) const {
+    std::vector<std::uint32_t> operations;
+    operations.reserve(iteration.operations());
+    for (const LanePeriod& lane : iteration.lanes) {
+      const auto& all = store_.lanes()[lane.lane].operations;
+      const auto begin = all.begin() + static_cast<std::ptrdiff_t>((lane.*first)());
+      operations.insert(operations.end(), begin, begin + lane.period);
+    }
+    std::sort(operations.begin(), operations.end());
+    return operations;
+  }
+  void set_rank(std::uint32_t operation, std::uint32_t rank, std::uint32_t (LanePeriod::*first)() const,
+                std::vector<std::uint32_t> LaneRanks::*which) {
+    const Operation& op = store_.operations()[operation];
+    LaneRanks& ranks = by_lane_[op.lane];
+    (ranks.*which)[op.lane_index - (ranks.period->*first)()] = rank;
+  }
+  static std::int64_t rank_among(const std::vector<std::uint32_t>& sorted, std::uint32_t operation) {
+    const auto place = std::lower_bound(sorted.begin(), sorted.end(), operation) - sorted.begin();
+    return std::min<std::int64_t>(place, static_cast<std::int64_t>(sorted.size()) - 1);
+  }
+
+  const OperationStore& store_;
+  std::vector<LaneRanks> by_lane_;
+  std::vector<std::uint32_t> earlier_, later_;
+};
+
+struct Life {
+  std::uint64_t born = 0;      // rank
+  std::uint64_t duration = 0;  // to the free
+};
+
+// Over all instances of the malloc at place `phase` that were seen to be freed in the two repeats.
+Life life_of(const OperationStore& store, const Ranking& ranking, const LanePeriod& lane, std::uint32_t phase) {
+  const auto& operations = store.lanes()[lane.lane].operations;
+  const LaneRanks& ranks = ranking.lane(lane.lane);
+  const std::uint32_t born = std::min(ranks.earlier[phase], ranks.later[phase]);
+  const auto n = static_cast<std::int64_t>(ranking.count());
+  const std::uint64_t token = store.operations()[operations[lane.middle() + phase]].token;
+  std::int64_t latest = born;
+  std::int64_t index = std::int64_t{lane.middle()} + phase;
+  for (std::int64_t age = 0; index >= 0; ++age, index -= lane.period) {
+    const Operation& op = store.operations()[operations[static_cast<std::size_t>(index)]];
+    if (op.kind != OperationKind::kMalloc || op.token != token) break;
+    const std::uint32_t death = store.blocks()[op.block].death;
+    if (death == kNone) continue;
+    const std::int64_t time = ranking.time(death);
+    // Freed before both repeats: older ones tell nothing about the steady state.
+    if (time < -n) break;
+    latest = std::max(latest, time + age * n);
+  }
+  return {born, static_cast<std::uint64_t>(latest - born)};
+}
+
+// Live bytes behind each operation, by rank.
+std::vector<std::uint64_t> load_curve(std::uint64_t operations,
+                                      const std::vector<std::pair<Life, std::uint64_t>>& lives) {
+  std::vector<std::uint64_t> load(operations, 0);  // differences, modulo 2^64
+  std::uint64_t everywhere = 0;
+  for (const auto& [life, bytes] : lives) {
+    everywhere += life.duration / operations * bytes;
+    const std::uint64_t rest = life.duration % operations;
+    if (rest == 0) continue;
+    const std::uint64_t end = life.born + rest;
+    load[life.born] += bytes;
+    if (end < operations) {
+      load[end] -= bytes;
+    } else {
+      everywhere += bytes;
+      load[end - operations] -= bytes;
+    }
+  }
+  // A block that crosses is counted everywhere, taken off at its free and put on again at its birth.
+  std::uint64_t sum = everywhere;
+  for (std::uint64_t& value : load) value = sum += value;
+  return load;
+}
+
+// Makes one malloc of those at the same place of each part of `length` mallocs.
+void join_parts(LaneMallocs& lane, std::size_t length, std::uint64_t operations) {
+  const std::size_t parts = lane.mallocs.size() / length;
+  if (parts < 2) return;
+  lane.parts = static_cast<std::uint32_t>(parts);
+  for (std::size_t j = 0; j < length; ++j) {
+    const auto part = [&](std::size_t i) -> const MallocLife& { return lane.mallocs[j + i % parts * length]; };
+    std::uint64_t places = 1, longest = 0;
+    for (std::size_t i = 0; i < parts; ++i) {
+      longest = std::max(longest, part(i).freed - part(i).born);
+      // The place of part i is taken again `places` parts later, which must be behind the free.
+      while (part(i + places).born + (i + places) / parts * operations <= part(i).freed) ++places;
+    }
+    MallocLife& joined = lane.mallocs[j];
+    joined.places = static_cast<std::uint32_t>(places);
+    joined.always = true;
+    joined.freed = joined.born + std::max(longest, operations);
+  }
+  lane.mallocs.resize(length);
+}
+
+}  // namespace
+
+std::size_t inner_period(const std::vector<std::uint64_t>& sequence) {
+  const std::vector<std::uint32_t> common = repeats_at_end(sequence);
+  for (std::size_t d = 1; d < sequence.size(); ++d) {
+    if (sequence.size() % d == 0 && common[d] == sequence.size() - d) return d;
+  }
+  return sequence.size();
+}
+
+std::uint32_t match_length(const std::vector<std::uint64_t>& sequence) {
+  const std::size_t n = sequence.size();
+  const std::size_t inner = inner_period(sequence);
+  std::vector<std::uint64_t> twice(sequence);
+  twice.insert(twice.end(), sequence.begin(), sequence.end());
+  const std::vector<std::uint32_t> common = repeats_at_end(twice);
+  std::size_t longest = 0;
+  for (std::size_t i = 1; i < n; ++i) {
+    if (i % inner != 0) longest = std::max<std::size_t>(longest, std::min<std::size_t>(common[i], n - 1));
+  }
+  return static_cast<std::uint32_t>(longest + 1);
+}
+
+IterationLifetimes lifetimes(const OperationStore& store, const Iteration& iteration, bool joined) {
+  IterationLifetimes result;
+  const Ranking ranking(store, iteration);
+  const std::uint64_t n = ranking.count();
+  result.operations = n;
+  result.signature = iteration.signature;
+
+  struct Planned {
+    std::uint32_t operation;
+    const LanePeriod* lane;
+    Life life;
+  };
+  std::vector<Planned> planned;
+  std::vector<std::pair<Life, std::uint64_t>> lives;
+  for (const LanePeriod& lane : iteration.lanes) {
+    const auto& operations = store.lanes()[lane.lane].operations;
+    for (std::uint32_t phase = 0; phase < lane.period; ++phase) {
+      const std::uint32_t operation = operations[lane.middle() + phase];
+      const Operation& op = store.operations()[operation];
+      if (op.kind != OperationKind::kMalloc || !store.blocks()[op.block].placeable) continue;
+      const Life life = life_of(store, ranking, lane, phase);
+      planned.push_back({operation, &lane, life});
+      lives.emplace_back(life, store.blocks()[op.block].bytes);
+    }
+  }
+
+  // The boundary: where least lives across. Only where both repeats have the same operations before it, so that no lane
+  // is cut at different places; among equals the one whose following operations hash lowest, so that it does not depend
+  // on where the repeat was found.
+  const std::vector<std::uint64_t> load = load_curve(n, lives);
+  std::vector<std::int64_t> ahead(store.lanes().size(), 0);
+  std::uint64_t apart = 0;
+  std::uint64_t boundary = 0, boundary_load = ~std::uint64_t{0}, boundary_hash = 0;
+  std::vector<std::uint32_t> earlier(n);
+  for (const LanePeriod& lane : iteration.lanes) {
+    const LaneRanks& ranks = ranking.lane(lane.lane);
+    for (const std::uint32_t rank : ranks.earlier) earlier[rank] = lane.lane;
+  }
+  for (std::uint64_t rank = 0; rank < n; ++rank) {
+    if (apart == 0) {
+      const std::uint64_t across = load[(rank + n - 1) % n];
+      if (across <= boundary_load) {
+        std::uint64_t hash = 0;
+        for (std::uint64_t k = 0; k < 8; ++k) {
+          hash = combine(hash, store.operations()[ranking.later()[(rank + k) % n]].token);
+        }
+        if (across < boundary_load || hash < boundary_hash) {
+          boundary = rank;
+          boundary_load = across;
+          boundary_hash = hash;
+        }
+      }
+    }
+    const auto step = [&](std::uint32_t lane, std::int64_t by) {
+      apart -= ahead[lane] != 0;
+      ahead[lane] += by;
+      apart += ahead[lane] != 0;
+    };
+    step(store.operations()[ranking.later()[rank]].lane, 1);
+    step(earlier[rank], -1);
+  }
+  result.crossing_bytes = boundary_load;
+
+  result.unwrapped = n - boundary;
+  for (std::uint64_t k = 0; k < n; ++k) result.order.push_back(ranking.later()[(boundary + k) % n]);
+  for (const LanePeriod& lane : iteration.lanes) {
+    LaneMallocs mallocs{store.lanes()[lane.lane].number, 0, 1, {}, {}};
+    std::vector<std::pair<std::uint64_t, MallocLife>> sorted;
+    for (const Planned& malloc : planned) {
+      if (malloc.lane != &lane) continue;
+      const Block& block = store.blocks()[store.operations()[malloc.operation].block];
+      const std::uint32_t phase = store.operations()[malloc.operation].lane_index - lane.middle();
+      const std::uint64_t place = (ranking.lane(lane.lane).later[phase] + n - boundary) % n;
+      const std::uint64_t born = (malloc.life.born + n - boundary) % n;
+      const std::uint64_t freed = born + std::max<std::uint64_t>(malloc.life.duration, 1);
+      const auto places = static_cast<std::uint32_t>(places_needed(born, freed, n));
+      sorted.emplace_back(
+          place, MallocLife{malloc.operation, block.bytes, block.return_address, born, freed, places, places > 1});
+    }
+    if (sorted.empty()) continue;
+    std::sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+    std::vector<std::uint64_t> sequence;
+    for (const auto& [place, malloc] : sorted) {
+      mallocs.mallocs.push_back(malloc);
+      mallocs.operations.push_back(malloc.operation);
+      sequence.push_back(combine(malloc.bytes, malloc.return_address));
+    }
+    if (joined) {
+      join_parts(mallocs, inner_period(sequence), n);
+      sequence.resize(mallocs.mallocs.size());
+    }
+    mallocs.match = match_length(sequence);
+    if (lane.lane == iteration.lanes[iteration.main].lane) {
+      result.lanes.insert(result.lanes.begin(), std::move(mallocs));
+    } else {
+      result.lanes.push_back(std::move(mallocs));
+    }
+  }
+
+  std::uint64_t work = 0;
+  const Candidate candidate(store, iteration, work);
+  for (const std::uint32_t index : store.live_blocks()) {
+    const Block& block = store.blocks()[index];
+    if (!block.known || !block.placeable || block.doubtful || candidate.transient(index)) continue;
+    // Of a lane without a period: it may come and go.
+    if (block.birth != kNone && iteration.find(block.lane) == nullptr && block.birth >= ranking.later().front()) {
+      continue;
+    }
+    result.persistent.push_back(index);
+    result.persistent_bytes += block.bytes;
+  }
+  result.peak_load = result.persistent_bytes + *std::max_element(load.begin(), load.end());
+
+  // The first boundary from which on everything repeats.
+  const LanePeriod& main = iteration.lanes[iteration.main];
+  const auto& main_operations = store.lanes()[main.lane].operations;
+  const LaneRanks& main_ranks = ranking.lane(main.lane);
+  const auto cut = static_cast<std::uint32_t>(
+      std::lower_bound(main_ranks.later.begin(), main_ranks.later.end(), boundary) - main_ranks.later.begin());
+  std::uint32_t first = main.end - std::min(main.end, iteration.repeated);
+  const std::uint32_t phase = (first + main.period - main.middle() % main.period) % main.period;
+  first += (cut + main.period - phase) % main.period;
+  result.first_iteration =
+      store.operations()[main_operations[std::min<std::size_t>(first, main_operations.size() - 1)]].sequence;
+  return result;
+}
+
+}  // namespace memopt::planner

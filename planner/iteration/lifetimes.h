@@ -1,0 +1,69 @@
+// From an iteration to what has to be placed: every malloc of it with its lifetime, as the union over what was
+// observed.
+//
+// Time is the *rank* of an operation among all operations of one iteration, over all lanes. Threads interleave
+// differently each time; the order of the last repeat counts, and where the two repeats differ, a block is born at the
+// smaller rank and freed at the larger. The boundary of the iteration (rank 0) is where the fewest bytes live across.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "planner/iteration/detection.h"
+#include "planner/iteration/operation_store.h"
+
+namespace memopt::planner {
+
+struct MallocLife {
+  std::uint32_t operation;  // the malloc in the last repeat
+  std::uint64_t bytes;      // as the program asks
+  std::uint64_t return_address;
+  std::uint64_t born;    // rank
+  std::uint64_t freed;   // rank, plus `operations` for each boundary it lies behind
+  std::uint32_t places;  // used in turn; 0: never placed
+  bool always;           // its places are needed all the time: there are several, or it stands for several mallocs
+};
+
+// Whoever follows a lane sees sizes and return addresses of its mallocs only. Where these are a shorter sequence
+// several times over, the same place of each part cannot be told from the others: they are one malloc, with enough
+// places used in turn for all of them.
+struct LaneMallocs {
+  std::uint32_t lane;   // as the program's records say
+  std::uint32_t match;  // see match_length
+  std::uint32_t parts;  // how often `mallocs` happen in an iteration
+  std::vector<MallocLife> mallocs;
+  std::vector<std::uint32_t> operations;  // the mallocs one by one: parts * mallocs.size()
+};
+
+struct IterationLifetimes {
+  std::uint64_t operations = 0;
+  std::uint64_t signature = 0;
+  std::vector<LaneMallocs> lanes;         // only those that allocate; first the one that allocates most
+  std::vector<std::uint32_t> persistent;  // blocks of the store
+  std::uint64_t persistent_bytes = 0;
+  std::uint64_t peak_load = 0;        // of live bytes, persistent blocks included
+  std::uint64_t crossing_bytes = 0;   // live across the boundary, without persistent blocks
+  std::uint64_t first_iteration = 0;  // sequence of the operation with which the first observed iteration began
+  // Operations of one iteration by rank: the last repeat's. The first `unwrapped` stand at and behind the boundary, the
+  // others before it.
+  std::vector<std::uint32_t> order;
+  std::uint64_t unwrapped = 0;
+};
+
+// `joined`: mallocs that cannot be told from each other become one, see LaneMallocs.
+IterationLifetimes lifetimes(const OperationStore& store, const Iteration& iteration, bool joined);
+
+// How many places must be used in turn so that a place is free again when its turn comes: the smallest k with
+// k * operations > freed - born.
+constexpr std::uint64_t places_needed(std::uint64_t born, std::uint64_t freed, std::uint64_t operations) {
+  return (freed - born) / operations + 1;
+}
+
+// The shortest sequence that this one is a whole number of times; its length if there is none.
+std::size_t inner_period(const std::vector<std::uint64_t>& sequence);
+
+// The smallest M such that the last M elements of the cyclic sequence occur nowhere else in it, but for places a
+// multiple of the inner period away. At most the length.
+std::uint32_t match_length(const std::vector<std::uint64_t>& sequence);
+
+}  // namespace memopt::planner

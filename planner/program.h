@@ -1,0 +1,47 @@
+// What the planner knows about one running program: its operations so far, and what follows from them. The daemon feeds
+// it; tests and tools feed it from recordings and traces in the same way.
+//
+// Not thread-safe. Deterministic: the same records give the same plans at the same points.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "shm/record.h"
+
+namespace memopt::planner {
+
+class Program {
+ public:
+  Program();
+  ~Program();
+  Program(Program&&) noexcept;
+  Program& operator=(Program&&) noexcept;
+
+  // The next record in order of sequence, of lane `lane` (thread number). Hostile contents (unknown blocks, freed
+  // twice) are tolerated: what is planned from them is checked by the agent again.
+  void add(std::uint32_t lane, const shm::RecordView& record);
+
+  // Records are missing here: what came before is never planned from. Persistent blocks seen before stay known.
+  void add_gap();
+
+  // Looks for an iteration and plans it; to be called at check points (shm::next_check_point). A whole plan
+  // (shm/plan.h) if there is a new one, for the agent to adopt.
+  std::optional<std::vector<std::byte>> plan();
+
+  // The agent refused the last plan, or adopted it.
+  void refused();
+
+  // One sentence for people: what is awaited, or why there is no plan. Changes rarely; empty at the beginning.
+  const std::string& note() const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace memopt::planner

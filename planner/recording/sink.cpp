@@ -1,0 +1,43 @@
+#include "planner/recording/sink.h"
+
+#include <utility>
+
+namespace memopt::planner {
+
+RecordingSink::RecordingSink(std::unique_ptr<RecordingWriter> writer, std::function<void(const RecordingEnd&)> ended)
+    : writer_(std::move(writer)), ended_(std::move(ended)) {}
+
+RecordingSink::~RecordingSink() { closed(); }
+
+void RecordingSink::record(std::uint32_t lane, const shm::RecordView& record) {
+  const std::uint64_t sequence = record.header.sequence;
+  if (sequence > last_sequence_) {
+    missing_ += sequence - last_sequence_ - 1;
+    last_sequence_ = sequence;
+  }
+  writer_->add(lane, record);
+}
+
+void RecordingSink::gap() { writer_->add_gap(); }
+
+std::string RecordingSink::note() {
+  return writer_->error().empty() ? "recording to a file: nothing is planned" : writer_->error();
+}
+
+void RecordingSink::clock(const ClockPair& clock) { writer_->add_clock(clock); }
+
+void RecordingSink::idle() { writer_->flush(); }
+
+void RecordingSink::closed() {
+  if (!writer_) return;
+  RecordingEnd end;
+  end.whole = writer_->finish();
+  end.records = writer_->records();
+  end.lost = writer_->lost();
+  end.missing = missing_;
+  end.bytes = writer_->bytes();
+  writer_.reset();
+  if (ended_) ended_(end);
+}
+
+}  // namespace memopt::planner

@@ -1,0 +1,284 @@
+// Program as the daemon uses it: bytes of plans, determinism, and records that nobody would send.
+#include "planner/program.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <random>
+#include <vector>
+
+#include "planner/iteration/record_builder.h"
+#include "shm/channel.h"
+#include "shm/plan.h"
+
+namespace memopt::planner {
+namespace {
+
+using Plan = std::vector<std::byte>;
+
+// Records as bytes, so that they can be damaged and played again.
+struct Recorded {
+  std::uint32_t lane;
+  Plan bytes;
+};
+
+void keep(std::vector<Recorded>& to, std::uint32_t lane, const shm::RecordView& record) {
+  Recorded recorded{lane, Plan(sizeof(shm::RecordHeader) + record.body.size())};
+  std::memcpy(recorded.bytes.data(), &record.header, sizeof(shm::RecordHeader));
+  std::memcpy(recorded.bytes.data() + sizeof(shm::RecordHeader), record.body.data(), record.body.size());
+  to.push_back(std::move(recorded));
+}
+
+std::vector<Recorded> steps(int count) {
+  std::vector<Recorded> records;
+  RecordBuilder builder;
+  std::uint64_t next = 1;
+  std::vector<std::uint64_t> weights, gradients(6, 0);
+  const auto malloc = [&](std::uint32_t lane, std::uint64_t bytes, std::uint64_t stack) {
+    keep(records, lane, builder.malloc(next, bytes, stack, stack + 0x1000));
+    return next++;
+  };
+  for (int i = 0; i < 6; ++i) weights.push_back(malloc(0, 5000, 1));
+  for (int step = 0; step < count; ++step) {
+    std::vector<std::uint64_t> blocks;
+    for (std::uint64_t i = 0; i < 6; ++i) {
+      blocks.push_back(malloc(0, (i + 1) * 10000, 2));
+      const std::uint64_t accesses[] = {weights[i] | shm::kAccessReads, blocks.back() | shm::kAccessWrites};
+      keep(records, 0, builder.launch(7, accesses));
+    }
+    for (std::uint64_t i = 6; i-- > 0;) {
+      const std::uint64_t gradient = malloc(1, 5000 + i, 3);
+      keep(records, 1, builder.copy(gradient, blocks[i], 100, shm::CopyKind::kOnDevice));
+      keep(records, 1, builder.free(blocks[i]));
+      if (gradients[i] != 0) keep(records, 1, builder.free(gradients[i]));
+      gradients[i] = gradient;
+      keep(records, 1, builder.memset(weights[i], 5000));
+    }
+  }
+  return records;
+}
+
+std::vector<Plan> play(const std::vector<Recorded>& records, std::string* note = nullptr) {
+  Program program;
+  std::vector<Plan> plans;
+  std::uint64_t check = shm::kFirstCheckPoint, count = 0;
+  for (const Recorded& recorded : records) {
+    const auto record = shm::parse_record(recorded.bytes);
+    if (!record) continue;
+    program.add(recorded.lane, *record);
+    if (++count < check) continue;
+    check = shm::next_check_point(check);
+    if (auto plan = program.plan()) plans.push_back(std::move(*plan));
+  }
+  if (note != nullptr) *note = program.note();
+  return plans;
+}
+
+template <typename Entry>
+std::vector<Entry> table(const Plan& plan, const shm::PlanTable& where) {
+  EXPECT_EQ(where.offset % 8, 0u);
+  EXPECT_LE(where.offset + where.count * sizeof(Entry), plan.size());
+  std::vector<Entry> entries(where.count);
+  if (!entries.empty()) std::memcpy(entries.data(), plan.data() + where.offset, where.count * sizeof(Entry));
+  return entries;
+}
+
+// What the agent will ask of any plan, written anew.
+void expect_sound(const Plan& plan) {
+  ASSERT_GE(plan.size(), sizeof(shm::PlanHeader));
+  shm::PlanHeader header;
+  std::memcpy(&header, plan.data(), sizeof(header));
+  EXPECT_EQ(header.magic, shm::kPlanMagic);
+  EXPECT_EQ(header.format, shm::kPlanFormat);
+  EXPECT_EQ(header.header_bytes, sizeof(header));
+  EXPECT_EQ(header.bytes, plan.size());
+  EXPECT_EQ(header.checksum, shm::plan_checksum(plan.data() + sizeof(header), plan.size() - sizeof(header)));
+  EXPECT_GE(header.generation, 1u);
+  EXPECT_LE(header.lower_bound, header.slab_bytes);
+  EXPECT_LE(header.first_iteration, header.detected_at);
+  const auto lanes = table<shm::PlannedLane>(plan, header.lanes);
+  const auto mallocs = table<shm::PlannedMalloc>(plan, header.mallocs);
+  const auto places = table<shm::Place>(plan, header.places);
+  ASSERT_FALSE(lanes.empty());
+  std::uint64_t next = 0;
+  std::uint64_t used = 0;
+  for (const shm::PlannedLane& lane : lanes) {
+    EXPECT_EQ(lane.first_malloc, next);
+    EXPECT_GE(lane.mallocs, 1u);
+    EXPECT_GE(lane.match, 1u);
+    EXPECT_LE(lane.match, lane.mallocs);
+    next += lane.mallocs;
+  }
+  ASSERT_EQ(next, mallocs.size());
+  std::vector<std::vector<std::size_t>> at(header.operations);  // places needed at each operation
+  for (const shm::PlannedMalloc& malloc : mallocs) {
+    ASSERT_LT(malloc.born, header.operations);
+    ASSERT_GT(malloc.freed, malloc.born);
+    ASSERT_EQ(malloc.first_place, used);
+    used += malloc.places;
+    ASSERT_LE(used, places.size());
+    const bool always = malloc.places > 1 || malloc.freed - malloc.born >= header.operations;
+    for (std::uint64_t place = malloc.first_place; place < used; ++place) {
+      EXPECT_EQ(places[place].offset % shm::kPlanAlignment, 0u);
+      EXPECT_EQ(places[place].bytes % shm::kPlanAlignment, 0u);
+      EXPECT_GE(places[place].bytes, malloc.bytes);
+      EXPECT_LE(places[place].offset + places[place].bytes, header.slab_bytes);
+      for (std::uint64_t t = always ? 0 : malloc.born; t < (always ? header.operations : malloc.freed); ++t) {
+        at[t % header.operations].push_back(place);
+      }
+    }
+  }
+  EXPECT_EQ(used, places.size());
+  for (auto& live : at) {
+    std::sort(live.begin(), live.end(), [&](auto a, auto b) { return places[a].offset < places[b].offset; });
+    for (std::size_t i = 1; i < live.size(); ++i) {
+      ASSERT_LE(places[live[i - 1]].offset + places[live[i - 1]].bytes, places[live[i]].offset);
+    }
+  }
+}
+
+TEST(Program, PlanBytesAreWhatTheAgentChecks) {
+  const std::vector<Plan> plans = play(steps(12));
+  ASSERT_EQ(plans.size(), 1u);
+  expect_sound(plans[0]);
+  shm::PlanHeader header;
+  std::memcpy(&header, plans[0].data(), sizeof(header));
+  EXPECT_EQ(header.operations, 6u * 2 + 6 * 5);
+  EXPECT_EQ(header.lanes.count, 2u);
+  EXPECT_EQ(header.mallocs.count, 12u);
+  EXPECT_EQ(header.persistent_bytes, 6u * 5000);
+  EXPECT_EQ(table<std::uint64_t>(plans[0], header.persistent), (std::vector<std::uint64_t>{1, 2, 3, 4, 5, 6}));
+  for (const shm::PlannedMalloc& malloc : table<shm::PlannedMalloc>(plans[0], header.mallocs)) {
+    EXPECT_EQ(malloc.return_address, malloc.bytes >= 10000 ? 0x1002u : 0x1003u);
+  }
+}
+
+TEST(Program, TheSameRecordsGiveTheSamePlans) {
+  const std::vector<Recorded> records = steps(12);
+  EXPECT_EQ(play(records), play(records));
+}
+
+TEST(Program, TheSignatureDoesNotDependOnWhereTheRepeatWasFound) {
+  const std::vector<Recorded> records = steps(30);
+  std::map<std::uint64_t, int> signatures, boundaries;
+  for (std::size_t length = records.size() - 100; length < records.size(); ++length) {
+    Program program;
+    for (std::size_t i = 0; i < length; ++i) program.add(records[i].lane, *shm::parse_record(records[i].bytes));
+    const auto plan = program.plan();
+    ASSERT_TRUE(plan) << length << ": " << program.note();
+    shm::PlanHeader header;
+    std::memcpy(&header, plan->data(), sizeof(header));
+    ++signatures[header.signature];
+    ++boundaries[table<shm::PlannedMalloc>(*plan, header.mallocs)[0].bytes];
+  }
+  EXPECT_EQ(signatures.size(), 1u);
+  EXPECT_EQ(boundaries.size(), 1u);
+}
+
+TEST(Program, ForeignMemoryIsNeverPlaced) {
+  Program program;
+  RecordBuilder builder;
+  std::optional<Plan> plan;
+  std::uint64_t next = 1;
+  for (int step = 0; step < 20; ++step) {
+    const std::uint64_t own = next++, foreign = next++;
+    program.add(0, builder.malloc(own, 1 << 20));
+    builder.flags = shm::kForeign;
+    program.add(0, builder.malloc(foreign, 1 << 22));
+    const std::uint64_t accesses[] = {own, foreign};
+    program.add(0, builder.launch(1, accesses));
+    builder.flags = shm::kForeign;
+    program.add(0, builder.free(foreign));
+    program.add(0, builder.free(own));
+    if (!plan) plan = program.plan();
+  }
+  ASSERT_TRUE(plan) << program.note();
+  shm::PlanHeader header;
+  std::memcpy(&header, plan->data(), sizeof(header));
+  EXPECT_EQ(header.operations, 5u);
+  EXPECT_EQ(header.mallocs.count, 1u);
+  EXPECT_EQ(header.slab_bytes, std::uint64_t{1} << 20);
+}
+
+TEST(Program, ARefusedPlanIsNotSentAgain) {
+  const std::vector<Recorded> records = steps(40);
+  Program program;
+  int plans = 0;
+  std::uint64_t check = shm::kFirstCheckPoint, count = 0;
+  for (const Recorded& recorded : records) {
+    program.add(recorded.lane, *shm::parse_record(recorded.bytes));
+    if (++count < check) continue;
+    check = shm::next_check_point(check);
+    if (program.plan()) {
+      ++plans;
+      program.refused();
+      EXPECT_NE(program.note().find("refused"), std::string::npos);
+    }
+  }
+  EXPECT_EQ(plans, 1);
+}
+
+// Any byte may be anything. What comes out, if anything, must still be a sound plan.
+TEST(Program, DamagedRecords) {
+  const std::vector<Recorded> whole = steps(14);
+  std::mt19937_64 random(1);
+  std::size_t planned = 0;
+  for (int round = 0; round < 150; ++round) {
+    std::vector<Recorded> records = whole;
+    const std::size_t damages = 1 + random() % (round % 3 == 0 ? 200 : 5);
+    for (std::size_t i = 0; i < damages; ++i) {
+      Recorded& record = records[random() % records.size()];
+      switch (random() % 5) {
+        case 0:
+          record.bytes[random() % record.bytes.size()] = static_cast<std::byte>(random());
+          break;
+        case 1:
+          record.lane = static_cast<std::uint32_t>(random());
+          break;
+        case 2:
+          std::swap(record, records[random() % records.size()]);
+          break;
+        case 3:
+          record = records[random() % records.size()];
+          break;
+        default: {
+          const std::uint64_t value = random() % 2 == 0 ? ~std::uint64_t{0} >> (random() % 64) : random() % 20;
+          const std::size_t words = record.bytes.size() / 8;
+          if (words > 3) std::memcpy(record.bytes.data() + (3 + random() % (words - 3)) * 8, &value, 8);
+        }
+      }
+    }
+    for (const Plan& plan : play(records)) {
+      expect_sound(plan);
+      ++planned;
+    }
+  }
+  EXPECT_GT(planned, 20u);
+}
+
+// Streams made of nothing but repeats and of nothing but noise end in bounded time and memory.
+TEST(Program, RepeatsWithoutMeaning) {
+  Program program;
+  RecordBuilder builder;
+  std::mt19937_64 random(2);
+  program.add(0, builder.malloc(1, 4096));
+  for (int i = 0; i < 100000; ++i) {
+    switch (random() % 64) {
+      case 0:
+        program.add(0, builder.malloc(random() % 1000 + 1, random()));
+        break;
+      case 1:
+        program.add(0, builder.free(random() % 1000));
+        break;
+      default:
+        program.add(0, builder.launch(1, {}));
+    }
+    if (i % 500 == 0) program.plan();
+  }
+  EXPECT_FALSE(program.note().empty());
+}
+
+}  // namespace
+}  // namespace memopt::planner
