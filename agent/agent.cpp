@@ -6,7 +6,13 @@
 #include <atomic>
 #include <chrono>
 #include <climits>
+#include <new>
 
+#include "agent/arena.h"
+#include "agent/in_flight.h"
+#include "agent/link.h"
+#include "agent/operations.h"
+#include "agent/recorder.h"
 #include "agent/stack_walker.h"
 #include "agent/status_json.h"
 #include "agent/status_server.h"
@@ -42,6 +48,11 @@ void after_fork_in_child() {
   reset_counters_after_fork();
   g_blocks.reset_after_fork();
   physical_memory().reset_after_fork();
+  forget_arena_after_fork();
+  forget_recorder_after_fork();
+  forget_operations_after_fork();
+  forget_in_flight_after_fork();
+  forget_link_after_fork();
   g_gauge.reset();
   g_started.store(false);
 }
@@ -54,7 +65,22 @@ void after_fork_in_child() {
   start_status_server(answer);
 }
 
+// The last word, if memopt did something. Runs at exit() only; nothing of CUDA is called.
+[[gnu::destructor]] void at_exit() { say_goodbye(); }
+
+const Driver* make_driver() noexcept {
+  const Interposer* const interposer = g_interposer.load();
+  // Leaked on purpose. Without an interposer (tests of parts of the agent) there are no functions.
+  return new (std::nothrow)
+      Driver(interposer != nullptr && interposer->real_driver != nullptr ? interposer->real_driver() : Driver());
+}
+
 }  // namespace
+
+const Driver& driver() noexcept {
+  static const Driver* const functions = make_driver();
+  return *functions;
+}
 
 void first_call(const Interposer& interposer, std::size_t entry_point) noexcept {
   count_first_call(entry_point);
@@ -77,9 +103,10 @@ shm::Status read_status() {
   status.version = MEMOPT_VERSION;
   status.executable = read_link("/proc/self/exe");
   status.state = shm::AgentState::kPassthrough;
-  status.reason = "this version counts and forwards; it does not plan yet";
+  status.reason = "no device memory has been allocated by cuMemAlloc yet";
   status.attached_for = shm::Nanoseconds(static_cast<std::uint64_t>(now() - g_start_time.load()));
   status.memory = g_gauge.read();
+  read_arena(&status);
   status.stack_walker = stack_walker().status();
   const Interposer* const interposer = g_interposer.load();
   if (interposer == nullptr) return status;

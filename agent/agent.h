@@ -1,5 +1,5 @@
-// The runtime inside the program's process, as the hooks see it. Today it counts, keeps the table of live blocks, and
-// answers for both.
+// The runtime inside the program's process, as the hooks see it: its start, fork and end, and what it answers for
+// status. What it does with memory is in arena.h, what it is told about queued work in operations.h.
 //
 // Nothing happens before the first CUDA call. Hooks may call from any thread, in any order, during start and exit of
 // the process and before any constructor has run. Nothing here throws, and nothing is destroyed at exit.
@@ -12,6 +12,7 @@
 
 #include "agent/block_table.h"
 #include "agent/call_counters.h"
+#include "agent/driver.h"
 #include "agent/log.h"
 #include "agent/options.h"
 #include "agent/physical_memory.h"
@@ -25,6 +26,7 @@ struct Interposer {
   std::size_t symbol_count = 0;
   std::string (*driver_path)() = nullptr;
   void (*find_problems)(std::vector<shm::Problem>& problems) = nullptr;
+  Driver (*real_driver)() = nullptr;  // what the agent calls itself; called once, at the first use of driver()
 };
 
 // The slow way of counting, for a thread's first call (preload/trampoline.inc). Starts the agent at the process's first

@@ -80,6 +80,7 @@ int open_log_file(const std::string& path) {
 struct Log {
   LogLevel level;
   spdlog::logger logger;
+  spdlog::logger notices;
 };
 
 // The logger is used directly: spdlog's registry would be destroyed at exit, under the feet of other threads.
@@ -95,7 +96,11 @@ Log* open_log() {
       descriptor = STDERR_FILENO;
     }
   }
-  Log* log = new Log{level, spdlog::logger("memopt", std::make_shared<DescriptorSink>(descriptor))};
+  const auto sink = std::make_shared<DescriptorSink>(descriptor);
+  // A pattern belongs to a sink, so the notices have one of their own on the same descriptor.
+  const auto plain = std::make_shared<DescriptorSink>(descriptor);
+  Log* log = new Log{level, spdlog::logger("memopt", sink), spdlog::logger("memopt", plain)};
+  log->notices.set_pattern("memopt: %v");
   log->logger.set_pattern("memopt[%P] %l: %v");
   log->logger.set_level(to_spdlog(level));
   if (failure != 0) {
@@ -127,6 +132,18 @@ void log_write(LogLevel level, std::string_view message) noexcept {
   const int kept = errno;
   try {
     log->logger.log(to_spdlog(level), spdlog::string_view_t(message.data(), message.size()));
+  } catch (...) {
+    // A log that cannot be written is not worth a program.
+  }
+  errno = kept;
+}
+
+void log_notice(std::string_view message) noexcept {
+  Log* const log = instance();
+  if (log == nullptr || log->level > LogLevel::kWarn) return;
+  const int kept = errno;
+  try {
+    log->notices.log(spdlog::level::info, spdlog::string_view_t(message.data(), message.size()));
   } catch (...) {
     // A log that cannot be written is not worth a program.
   }

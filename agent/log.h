@@ -17,6 +17,9 @@ bool log_wants(LogLevel level) noexcept;
 
 void log_write(LogLevel level, std::string_view message) noexcept;
 
+// What a person is always told, unless MEMOPT_LOG is error or off: one line "memopt: ...".
+void log_notice(std::string_view message) noexcept;
+
 template <typename... Args>
 void log(LogLevel level, fmt::format_string<Args...> format, Args&&... args) noexcept {
   if (!log_wants(level)) [[likely]]

@@ -2,6 +2,7 @@
 
 #include <dlfcn.h>
 #include <link.h>
+#include <pthread.h>
 
 #include <string>
 
@@ -12,6 +13,51 @@ namespace {
 
 constexpr const char* kLibrary = "libunwind.so.8";
 constexpr const char* kFunction = "unw_backtrace";
+// unw_local_addr_space, unw_set_caching_policy, unw_set_cache_size, unw_flush_cache as libunwind.h spells them here.
+constexpr const char* kSpace = "_ULx86_64_local_addr_space";
+constexpr const char* kSetPolicy = "_ULx86_64_set_caching_policy";
+constexpr const char* kSetSize = "_ULx86_64_set_cache_size";
+constexpr const char* kFlush = "_Ux86_64_flush_cache";
+constexpr int kCachePerThread = 2;
+constexpr std::size_t kCacheSize = 1024;
+
+struct StackBounds {
+  std::uintptr_t low = 0;
+  std::uintptr_t high = 0;
+};
+[[gnu::tls_model("initial-exec")]] constinit thread_local StackBounds t_bounds;
+
+// Once per thread: what libc does for it takes memory.
+[[gnu::cold, gnu::noinline]] void find_bounds() noexcept {
+  pthread_attr_t attributes;
+  if (pthread_getattr_np(pthread_self(), &attributes) != 0) return;
+  void* low = nullptr;
+  std::size_t bytes = 0;
+  if (pthread_attr_getstack(&attributes, &low, &bytes) == 0) {
+    t_bounds.low = reinterpret_cast<std::uintptr_t>(low);
+    t_bounds.high = t_bounds.low + bytes;
+  }
+  pthread_attr_destroy(&attributes);
+}
+
+// Along saved frame pointers, as far as they are some: each frame lies above the one before, within the thread's stack.
+// Reads nothing outside it, whatever the program uses the register for.
+[[gnu::noinline]] int walk_frame_pointers(void** frames, int size) noexcept {
+  auto frame = reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0));
+  if (t_bounds.high == 0) find_bounds();
+  int count = 0;
+  while (count < size && frame % alignof(void*) == 0 && frame >= t_bounds.low && frame < t_bounds.high &&
+         t_bounds.high - frame >= 2 * sizeof(void*)) {
+    const auto* const words = reinterpret_cast<const std::uintptr_t*>(frame);
+    const std::uintptr_t caller = words[0];
+    const std::uintptr_t return_address = words[1];
+    if (return_address == 0) break;
+    frames[count++] = reinterpret_cast<void*>(return_address);
+    if (caller <= frame) break;
+    frame = caller;
+  }
+  return count;
+}
 
 std::string folder_of_this_library() {
   Dl_info info{};
@@ -48,10 +94,33 @@ StackWalker::StackWalker(const char* library_folder) noexcept {
       dlclose(handle);
       return;
     }
+    set_up_caches(handle);
     status_ = {"libunwind", path_of(handle)};
   } catch (...) {
     backtrace_ = nullptr;  // out of memory; an empty status is shown as unknown
   }
+}
+
+// A cache for each thread: without, threads wait for each other. A libunwind that lacks any of it works as it comes.
+void StackWalker::set_up_caches(void* handle) noexcept {
+  auto* const space = static_cast<void**>(dlsym(handle, kSpace));
+  const auto set_policy = reinterpret_cast<int (*)(void*, int)>(dlsym(handle, kSetPolicy));
+  const auto set_size = reinterpret_cast<int (*)(void*, std::size_t, int)>(dlsym(handle, kSetSize));
+  flush_ = reinterpret_cast<FlushFunction>(dlsym(handle, kFlush));
+  if (space == nullptr || *space == nullptr) return;
+  space_ = *space;
+  if (set_policy != nullptr) set_policy(space_, kCachePerThread);
+  if (set_size != nullptr) set_size(space_, kCacheSize, 0);
+}
+
+int StackWalker::walk(void** frames, int size) const noexcept {
+  if (size <= 0) return 0;
+  const int count = backtrace_ != nullptr ? backtrace_(frames, size) : walk_frame_pointers(frames, size);
+  return count < 0 ? 0 : count;
+}
+
+void StackWalker::forget_code() const noexcept {
+  if (flush_ != nullptr && space_ != nullptr) flush_(space_, 0, 0);
 }
 
 const StackWalker& stack_walker() noexcept {

@@ -1,6 +1,8 @@
 // How call stacks are walked in this process: by libunwind if it can be loaded, else along frame pointers.
 #pragma once
 
+#include <cstdint>
+
 #include "shm/status.h"
 
 namespace memopt::agent {
@@ -13,10 +15,22 @@ class StackWalker {
 
   const shm::StackWalkerStatus& status() const { return status_; }
 
+  // The return addresses of the calling thread's frames, innermost first: that of this call, of its caller's call, and
+  // so on. Returns how many, at most `size`; 0 if nothing could be walked. A bad frame ends the walk.
+  int walk(void** frames, int size) const noexcept;
+
+  // Objects were unloaded: what was remembered of their code must not be used again.
+  void forget_code() const noexcept;
+
  private:
   using BacktraceFunction = int (*)(void** buffer, int size);
+  using FlushFunction = void (*)(void* space, std::uintptr_t low, std::uintptr_t high);
+
+  void set_up_caches(void* handle) noexcept;
 
   BacktraceFunction backtrace_ = nullptr;  // null: frame pointers
+  FlushFunction flush_ = nullptr;
+  void* space_ = nullptr;  // libunwind's description of this process
   shm::StackWalkerStatus status_;
 };
 

@@ -51,6 +51,35 @@ std::string quoted(std::string_view text) {
   return out += '"';
 }
 
+// Footprint over peak load in thousandths, rounded; null while there is no load.
+std::string ratio(const shm::PlanStatus& plan) {
+  const std::uint64_t load = plan.peak_load.value();
+  if (load == 0) return "null";
+  // Wide, so that no pair of sizes overflows.
+  const auto thousandths =
+      static_cast<std::uint64_t>((static_cast<unsigned __int128>(plan.footprint.value()) * 1000 + load / 2) / load);
+  return fmt::format("{}.{:03}", thousandths / 1000, thousandths % 1000);
+}
+
+std::string plan_json(const shm::PlanStatus& plan) {
+  std::string out;
+  const auto add = [&]<typename... Args>(fmt::format_string<Args...> format, Args&&... args) {
+    fmt::format_to(std::back_inserter(out), format, std::forward<Args>(args)...);
+  };
+  add(R"({{"iterations": {}, "iteration_at_live": {}, "peak_load": {}, "footprint": {}, "footprint_peak": {}, )",
+      plan.iterations, plan.iteration_at_live, plan.peak_load.value(), plan.footprint.value(),
+      plan.footprint_peak.value());
+  add(R"("footprint_before": {}, "ratio": {}, "slab": {}, "persistent": {}, "overshoot": {}, "generation": {}, )",
+      plan.footprint_before.value(), ratio(plan), plan.slab.value(), plan.persistent.value(), plan.overshoot.value(),
+      plan.generation);
+  add(R"("deviations": {}, "displaced": {}, "dropped_events": {}, "waits": {}, "host_synchronizations": {}, )",
+      plan.deviations, plan.displaced, plan.dropped_events, plan.waits, plan.host_synchronizations);
+  add(R"("vmm_calls": {}, "own_ns_per_call": {:.1f}, "planner": {}, "planner_reason": {}, "note": {}}})",
+      plan.vmm_calls, plan.own_ns_per_call, plan.planner > 0 ? fmt::to_string(plan.planner) : "null",
+      quoted(plan.planner_reason), quoted(plan.note));
+  return out;
+}
+
 }  // namespace
 
 std::string to_json(const shm::Status& status) {
@@ -72,6 +101,7 @@ std::string to_json(const shm::Status& status) {
   }
   add(R"(}}}}, "memory": {{"live_bytes": {}, "peak_bytes": {}, "live_blocks": {}, "untracked": {}}}, )",
       status.memory.live.value(), status.memory.peak.value(), status.memory.blocks.value(), status.memory.untracked);
+  if (status.plan) add(R"("plan": {}, )", plan_json(*status.plan));
   add(R"("stack_walker": {{"kind": {}, "detail": {}}}, "driver": {}, "problems": [)", quoted(status.stack_walker.kind),
       quoted(status.stack_walker.detail), quoted(status.driver));
   separator = "";

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "agent/agent.h"
+#include "agent/arena.h"
 #include "preload/typed_hooks.h"
 
 namespace memopt::preload::hooks {
@@ -56,6 +57,8 @@ CUresult destroy_with_blocks(CUcontext context, Destroy&& destroy) noexcept {
   const CUresult result = destroy();
   if (result != CUDA_SUCCESS) {
     for (const Block& block : blocks) agent::blocks().insert(block.address, block.size);
+  } else {
+    agent::note_context_destroyed(context);
   }
   return result;
 }
@@ -63,12 +66,16 @@ CUresult destroy_with_blocks(CUcontext context, Destroy&& destroy) noexcept {
 // The last release takes the context's memory; whether it was the last, the driver says afterwards.
 template <typename Release>
 CUresult release_primary(CUdevice device, Release&& release) noexcept {
-  const std::vector<Block> blocks = blocks_of(primary_context(device));
+  const CUcontext context = primary_context(device);
+  const std::vector<Block> blocks = blocks_of(context);
   const CUresult result = release();
-  if (result != CUDA_SUCCESS || blocks.empty()) return result;
+  if (result != CUDA_SUCCESS) return result;
   unsigned int flags = 0;
   int active = 1;
-  if (real<Hook::cuDevicePrimaryCtxGetState>()(device, &flags, &active) == CUDA_SUCCESS && active == 0) drop(blocks);
+  if (real<Hook::cuDevicePrimaryCtxGetState>()(device, &flags, &active) == CUDA_SUCCESS && active == 0) {
+    drop(blocks);
+    agent::note_context_destroyed(context);
+  }
   return result;
 }
 

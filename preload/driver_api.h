@@ -1,10 +1,10 @@
 // cuda.h and cudaTypedefs.h with every ABI version declared, and without the macros that rename plain functions to
-// their newest version. The only way in which this folder includes them.
+// their newest version: the whole folder is compiled with __CUDA_API_VERSION_INTERNAL, so that no other header can
+// bring them in differently.
 #pragma once
 
-#ifdef __cuda_cuda_h__
-#error "cuda.h was included before preload/driver_api.h: its macros would turn old ABIs into new ones"
+#ifndef __CUDA_API_VERSION_INTERNAL
+#error "compile with __CUDA_API_VERSION_INTERNAL: the macros of cuda.h would turn old ABIs into new ones"
 #endif
-#define __CUDA_API_VERSION_INTERNAL
 #include <cuda.h>
 #include <cudaTypedefs.h>

@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "agent/agent.h"
+#include "preload/driver_functions.h"
 #include "preload/elf_object.h"
 #include "preload/real_lookup.h"
 #include "preload/typed_hooks.h"
@@ -159,7 +160,7 @@ void find_problems(std::vector<shm::Problem>& problems) {
 
 namespace {
 
-constexpr agent::Interposer kInterposer{kSymbols, kHookCount, driver_path, find_problems};
+constexpr agent::Interposer kInterposer{kSymbols, kHookCount, driver_path, find_problems, real_driver};
 
 }  // namespace
 

@@ -1,8 +1,9 @@
-// Hooks that follow device memory. An allocation is noted after the driver made it, a free before the driver does it; a
-// free that the driver refuses is taken back.
+// Hooks that serve or follow device memory. What the arena does not serve goes to the driver: An allocation is noted
+// after the driver made it, a free before the driver does it; a free that the driver refuses is taken back.
 #include <utility>
 
 #include "agent/agent.h"
+#include "agent/arena.h"
 #include "preload/typed_hooks.h"
 
 namespace memopt::preload::hooks {
@@ -36,7 +37,13 @@ CUresult cuMemAlloc(CUdeviceptr_v1* address, unsigned int bytes) noexcept {
 }
 
 CUresult cuMemAlloc_v2(CUdeviceptr* address, size_t bytes) noexcept {
-  const CUresult result = real<Hook::cuMemAlloc_v2>()(address, bytes);
+  const agent::Served served = agent::arena_allocate(address, bytes, __builtin_return_address(0));
+  if (served.handled) return served.result;
+  CUresult result = real<Hook::cuMemAlloc_v2>()(address, bytes);
+  // What we hold without need is the program's.
+  if (result == CUDA_ERROR_OUT_OF_MEMORY && agent::arena_relieve()) {
+    result = real<Hook::cuMemAlloc_v2>()(address, bytes);
+  }
   return note_allocation(result, written(address), bytes);
 }
 
@@ -57,6 +64,8 @@ CUresult cuMemFree(CUdeviceptr_v1 address) noexcept {
 }
 
 CUresult cuMemFree_v2(CUdeviceptr address) noexcept {
+  const agent::Served served = agent::arena_free(address);
+  if (served.handled) return served.result;
   return free_block(address, [&] { return real<Hook::cuMemFree_v2>()(address); });
 }
 

@@ -36,6 +36,7 @@ void* typed_function(Hook hook) noexcept {
     MEMOPT_TYPED(cuDevicePrimaryCtxRelease_v2)
     MEMOPT_TYPED(cuDevicePrimaryCtxReset)
     MEMOPT_TYPED(cuDevicePrimaryCtxReset_v2)
+#include "preload/operation_hooks.inc"
 #undef MEMOPT_TYPED
     default:
       return nullptr;

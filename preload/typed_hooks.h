@@ -48,5 +48,16 @@ CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device) noexcept;
 CUresult cuDevicePrimaryCtxReset(CUdevice device) noexcept;
 CUresult cuDevicePrimaryCtxReset_v2(CUdevice device) noexcept;
 
+// The hooks of the list, declared with the driver's own signatures.
+template <typename Pointer>
+struct NoexceptFunction;
+template <typename Result, typename... Parameters>
+struct NoexceptFunction<Result (*)(Parameters...)> {
+  using Type = Result(Parameters...) noexcept;
+};
+#define MEMOPT_TYPED(symbol) NoexceptFunction<Signature<Hook::symbol>::Pointer>::Type symbol;
+#include "preload/operation_hooks.inc"
+#undef MEMOPT_TYPED
+
 }  // namespace hooks
 }  // namespace memopt::preload

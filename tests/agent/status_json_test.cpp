@@ -2,8 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <initializer_list>
 #include <nlohmann/json.hpp>
 #include <random>
+#include <string>
+#include <utility>
 
 namespace memopt::agent {
 namespace {
@@ -33,6 +36,83 @@ TEST(StatusJson, HasEveryMemberOfTheFormat) {
     "memory": {"live_bytes": 1, "peak_bytes": 2, "live_blocks": 3, "untracked": 4},
     "stack_walker": {"kind": "libunwind", "detail": "/lib/u"}, "driver": "/lib/libcuda.so.1",
     "problems": [{"code": "bypass", "text": "text"}]})"));
+}
+
+TEST(StatusJson, HasEveryMemberOfThePlan) {
+  shm::Status status;
+  shm::PlanStatus plan;
+  plan.iterations = 1;
+  plan.iteration_at_live = 2;
+  plan.peak_load = shm::Bytes(3000);
+  plan.footprint = shm::Bytes(3100);
+  plan.footprint_peak = shm::Bytes(5);
+  plan.footprint_before = shm::Bytes(6);
+  plan.slab = shm::Bytes(7);
+  plan.persistent = shm::Bytes(8);
+  plan.overshoot = shm::Bytes(9);
+  plan.generation = 10;
+  plan.deviations = 11;
+  plan.displaced = 12;
+  plan.dropped_events = 13;
+  plan.waits = 14;
+  plan.host_synchronizations = 15;
+  plan.vmm_calls = 16;
+  plan.own_ns_per_call = 61.25;
+  plan.planner = 17;
+  plan.planner_reason = "r";
+  plan.note = "n\"";
+  status.plan = plan;
+  EXPECT_EQ(nlohmann::json::parse(to_json(status)).at("plan"), nlohmann::json::parse(R"({
+    "iterations": 1, "iteration_at_live": 2, "peak_load": 3000, "footprint": 3100, "footprint_peak": 5, "footprint_before": 6,
+    "ratio": 1.033, "slab": 7, "persistent": 8, "overshoot": 9, "generation": 10, "deviations": 11, "displaced": 12,
+    "dropped_events": 13, "waits": 14, "host_synchronizations": 15, "vmm_calls": 16, "own_ns_per_call": 61.2, "planner": 17, "planner_reason": "r",
+    "note": "n\""})"));
+}
+
+TEST(StatusJson, RatioIsRoundedAndSurvivesAnySizes) {
+  shm::Status status;
+  status.plan.emplace();
+  const auto ratio = [&](std::uint64_t footprint, std::uint64_t load) {
+    status.plan->footprint = shm::Bytes(footprint);
+    status.plan->peak_load = shm::Bytes(load);
+    const std::string text = to_json(status);
+    const std::size_t at = text.find("\"ratio\": ") + 9;
+    return text.substr(at, text.find(',', at) - at);
+  };
+  EXPECT_EQ(ratio(0, 0), "null");
+  EXPECT_EQ(ratio(5, 0), "null");
+  EXPECT_EQ(ratio(0, 5), "0.000");
+  EXPECT_EQ(ratio(2, 3), "0.667");
+  EXPECT_EQ(ratio(1 << 20, 1 << 20), "1.000");
+  EXPECT_EQ(ratio(~std::uint64_t{0}, ~std::uint64_t{0}), "1.000");
+  EXPECT_EQ(ratio(~std::uint64_t{0}, 1 << 10), "18014398509481983.999");
+}
+
+TEST(StatusJson, NoPlanNoMember) {
+  EXPECT_FALSE(nlohmann::json::parse(to_json(shm::Status{})).contains("plan"));
+  EXPECT_TRUE(nlohmann::json::parse(to_json([] {
+                shm::Status made;
+                made.plan.emplace();
+                return made;
+              }()))
+                  .at("plan")
+                  .at("planner")
+                  .is_null());
+}
+
+TEST(StatusJson, NamesEveryState) {
+  using enum shm::AgentState;
+  for (const auto& [state, name] :
+       std::initializer_list<std::pair<shm::AgentState, const char*>>{{kPassthrough, "passthrough"},
+                                                                      {kDisabled, "disabled"},
+                                                                      {kBootstrap, "bootstrap"},
+                                                                      {kRecording, "recording"},
+                                                                      {kPlanned, "planned"},
+                                                                      {kDeviating, "deviating"}}) {
+    shm::Status status;
+    status.state = state;
+    EXPECT_EQ(nlohmann::json::parse(to_json(status)).at("state"), name);
+  }
 }
 
 TEST(StatusJson, QuotesWhatJsonWants) {

@@ -1,0 +1,104 @@
+// The arena's parts and what state they are in; for arena*.cpp only. Guarded by ArenaLock.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "agent/arena.h"
+#include "agent/blocks.h"
+#include "agent/bootstrap.h"
+#include "agent/chunk_store.h"
+#include "agent/driver.h"
+#include "agent/follower.h"
+#include "agent/slab.h"
+#include "agent/stream_table.h"
+
+namespace memopt::agent {
+
+struct Arena {
+  enum class Service : std::uint8_t {
+    kNotStarted,
+    kChunks,  // from chunks of ours
+    kDriver,  // by the driver's cuMemAlloc, only noted: no virtual memory management, or only recording
+    kNone,    // allocation is left to the driver
+  };
+  enum class Phase : std::uint8_t { kNoPlan, kBuilding, kArmed, kLive };
+
+  explicit Arena(const Driver& functions)
+      : driver(functions),
+        streams(functions),
+        chunks(functions),
+        bootstrap(chunks, streams),
+        slab(functions, chunks, bootstrap) {}
+
+  const Driver& driver;
+  StreamTable streams;
+  ChunkStore chunks;
+  Bootstrap bootstrap;
+  Slab slab;
+  BlockIndex blocks;
+  std::map<std::uint64_t, Block*> driver_blocks;  // Service::kDriver: all blocks, by address
+
+  Service service = Service::kNotStarted;
+  std::string why;  // not kChunks
+  CUcontext context = nullptr;
+  CUdevice device = 0;
+  bool one_device = true;
+  bool synchronous = false;
+  bool record_only = false;
+
+  Phase phase = Phase::kNoPlan;
+  std::unique_ptr<FollowedPlan> plan;  // live
+  std::unique_ptr<FollowedPlan> next;  // being built, or armed
+  std::uint64_t serial = 0;            // changes with plan and next: positions of threads begin anew
+  bool housekeeping = false;           // something is to be given back, a little at each boundary
+  std::uint64_t calm_iterations = 0;   // since the last deviation
+  std::string abandoned;               // why the last plan was not installed
+
+  // Sums for status.
+  std::uint64_t live_bytes = 0;
+  std::uint64_t peak_bytes = 0;
+  std::uint64_t peak_before_live = 0;
+  std::uint64_t footprint_before = 0;
+  std::uint64_t footprint_at_end = 0;  // when the context went
+  std::uint64_t driver_bytes = 0;      // Service::kDriver: of live blocks
+  std::uint64_t driver_peak = 0;       // of these and the slab
+  std::uint64_t kept_bytes = 0;        // of freed blocks that a graph still names
+  std::uint64_t iterations = 0;
+  std::uint64_t iteration_at_live = 0;
+  std::uint64_t deviations = 0;
+  std::uint64_t displaced = 0;
+  std::uint64_t vmm_calls_at_live = 0;
+  std::uint64_t host_waits_at_live = 0;
+  std::uint64_t waits_at_live = 0;
+  std::uint64_t mallocs = 0;
+  bool deviating = false;            // the main lane, now
+  bool deviation_to_report = false;  // to the planner, once the lock is free
+  bool restarted = false;            // recording began anew: the planner does not know what was between
+};
+
+// Null before the first allocation.
+Arena* arena() noexcept;
+
+// Called with the lock held. -------------------------------------------------------------------------------------
+
+// Service::kDriver: pointers into [base, base + bytes] may be ours from now on.
+void arena_widen_range(std::uint64_t base, std::uint64_t bytes) noexcept;
+// A plan has come: begin to build what it needs.
+void arena_adopt(Arena& arena, const Plan& plan) noexcept;
+// A little more of what is being built; armed when it is there.
+void arena_build(Arena& arena) noexcept;
+// At the beginning of an iteration of the plan that is armed: from here on it is followed, or given up if it can't be.
+void arena_go_live(Arena& arena) noexcept;
+// At the beginning of each iteration: a little of what is to be tidied up.
+void arena_at_boundary(Arena& arena, const FollowedLane& lane) noexcept;
+// Device bytes held for the program, as far as it is served here.
+std::uint64_t arena_footprint(const Arena& arena) noexcept;
+// Everything back to the driver; work on it is over.
+void arena_release_all(Arena& arena) noexcept;
+void arena_deviated(Arena& arena, const LanePosition& at) noexcept;
+
+}  // namespace memopt::agent

@@ -1,0 +1,291 @@
+#include "agent/plan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <new>
+#include <utility>
+
+namespace memopt::agent {
+namespace {
+
+using shm::Place;
+using shm::PlanHeader;
+using shm::PlannedLane;
+using shm::PlannedMalloc;
+using shm::PlanTable;
+
+// Thrown inside this file only.
+struct Refused {
+  std::string why;
+};
+
+template <typename... Args>
+void require(bool holds, fmt::format_string<Args...> otherwise, Args&&... args) {
+  if (!holds) [[unlikely]]
+    throw Refused{fmt::format(otherwise, std::forward<Args>(args)...)};
+}
+
+PlanHeader read_header(std::span<const std::byte> bytes) {
+  require(bytes.size() >= sizeof(PlanHeader), "{} bytes: expected at least a header of {}", bytes.size(),
+          sizeof(PlanHeader));
+  require(bytes.size() <= shm::kMaxPlanBytes, "{} bytes: expected at most {}", bytes.size(), shm::kMaxPlanBytes);
+  require(bytes.size() % 8 == 0, "{} bytes: expected a multiple of 8", bytes.size());
+  PlanHeader header;
+  std::memcpy(&header, bytes.data(), sizeof(header));
+  require(header.magic == shm::kPlanMagic, "magic {:#x}: expected {:#x}", header.magic, shm::kPlanMagic);
+  require(header.format == shm::kPlanFormat, "format {}: expected {}", header.format, shm::kPlanFormat);
+  require(header.header_bytes == sizeof(PlanHeader), "header_bytes {}: expected {}", header.header_bytes,
+          sizeof(PlanHeader));
+  require(header.bytes == bytes.size(), "bytes {}: expected {}, the size of the memory", header.bytes, bytes.size());
+  const std::span<const std::byte> behind = bytes.subspan(sizeof(PlanHeader));
+  const std::uint64_t checksum = shm::plan_checksum(behind.data(), behind.size());
+  require(header.checksum == checksum, "checksum {:#x}: expected {:#x}", header.checksum, checksum);
+  require(header.generation != 0, "generation 0: expected at least 1");
+  require(header.operations >= 1 && header.operations <= UINT32_MAX, "operations {}: expected 1 to {}",
+          header.operations, UINT32_MAX);
+  require(header.slab_bytes % shm::kPlanAlignment == 0, "slab_bytes {}: expected a multiple of {}", header.slab_bytes,
+          shm::kPlanAlignment);
+  require(header.swaps.count == 0, "swaps: {} entries: expected none in this format", header.swaps.count);
+  require(header.replays.count == 0, "replays: {} entries: expected none in this format", header.replays.count);
+  return header;
+}
+
+template <typename Entry>
+std::vector<Entry> read_table(std::span<const std::byte> bytes, const PlanTable& table, const char* name) {
+  if (table.count == 0) return {};
+  require(table.offset % 8 == 0, "{} table at {}: expected a multiple of 8", name, table.offset);
+  require(table.offset >= sizeof(PlanHeader) && table.offset <= bytes.size(), "{} table at {}: expected {} to {}", name,
+          table.offset, sizeof(PlanHeader), bytes.size());
+  const std::uint64_t room = (bytes.size() - table.offset) / sizeof(Entry);
+  require(table.count <= room, "{} table of {} entries: expected at most {} before the end", name, table.count, room);
+  std::vector<Entry> entries(table.count);
+  std::memcpy(entries.data(), bytes.data() + table.offset, table.count * sizeof(Entry));
+  return entries;
+}
+
+void check_places(const Plan& plan) {
+  for (std::size_t i = 0; i < plan.places.size(); ++i) {
+    const Place& place = plan.places[i];
+    require(place.offset % shm::kPlanAlignment == 0 && place.bytes % shm::kPlanAlignment == 0 && place.bytes != 0,
+            "place {} at {} of {} bytes: expected multiples of {}, not empty", i, place.offset, place.bytes,
+            shm::kPlanAlignment);
+    require(place.bytes <= plan.slab_bytes && place.offset <= plan.slab_bytes - place.bytes,
+            "place {} at {} of {} bytes: expected within the slab of {}", i, place.offset, place.bytes,
+            plan.slab_bytes);
+  }
+}
+
+// How many blocks of this malloc are alive at the same time.
+std::uint64_t alive_at_once(const Plan& plan, const PlannedMalloc& malloc) {
+  const std::uint64_t lifetime = malloc.freed - malloc.born;
+  return lifetime / plan.operations + (lifetime % plan.operations != 0 ? 1 : 0);
+}
+
+void check_mallocs(Plan& plan) {
+  std::uint64_t used = 0;
+  for (std::size_t i = 0; i < plan.mallocs.size(); ++i) {
+    PlannedMalloc& malloc = plan.mallocs[i];
+    if (malloc.places == 0) malloc.first_place = 0;  // nobody checks it: keep it in bounds
+    require(malloc.bytes != 0, "malloc {}: 0 bytes", i);
+    require(malloc.born < plan.operations, "malloc {} born at {}: expected less than {} operations", i, malloc.born,
+            plan.operations);
+    require(malloc.freed > malloc.born, "malloc {} freed at {}: expected later than {}", i, malloc.freed, malloc.born);
+    if (malloc.places == 0) continue;
+    require(malloc.first_place <= plan.places.size() && malloc.places <= plan.places.size() - malloc.first_place,
+            "malloc {} with {} places from {}: expected within {}", i, malloc.places, malloc.first_place,
+            plan.places.size());
+    used += malloc.places;
+    // Without this, a small plan could ask for work that is quadratic in its size.
+    require(used <= plan.places.size(), "malloc {}: expected places that no other malloc lists", i);
+    require(malloc.places >= alive_at_once(plan, malloc), "malloc {} with {} places: expected {}, one per live block",
+            i, malloc.places, alive_at_once(plan, malloc));
+    for (const Place& place : plan.places_of(malloc)) {
+      require(place.bytes >= malloc.bytes, "malloc {} of {} bytes in a place of {}: expected room", i, malloc.bytes,
+              place.bytes);
+    }
+  }
+}
+
+// How often the last `match` mallocs of a lane's sequence occur in it, cyclically (Knuth, Morris and Pratt 1977).
+std::size_t occurrences_of_end(std::span<const PlannedMalloc> sequence, std::size_t match) {
+  const auto same = [](const PlannedMalloc& a, const PlannedMalloc& b) {
+    return a.bytes == b.bytes && a.return_address == b.return_address;
+  };
+  const std::span<const PlannedMalloc> word = sequence.last(match);
+  std::vector<std::uint32_t> border(match, 0);
+  for (std::size_t i = 1; i < match; ++i) {
+    std::uint32_t length = border[i - 1];
+    while (length > 0 && !same(word[i], word[length])) length = border[length - 1];
+    border[i] = same(word[i], word[length]) ? length + 1 : 0;
+  }
+  // Every position once as the first of an occurrence: the sequence, and as much again as an occurrence reaches over.
+  std::size_t found = 0;
+  std::size_t matched = 0;
+  for (std::size_t i = 0; i < sequence.size() + match - 1; ++i) {
+    const PlannedMalloc& next = sequence[i % sequence.size()];
+    while (matched > 0 && !same(next, word[matched])) matched = border[matched - 1];
+    if (same(next, word[matched])) ++matched;
+    if (matched == match) {
+      ++found;
+      matched = border[matched - 1];
+    }
+  }
+  return found;
+}
+
+// How many times the sequence is the same mallocs over again: several iterations may be planned as one, whose places
+// differ although their mallocs look alike. A lane may then begin at any of them.
+std::size_t rounds_of(std::span<const PlannedMalloc> sequence) {
+  const std::size_t count = sequence.size();
+  for (std::size_t period = 1; period <= count / 2; ++period) {
+    if (count % period != 0) continue;
+    bool repeats = true;
+    for (std::size_t i = period; i < count && repeats; ++i) {
+      const PlannedMalloc& before = sequence[i - period];
+      repeats = sequence[i].bytes == before.bytes && sequence[i].return_address == before.return_address;
+    }
+    if (repeats) return count / period;
+  }
+  return 1;
+}
+
+void read_lanes(const std::vector<PlannedLane>& lanes, Plan& plan) {
+  require(!lanes.empty(), "lanes: none: expected at least one");
+  std::uint64_t next_malloc = 0;
+  for (std::size_t i = 0; i < lanes.size(); ++i) {
+    const PlannedLane& lane = lanes[i];
+    require(lane.first_malloc == next_malloc, "lane {} begins with malloc {}: expected {}, lane by lane", lane.lane,
+            lane.first_malloc, next_malloc);
+    require(lane.mallocs >= 1 && lane.mallocs <= plan.mallocs.size() - next_malloc,
+            "lane {} with {} mallocs: expected 1 to {}", lane.lane, lane.mallocs, plan.mallocs.size() - next_malloc);
+    require(lane.match >= 1 && lane.match <= lane.mallocs, "lane {}: match {}: expected 1 to {}", lane.lane, lane.match,
+            lane.mallocs);
+    next_malloc += lane.mallocs;
+    const std::span<const PlannedMalloc> sequence = std::span(plan.mallocs).subspan(lane.first_malloc, lane.mallocs);
+    const std::size_t rounds = rounds_of(sequence);
+    plan.lanes.push_back({lane.lane, lane.match, sequence, rounds});
+    const std::size_t occurrences = occurrences_of_end(sequence, lane.match);
+    require(occurrences == 1 || occurrences == rounds,
+            "lane {}: its last {} mallocs occur at {} positions: expected the end alone, or the end of each round",
+            lane.lane, lane.match, occurrences);
+  }
+  require(next_malloc == plan.mallocs.size(), "lanes have {} mallocs in all: expected {}", next_malloc,
+          plan.mallocs.size());
+  std::sort(plan.lanes.begin(), plan.lanes.end(), [](const auto& a, const auto& b) { return a.lane < b.lane; });
+  for (std::size_t i = 1; i < plan.lanes.size(); ++i) {
+    require(plan.lanes[i - 1].lane != plan.lanes[i].lane, "lane {} occurs twice", plan.lanes[i].lane);
+  }
+}
+
+// Sweeps once through the iteration with the live places ordered by offset: whoever comes is compared with both
+// neighbours only, since those that are there do not overlap.
+void check_overlap(const Plan& plan) {
+  struct Event {
+    std::uint64_t time;
+    bool comes;
+    std::uint32_t malloc;
+    std::uint64_t place;
+  };
+  std::vector<Event> events;
+  events.reserve(plan.places.size() * 2);
+  const auto occupy = [&](std::uint64_t from, std::uint64_t to, std::size_t malloc, std::uint64_t place) {
+    if (from == to) return;
+    events.push_back({from, true, static_cast<std::uint32_t>(malloc), place});
+    events.push_back({to, false, static_cast<std::uint32_t>(malloc), place});
+  };
+  for (std::size_t i = 0; i < plan.mallocs.size(); ++i) {
+    const PlannedMalloc& malloc = plan.mallocs[i];
+    // Which of several places is in use when depends on the iteration: all are, always.
+    const bool always = malloc.places > 1 || malloc.freed - malloc.born >= plan.operations;
+    for (std::uint64_t place = malloc.first_place; place < malloc.first_place + malloc.places; ++place) {
+      if (always) {
+        occupy(0, plan.operations, i, place);
+      } else if (malloc.freed <= plan.operations) {
+        occupy(malloc.born, malloc.freed, i, place);
+      } else {
+        occupy(malloc.born, plan.operations, i, place);
+        occupy(0, malloc.freed - plan.operations, i, place);
+      }
+    }
+  }
+  std::sort(events.begin(), events.end(), [](const Event& a, const Event& b) {
+    return a.time != b.time ? a.time < b.time : a.comes < b.comes;  // leaving first
+  });
+  std::map<std::uint64_t, const Event*> live;  // by offset
+  for (const Event& event : events) {
+    const Place& place = plan.places[event.place];
+    if (!event.comes) {
+      live.erase(place.offset);
+      continue;
+    }
+    const auto [at, inserted] = live.emplace(place.offset, &event);
+    const auto next = std::next(at);
+    const Event* other = inserted ? nullptr : at->second;
+    if (inserted && next != live.end() && next->first < place.offset + place.bytes) other = next->second;
+    if (inserted && at != live.begin()) {
+      const Place& below = plan.places[std::prev(at)->second->place];
+      if (below.offset + below.bytes > place.offset) other = std::prev(at)->second;
+    }
+    if (other == nullptr) continue;
+    const Place& taken = plan.places[other->place];
+    throw Refused{fmt::format("mallocs {} and {} are both alive at {}, at {} + {} and {} + {}: expected no overlap",
+                              event.malloc, other->malloc, event.time, place.offset, place.bytes, taken.offset,
+                              taken.bytes)};
+  }
+}
+
+std::unique_ptr<const Plan> parse(std::span<const std::byte> bytes) {
+  const PlanHeader header = read_header(bytes);
+  auto plan = std::make_unique<Plan>();
+  plan->generation = header.generation;
+  plan->signature = header.signature;
+  plan->operations = header.operations;
+  plan->slab_bytes = header.slab_bytes;
+  plan->peak_load = header.peak_load;
+  plan->lower_bound = header.lower_bound;
+  plan->persistent_bytes = header.persistent_bytes;
+  plan->first_iteration = header.first_iteration;
+  plan->detected_at = header.detected_at;
+  const std::vector<PlannedLane> lanes = read_table<PlannedLane>(bytes, header.lanes, "lanes");
+  plan->mallocs = read_table<PlannedMalloc>(bytes, header.mallocs, "mallocs");
+  plan->places = read_table<Place>(bytes, header.places, "places");
+  plan->persistent = read_table<std::uint64_t>(bytes, header.persistent, "persistent");
+
+  std::sort(plan->persistent.begin(), plan->persistent.end());
+  plan->persistent.erase(std::unique(plan->persistent.begin(), plan->persistent.end()), plan->persistent.end());
+  require(plan->persistent.empty() || plan->persistent.front() != 0, "persistent block 0: expected numbers from 1");
+  check_places(*plan);
+  check_mallocs(*plan);
+  read_lanes(lanes, *plan);
+  check_overlap(*plan);
+  return plan;
+}
+
+}  // namespace
+
+const Plan::Lane* Plan::find_lane(std::uint32_t lane) const noexcept {
+  const auto found =
+      std::lower_bound(lanes.begin(), lanes.end(), lane, [](const Lane& a, std::uint32_t b) { return a.lane < b; });
+  return found != lanes.end() && found->lane == lane ? &*found : nullptr;
+}
+
+bool Plan::is_persistent(std::uint64_t block) const noexcept {
+  return std::binary_search(persistent.begin(), persistent.end(), block);
+}
+
+std::unique_ptr<const Plan> parse_plan(std::span<const std::byte> bytes, std::string* error) noexcept {
+  try {
+    return parse(bytes);
+  } catch (Refused& refused) {
+    *error = std::move(refused.why);
+  } catch (...) {
+    // Short enough not to be allocated.
+    error->assign("out of memory");
+  }
+  return nullptr;
+}
+
+}  // namespace memopt::agent

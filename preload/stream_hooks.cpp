@@ -1,0 +1,155 @@
+// Hooks of streams: which exist, what the host waits for, which waits for which event, which captures.
+#include "agent/operations.h"
+#include "agent/recorder.h"
+#include "preload/typed_hooks.h"
+
+namespace memopt::preload::hooks {
+namespace {
+
+std::uint64_t number_of(CUevent event) noexcept { return reinterpret_cast<std::uint64_t>(event); }
+
+void note_created(CUresult result, const CUstream* stream) noexcept {
+  if (result != CUDA_SUCCESS || stream == nullptr) return;
+  agent::note_stream_created(*stream);
+  agent::record_simple(shm::RecordKind::kStreamCreate, shm::StreamBody{agent::stream_number({*stream, false})});
+}
+
+template <Hook hook>
+CUresult destroy(CUstream stream) noexcept {
+  agent::record_simple(shm::RecordKind::kStreamDestroy, shm::StreamBody{agent::stream_number({stream, false})});
+  agent::note_stream_destroyed(stream);
+  return real<hook>()(stream);
+}
+
+// What the host knows to be done after it has waited, or asked and been told so.
+template <typename Ask>
+CUresult wait_for(agent::StreamName stream, Ask&& ask) noexcept {
+  if (!agent::operations_are_watched()) return ask();
+  const agent::HostWait wait = agent::begin_host_wait_for_stream(stream);
+  const CUresult result = ask();
+  if (result == CUDA_SUCCESS) agent::host_wait_done(wait);
+  return result;
+}
+
+template <Hook hook>
+CUresult synchronize(CUstream stream, bool per_thread) noexcept {
+  const agent::StreamName name{stream, per_thread};
+  const CUresult result = wait_for(name, [&] { return real<hook>()(stream); });
+  if (result == CUDA_SUCCESS && agent::recording()) {
+    agent::record_simple(
+        shm::RecordKind::kSynchronize,
+        shm::SynchronizeBody{static_cast<std::uint64_t>(shm::Scope::kStream), agent::stream_number(name)});
+  }
+  return result;
+}
+
+// Queries are not recorded: how often a program asks is chance.
+template <Hook hook>
+CUresult query(CUstream stream, bool per_thread) noexcept {
+  return wait_for({stream, per_thread}, [&] { return real<hook>()(stream); });
+}
+
+template <Hook hook>
+CUresult wait_event(CUstream stream, CUevent event, unsigned int flags, bool per_thread) noexcept {
+  const CUresult result = real<hook>()(stream, event, flags);
+  const agent::StreamName name{stream, per_thread};
+  if (result != CUDA_SUCCESS || !agent::operations_are_watched() || agent::is_captured(name)) return result;
+  agent::note_event_waited(name, event);
+  agent::record_simple(shm::RecordKind::kEventWait, shm::EventBody{number_of(event), agent::stream_number(name)});
+  return result;
+}
+
+CUstream handle_of(CUstream stream, bool per_thread) noexcept {
+  return stream == nullptr && per_thread ? CU_STREAM_PER_THREAD : stream;
+}
+
+template <Hook hook, typename... Arguments>
+CUresult begin_capture(CUstream stream, bool per_thread, Arguments... arguments) noexcept {
+  agent::before_capture(handle_of(stream, per_thread));
+  const CUresult result = real<hook>()(stream, arguments...);
+  if (result != CUDA_SUCCESS) agent::capture_ended(handle_of(stream, per_thread));
+  return result;
+}
+
+// Refused calls leave the capture open; one that says that the capture was spoilt has ended it.
+template <Hook hook>
+CUresult end_capture(CUstream stream, CUgraph* graph, bool per_thread) noexcept {
+  const CUresult result = real<hook>()(stream, graph);
+  if (result == CUDA_SUCCESS || result == CUDA_ERROR_STREAM_CAPTURE_INVALIDATED ||
+      result == CUDA_ERROR_STREAM_CAPTURE_UNJOINED) {
+    agent::capture_ended(handle_of(stream, per_thread));
+  }
+  return result;
+}
+
+}  // namespace
+
+CUresult cuStreamCreate(CUstream* stream, unsigned int flags) noexcept {
+  const CUresult result = real<Hook::cuStreamCreate>()(stream, flags);
+  note_created(result, stream);
+  return result;
+}
+
+CUresult cuStreamCreateWithPriority(CUstream* stream, unsigned int flags, int priority) noexcept {
+  const CUresult result = real<Hook::cuStreamCreateWithPriority>()(stream, flags, priority);
+  note_created(result, stream);
+  return result;
+}
+
+CUresult cuStreamDestroy(CUstream stream) noexcept { return destroy<Hook::cuStreamDestroy>(stream); }
+CUresult cuStreamDestroy_v2(CUstream stream) noexcept { return destroy<Hook::cuStreamDestroy_v2>(stream); }
+
+CUresult cuStreamSynchronize(CUstream stream) noexcept { return synchronize<Hook::cuStreamSynchronize>(stream, false); }
+
+CUresult cuStreamQuery(CUstream stream) noexcept { return query<Hook::cuStreamQuery>(stream, false); }
+
+CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned int flags) noexcept {
+  return wait_event<Hook::cuStreamWaitEvent>(stream, event, flags, false);
+}
+
+CUresult cuStreamBeginCapture(CUstream stream) noexcept {
+  return begin_capture<Hook::cuStreamBeginCapture>(stream, false);
+}
+
+CUresult cuStreamBeginCapture_v2(CUstream stream, CUstreamCaptureMode mode) noexcept {
+  return begin_capture<Hook::cuStreamBeginCapture_v2>(stream, false, mode);
+}
+
+CUresult cuStreamBeginCaptureToGraph(CUstream stream, CUgraph graph, const CUgraphNode* dependencies,
+                                     const CUgraphEdgeData* edges, size_t count, CUstreamCaptureMode mode) noexcept {
+  return begin_capture<Hook::cuStreamBeginCaptureToGraph>(stream, false, graph, dependencies, edges, count, mode);
+}
+
+CUresult cuStreamEndCapture(CUstream stream, CUgraph* graph) noexcept {
+  return end_capture<Hook::cuStreamEndCapture>(stream, graph, false);
+}
+
+CUresult cuStreamSynchronize_ptsz(CUstream stream) noexcept {
+  return synchronize<Hook::cuStreamSynchronize_ptsz>(stream, true);
+}
+
+CUresult cuStreamQuery_ptsz(CUstream stream) noexcept { return query<Hook::cuStreamQuery_ptsz>(stream, true); }
+
+CUresult cuStreamWaitEvent_ptsz(CUstream stream, CUevent event, unsigned int flags) noexcept {
+  return wait_event<Hook::cuStreamWaitEvent_ptsz>(stream, event, flags, true);
+}
+
+CUresult cuStreamBeginCapture_ptsz(CUstream stream) noexcept {
+  return begin_capture<Hook::cuStreamBeginCapture_ptsz>(stream, true);
+}
+
+CUresult cuStreamBeginCapture_v2_ptsz(CUstream stream, CUstreamCaptureMode mode) noexcept {
+  return begin_capture<Hook::cuStreamBeginCapture_v2_ptsz>(stream, true, mode);
+}
+
+CUresult cuStreamBeginCaptureToGraph_ptsz(CUstream stream, CUgraph graph, const CUgraphNode* dependencies,
+                                          const CUgraphEdgeData* edges, size_t count,
+                                          CUstreamCaptureMode mode) noexcept {
+  return begin_capture<Hook::cuStreamBeginCaptureToGraph_ptsz>(stream, true, graph, dependencies, edges, count, mode);
+}
+
+CUresult cuStreamEndCapture_ptsz(CUstream stream, CUgraph* graph) noexcept {
+  return end_capture<Hook::cuStreamEndCapture_ptsz>(stream, graph, true);
+}
+
+}  // namespace memopt::preload::hooks

@@ -1,0 +1,97 @@
+#include "fake_arena.h"
+
+#include <deque>
+
+namespace memopt::agent {
+int arena_lock_word = 0;
+std::uint64_t arena_range_begin = 0;
+std::uint64_t arena_range_bytes = 0;
+}  // namespace memopt::agent
+
+namespace memopt::test {
+namespace {
+
+struct State {
+  std::deque<agent::Block> blocks;
+  std::vector<CUstream> streams;  // by slot
+  std::vector<Use> uses;
+  std::vector<CUstream> begun;
+  std::vector<CUstream> ended;
+  std::uint64_t position = 0;
+  int everything = 0;
+  int visible = 0;
+};
+State& state() {
+  static State& instance = *new State;
+  return instance;
+}
+
+}  // namespace
+
+void reset_arena(std::uint64_t begin, std::uint64_t bytes) {
+  state() = State();
+  agent::arena_range_begin = begin;
+  agent::arena_range_bytes = bytes;
+}
+
+std::uint64_t add_block(std::uint64_t address, std::uint64_t bytes) {
+  agent::Block block;
+  block.base = address;
+  block.bytes = bytes;
+  block.number = state().blocks.size() + 1;
+  state().blocks.push_back(block);
+  return block.number;
+}
+
+const agent::Block& block_with(std::uint64_t number) { return state().blocks.at(number - 1); }
+const std::vector<Use>& uses() { return state().uses; }
+int uses_of_everything() { return state().everything; }
+int visible_operations() { return state().visible; }
+int operations() { return static_cast<int>(state().position); }
+const std::vector<CUstream>& captures_begun() { return state().begun; }
+const std::vector<CUstream>& captures_ended() { return state().ended; }
+
+}  // namespace memopt::test
+
+namespace memopt::agent {
+
+using test::state;
+
+std::uint64_t block_number(const Block& block) noexcept { return block.number; }
+
+StreamUse begin_operation(StreamName stream) noexcept {
+  state().streams.push_back(stream.handle);
+  return {static_cast<StreamSlot>(state().streams.size() - 1), ++state().position};
+}
+
+std::size_t find_blocks(std::uint64_t address, Block* found[2]) noexcept {
+  std::size_t count = 0;
+  for (Block& block : state().blocks) {
+    if (address - block.base < block.bytes) found[count++] = &block;
+  }
+  for (Block& block : state().blocks) {
+    if (address == block.base + block.bytes) found[count++] = &block;
+  }
+  return count;
+}
+
+void use_block(Block& block, StreamUse use) noexcept {
+  state().uses.push_back({block.number, state().streams[use.slot], use.position});
+}
+bool use_addresses(const std::uint64_t* addresses, std::size_t count, StreamUse use) noexcept {
+  bool any = false;
+  for (std::size_t i = 0; i < count; ++i) {
+    Block* found[2] = {nullptr, nullptr};
+    const std::size_t blocks = find_blocks(addresses[i], found);
+    for (std::size_t k = 0; k < blocks; ++k) use_block(*found[k], use);
+    any = any || blocks != 0;
+  }
+  return any;
+}
+void use_everything(StreamUse) noexcept { ++state().everything; }
+void host_visible(StreamUse) noexcept { ++state().visible; }
+void escaped(Block& block) noexcept { block.escaped = true; }
+void note_capture_begins(CUstream stream) noexcept { state().begun.push_back(stream); }
+void note_capture_ended(CUstream stream) noexcept { state().ended.push_back(stream); }
+
+}  // namespace memopt::agent

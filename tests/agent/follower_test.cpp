@@ -1,0 +1,136 @@
+#include "agent/follower.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <random>
+#include <vector>
+
+namespace memopt::agent {
+namespace {
+
+constexpr std::uint64_t kCaller = 0x1000;
+
+// A plan of one lane; each malloc has one place, but for those of size 0 mod 7, which are not planned.
+FollowedPlan plan_of(const std::vector<std::uint64_t>& sizes, std::uint32_t match) {
+  Plan plan;
+  plan.generation = 1;
+  for (const std::uint64_t size : sizes) {
+    plan.mallocs.push_back({size, kCaller, plan.places.size(), 1, 0, 1});
+    plan.places.push_back({plan.places.size() * 512, 512});
+  }
+  plan.lanes.push_back({0, match, std::span(plan.mallocs)});
+  return FollowedPlan(plan);
+}
+
+struct Thread {
+  explicit Thread(FollowedPlan& plan) {
+    at.plan = plan.generation;
+    at.lane = plan.find_lane(0);
+  }
+  Step malloc(std::uint64_t size, std::uint64_t caller = kCaller) {
+    expected = nullptr;
+    return expect(at, size, caller, &expected);
+  }
+  LanePosition at;
+  FollowedMalloc* expected = nullptr;
+};
+
+TEST(Follower, BeginsAfterTheEndOfAnIteration) {
+  FollowedPlan plan = plan_of({10, 20, 30}, 1);
+  Thread thread(plan);
+  EXPECT_EQ(thread.malloc(10), Step::kOff);
+  EXPECT_EQ(thread.malloc(30), Step::kOff);
+  EXPECT_EQ(thread.malloc(10), Step::kFollows);
+  EXPECT_EQ(thread.expected->bytes, 10u);
+  EXPECT_EQ(thread.malloc(20), Step::kFollows);
+  EXPECT_EQ(thread.malloc(30), Step::kFollows);
+  EXPECT_EQ(thread.malloc(10), Step::kFollows) << "the next iteration begins";
+}
+
+TEST(Follower, ReturnAddressesCount) {
+  FollowedPlan plan = plan_of({10, 20, 30}, 1);
+  Thread thread(plan);
+  thread.malloc(30);
+  EXPECT_EQ(thread.malloc(10, kCaller + 8), Step::kLeaves);
+  EXPECT_EQ(thread.malloc(20), Step::kOff);
+}
+
+TEST(Follower, ReturnsAtTheNextIterationAfterADeviation) {
+  FollowedPlan plan = plan_of({10, 20, 30, 40}, 2);
+  Thread thread(plan);
+  for (const std::uint64_t size : {30, 40}) thread.malloc(size);
+  EXPECT_EQ(thread.malloc(10), Step::kFollows);
+  EXPECT_EQ(thread.malloc(99), Step::kLeaves);
+  for (const std::uint64_t size : {20, 30, 40}) EXPECT_EQ(thread.malloc(size), Step::kOff) << size;
+  EXPECT_EQ(thread.malloc(10), Step::kFollows);
+}
+
+TEST(Follower, WhatWasFollowedCountsTowardsTheEnd) {
+  // Left in the middle of 40, 10: the 40 was still on the plan.
+  FollowedPlan plan = plan_of({20, 30, 40, 10}, 2);
+  Thread thread(plan);
+  thread.malloc(40);
+  thread.malloc(10);
+  for (const std::uint64_t size : {20, 30, 40}) ASSERT_EQ(thread.malloc(size), Step::kFollows);
+  // One malloc too many, and then the end of the iteration once more.
+  EXPECT_EQ(thread.malloc(40), Step::kLeaves);
+  EXPECT_EQ(thread.malloc(10), Step::kOff);
+  EXPECT_EQ(thread.malloc(20), Step::kFollows);
+}
+
+TEST(Follower, PlacesAreUsedInTurn) {
+  Plan plan;
+  plan.generation = 1;
+  plan.mallocs.push_back({10, kCaller, 0, 2, 0, 1});
+  plan.places.push_back({0, 512});
+  plan.places.push_back({512, 512});
+  plan.lanes.push_back({0, 1, std::span(plan.mallocs)});
+  FollowedPlan followed(plan);
+  Thread thread(followed);
+  thread.malloc(10);
+  std::vector<std::uint64_t> begins;
+  for (int i = 0; i < 4; ++i) {
+    ASSERT_EQ(thread.malloc(10), Step::kFollows);
+    begins.push_back(thread.expected->next_place()->begin);
+  }
+  EXPECT_EQ(begins, (std::vector<std::uint64_t>{0, 512, 0, 512}));
+}
+
+// Against a follower that keeps the whole history and looks at it from behind.
+class FollowerModel : public testing::TestWithParam<unsigned> {};
+
+TEST_P(FollowerModel, AgreesWithALookAtTheWholeHistory) {
+  std::mt19937 random(GetParam());
+  for (int round = 0; round < 200; ++round) {
+    std::vector<std::uint64_t> sizes(1 + random() % 8);
+    for (std::uint64_t& size : sizes) size = 1 + random() % 3;
+    const auto match = static_cast<std::uint32_t>(1 + random() % sizes.size());
+    FollowedPlan plan = plan_of(sizes, match);
+    Thread thread(plan);
+    const std::vector<std::uint64_t> end(sizes.end() - match, sizes.end());
+    std::vector<std::uint64_t> history;
+    bool following = false;
+    std::size_t position = 0;
+    for (int step = 0; step < 200; ++step) {
+      const bool as_planned = following ? random() % 10 != 0 : random() % 3 != 0;
+      const std::uint64_t size =
+          as_planned ? sizes[following ? position : static_cast<std::size_t>(step) % sizes.size()] : 1 + random() % 3;
+      history.push_back(size);
+      Step expected = Step::kOff;
+      if (following && sizes[position] == size) {
+        expected = Step::kFollows;
+        position = (position + 1) % sizes.size();
+      } else {
+        if (following) expected = Step::kLeaves;
+        following = history.size() >= end.size() && std::equal(end.rbegin(), end.rend(), history.rbegin());
+        position = 0;
+      }
+      ASSERT_EQ(thread.malloc(size), expected) << "round " << round << " step " << step;
+    }
+  }
+}
+INSTANTIATE_TEST_SUITE_P(Seeds, FollowerModel, testing::Range(1u, 9u));
+
+}  // namespace
+}  // namespace memopt::agent

@@ -1,0 +1,301 @@
+#include "agent/operations.h"
+
+#include <gtest/gtest.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "agent/pinned_memory.h"
+#include "agent/recorder.h"
+#include "fake_arena.h"
+#include "fake_kernels.h"
+#include "fake_link.h"
+
+namespace memopt::agent {
+namespace {
+
+using shm::CopyKind;
+using shm::RecordKind;
+
+constexpr std::uint64_t kRange = 0x7000'0000'0000;
+constexpr std::uint64_t kRangeBytes = 1u << 30;
+CUstream stream(std::uintptr_t number) { return reinterpret_cast<CUstream>(number * 0x100); }
+
+class Operations : public testing::Test {
+ protected:
+  void SetUp() override {
+    test::reset_arena(kRange, kRangeBytes);
+    test::reset_link();
+    test::read_records();
+    a_ = test::add_block(kRange + 0x1000, 0x1000);
+    b_ = test::add_block(kRange + 0x4000, 0x2000);
+  }
+  void TearDown() override { stop_recording(); }
+
+  std::vector<test::ReadRecord> recorded(RecordKind kind) { return test::records_of_kind(test::read_records(), kind); }
+
+  std::uint64_t a_ = 0;
+  std::uint64_t b_ = 0;
+};
+
+std::vector<std::uint64_t> used_blocks() {
+  std::vector<std::uint64_t> numbers;
+  for (const test::Use& use : test::uses()) numbers.push_back(use.block);
+  return numbers;
+}
+
+struct Mixed {  // a pointer that is aligned in the kernel's view although it comes late
+  int count;
+  int padding;
+  std::uint64_t pointer;
+};
+
+TEST_F(Operations, ALaunchUsesTheBlocksThatItsParametersMean) {
+  const CUfunction function = test::make_function("k", {{0, 8}, {8, 4}, {16, 16}, {32, 8}});
+  std::uint64_t first = kRange + 0x1000;
+  int count = 3;
+  Mixed mixed{1, 0, kRange + 0x4800};
+  std::uint64_t end_of_b = kRange + 0x6000;
+  void* parameters[] = {&first, &count, &mixed, &end_of_b};
+  before_launch({.function = function, .stream = {stream(1), false}, .parameters = parameters});
+  EXPECT_EQ(test::uses(), (std::vector<test::Use>{{a_, stream(1), 1}, {b_, stream(1), 1}, {b_, stream(1), 1}}));
+  EXPECT_EQ(test::visible_operations(), 0);
+}
+
+TEST_F(Operations, ALaunchWithoutOurAddressesLeavesTheArenaAlone) {
+  const CUfunction function = test::make_function("k", {{0, 8}});
+  std::uint64_t elsewhere = 0x1234;
+  void* parameters[] = {&elsewhere};
+  before_launch({.function = function, .parameters = parameters});
+  EXPECT_EQ(test::operations(), 0);
+}
+
+TEST_F(Operations, PackedParametersAreReadWithoutALayout) {
+  std::uint64_t words[3] = {7, kRange + 0x1000, kRange + 0x4000};
+  std::size_t bytes = sizeof(words);
+  void* extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, words, CU_LAUNCH_PARAM_BUFFER_SIZE, &bytes, CU_LAUNCH_PARAM_END};
+  before_launch({.function = test::make_function("k", {}), .extra = extra});
+  EXPECT_EQ(used_blocks(), (std::vector<std::uint64_t>{a_, b_}));
+  EXPECT_EQ(test::uses_of_everything(), 0);
+}
+
+TEST_F(Operations, AnUnreadableLaunchUsesEverything) {
+  start_recording(false);
+  test::hide_parameters(true);
+  std::uint64_t word = 0;
+  void* parameters[] = {&word};
+  before_launch({.function = test::make_function("hidden", {{0, 8}}), .parameters = parameters});
+  test::hide_parameters(false);
+  EXPECT_EQ(test::uses_of_everything(), 1);
+  EXPECT_EQ(test::visible_operations(), 1);
+  const auto launches = recorded(RecordKind::kLaunch);
+  ASSERT_EQ(launches.size(), 1u);
+  EXPECT_EQ(launches[0].view().header.flags, shm::kBlindLaunch);
+  EXPECT_EQ(launches[0].view().as<shm::LaunchBody>().accesses, 0u);
+}
+
+TEST_F(Operations, MoreAddressesThanOneBatchAreAllUsed) {
+  constexpr std::size_t kWords = 300;
+  std::vector<std::uint64_t> words(kWords, kRange + 0x1000);
+  words.back() = kRange + 0x4000;
+  void* parameters[] = {words.data()};
+  before_launch({.function = test::make_function("k", {{0, kWords * 8}}), .parameters = parameters});
+  ASSERT_EQ(test::uses().size(), kWords);
+  EXPECT_EQ(test::uses().back().block, b_);
+  EXPECT_EQ(test::operations(), 1) << "one launch has one position";
+}
+
+TEST_F(Operations, LaunchesAreRecordedWithNamesBlocksAndParameters) {
+  const CUfunction function = test::make_function("named", {{0, 8}, {8, 8}, {16, 4}});
+  std::uint64_t from = kRange + 0x1000;
+  std::uint64_t to = kRange + 0x4000;
+  std::uint32_t value = 0xAABBCCDD;
+  void* parameters[] = {&from, &to, &value};
+  const LaunchCall call{.function = function,
+                        .grid = {1, 2, 3},
+                        .block = {4, 5, 6},
+                        .shared_bytes = 7,
+                        .stream = {stream(2), false},
+                        .parameters = parameters};
+  start_recording(true);
+  before_launch(call);
+  before_launch(call);
+  const auto records = test::read_records();
+  const auto names = test::records_of_kind(records, RecordKind::kFunction);
+  ASSERT_EQ(names.size(), 1u) << "a name is written once";
+  const auto name = names[0].view();
+  const auto text = name.bytes_behind<shm::NameBody>(name.as<shm::NameBody>().length);
+  EXPECT_EQ(std::string(reinterpret_cast<const char*>(text.data()), text.size()), "named");
+  const auto launches = test::records_of_kind(records, RecordKind::kLaunch);
+  ASSERT_EQ(launches.size(), 2u);
+  const auto launch = launches[0].view();
+  EXPECT_LT(name.header.sequence, launch.header.sequence);
+  EXPECT_EQ(launch.header.aux, name.as<shm::NameBody>().id);
+  const auto body = launch.as<shm::LaunchBody>();
+  EXPECT_EQ(body.stream, reinterpret_cast<std::uint64_t>(stream(2)));
+  EXPECT_EQ(body.grid[2], 3u);
+  EXPECT_EQ(body.block[0], 4u);
+  EXPECT_EQ(body.shared_bytes, 7u);
+  ASSERT_EQ(body.accesses, 2u);
+  EXPECT_EQ(launch.word_behind<shm::LaunchBody>(0), a_);
+  EXPECT_EQ(launch.word_behind<shm::LaunchBody>(1), b_);
+  const auto saved = test::records_of_kind(records, RecordKind::kParameters);
+  ASSERT_EQ(saved.size(), 2u);
+  const auto view = saved[0].view();
+  EXPECT_EQ(view.as<shm::ParametersBody>().launch, launch.header.sequence);
+  ASSERT_EQ(view.as<shm::ParametersBody>().length, 20u);
+  const auto bytes = view.bytes_behind<shm::ParametersBody>(20);
+  EXPECT_EQ(std::memcmp(bytes.data(), &from, 8), 0);
+  EXPECT_EQ(std::memcmp(bytes.data() + 16, &value, 4), 0);
+}
+
+TEST_F(Operations, PageLockedPointersMakeALaunchVisible) {
+  pinned_memory_added(0x5000'0000, 0x1000);
+  std::uint64_t pointer = 0x5000'0FFF;
+  void* parameters[] = {&pointer};
+  const CUfunction function = test::make_function("k", {{0, 8}});
+  before_launch({.function = function, .parameters = parameters});
+  EXPECT_EQ(test::visible_operations(), 1);
+  pointer = 0x5000'1000;
+  before_launch({.function = function, .parameters = parameters});
+  EXPECT_EQ(test::visible_operations(), 1);
+  EXPECT_EQ(pinned_memory_removed(0x5000'0000), 0x1000u);
+}
+
+TEST_F(Operations, OverlappingLaunchesThatNameBlocksAreSerialized) {
+  const CUfunction function = test::make_function("k", {{0, 8}});
+  std::uint64_t pointer = kRange + 0x1000;
+  void* parameters[] = {&pointer};
+  LaunchCall call{.function = function, .parameters = parameters};
+  EXPECT_FALSE(before_launch(call));
+  call.overlaps_previous = true;
+  EXPECT_TRUE(before_launch(call));
+  pointer = 0;
+  EXPECT_FALSE(before_launch(call));
+}
+
+TEST_F(Operations, ACopyUsesBothSidesAndNotTheNeighbour) {
+  const std::uint64_t behind_a = test::add_block(kRange + 0x2000, 0x100);
+  start_recording(false);
+  before_copy({.kind = CopyKind::kOnDevice,
+               .to = kRange + 0x2000,
+               .from = kRange + 0x4000,
+               .bytes = 0x100,
+               .to_extent = 0x100,
+               .from_extent = 0x100,
+               .stream = {stream(3), false}});
+  for (const test::Use& use : test::uses()) EXPECT_NE(use.block, a_) << "which only ends where the copy begins";
+  const auto copies = recorded(RecordKind::kCopy);
+  ASSERT_EQ(copies.size(), 1u);
+  EXPECT_EQ(copies[0].view().header.aux, static_cast<std::uint32_t>(CopyKind::kOnDevice));
+  const auto body = copies[0].view().as<shm::CopyBody>();
+  EXPECT_EQ(body.to, behind_a);
+  EXPECT_EQ(body.from, b_);
+  EXPECT_EQ(body.bytes, 0x100u);
+}
+
+TEST_F(Operations, AddressesInAPayloadEscape) {
+  std::vector<std::uint64_t> payload(1000, 1);
+  payload[777] = kRange + 0x4010;
+  before_copy({.kind = CopyKind::kToDevice,
+               .to = kRange + 0x1000,
+               .from_host = payload.data(),
+               .bytes = payload.size() * 8,
+               .to_extent = 0x1000});
+  EXPECT_TRUE(test::block_with(b_).escaped);
+  EXPECT_FALSE(test::block_with(a_).escaped);
+}
+
+TEST_F(Operations, OnlyTheFirstMebibyteOfAPayloadIsRead) {
+  constexpr std::size_t kWords = (1u << 20) / 8;
+  std::vector<std::uint64_t> payload(kWords + 1, 0);
+  payload[kWords] = kRange + 0x4000;
+  CopyCall call{.kind = CopyKind::kToDevice, .from_host = payload.data(), .bytes = payload.size() * 8};
+  before_copy(call);
+  EXPECT_FALSE(test::block_with(b_).escaped);
+  payload[kWords - 1] = kRange + 0x4000;
+  before_copy(call);
+  EXPECT_TRUE(test::block_with(b_).escaped);
+}
+
+TEST_F(Operations, CopiesToTheHostAreVisibleUnlessTheCallWaits) {
+  char host[16];
+  CopyCall call{.kind = CopyKind::kToHost, .from = kRange + 0x1000, .to_host = host, .bytes = 16, .from_extent = 16};
+  call.host_waits = true;
+  before_copy(call);
+  EXPECT_EQ(test::visible_operations(), 0);
+  call.host_waits = false;
+  before_copy(call);
+  EXPECT_EQ(test::visible_operations(), 1);
+  before_host_function({stream(1), false});
+  EXPECT_EQ(test::visible_operations(), 2);
+}
+
+TEST_F(Operations, AnUnknownCopyUsesEverything) {
+  before_copy({.kind = CopyKind::kUnknown, .bytes = 1});
+  EXPECT_EQ(test::uses_of_everything(), 1);
+}
+
+TEST_F(Operations, MemsetsAreUsedAndRecorded) {
+  start_recording(false);
+  before_memset({kRange + 0x4FFF, 0x100, {nullptr, false}});
+  EXPECT_EQ(used_blocks(), (std::vector<std::uint64_t>{b_, b_}));
+  const auto sets = recorded(RecordKind::kMemset);
+  ASSERT_EQ(sets.size(), 1u);
+  EXPECT_EQ(sets[0].view().as<shm::MemsetBody>().block, b_);
+  EXPECT_EQ(sets[0].view().as<shm::MemsetBody>().bytes, 0x100u);
+}
+
+TEST_F(Operations, CapturedWorkIsNotRecordedAndKeepsItsBlocks) {
+  start_recording(false);
+  before_capture(stream(4));
+  test::set_capturing(stream(4), true);
+  std::uint64_t pointer = kRange + 0x1000;
+  void* parameters[] = {&pointer};
+  const CUfunction function = test::make_function("k", {{0, 8}});
+  before_launch({.function = function, .stream = {stream(4), false}, .parameters = parameters});
+  EXPECT_TRUE(test::block_with(a_).kept);
+  EXPECT_TRUE(recorded(RecordKind::kLaunch).empty());
+  // Another stream goes on as ever.
+  before_launch({.function = function, .stream = {stream(5), false}, .parameters = parameters});
+  EXPECT_EQ(recorded(RecordKind::kLaunch).size(), 1u);
+  test::set_capturing(stream(4), false);
+  capture_ended(stream(4));
+  EXPECT_EQ(test::captures_begun(), std::vector<CUstream>{stream(4)});
+  EXPECT_EQ(test::captures_ended(), std::vector<CUstream>{stream(4)});
+}
+
+TEST_F(Operations, GraphsUseEverythingAndEscapesPin) {
+  before_unknown_work({stream(1), false});
+  EXPECT_EQ(test::uses_of_everything(), 1);
+  note_escape(kRange + 0x1800);
+  EXPECT_TRUE(test::block_with(a_).escaped);
+  note_escape(0x1800);
+}
+
+TEST_F(Operations, NothingHappensWhileNobodyListens) {
+  test::reset_arena(0, 0);
+  const int before = test::driver_questions();
+  std::uint64_t pointer = kRange;
+  void* parameters[] = {&pointer};
+  EXPECT_FALSE(operations_are_watched());
+  before_launch({.function = test::make_function("k", {{0, 8}}), .parameters = parameters});
+  before_copy({.kind = CopyKind::kUnknown, .bytes = 1});
+  before_memset({0, 1, {}});
+  before_host_function({});
+  before_unknown_work({});
+  EXPECT_EQ(test::driver_questions(), before);
+  EXPECT_EQ(test::operations(), 0);
+}
+
+TEST_F(Operations, ErrnoIsKept) {
+  start_recording(true);
+  errno = 4711;
+  std::uint64_t pointer = kRange + 0x1000;
+  void* parameters[] = {&pointer};
+  before_launch({.function = test::make_function("never seen", {{0, 8}}), .parameters = parameters});
+  EXPECT_EQ(errno, 4711);
+}
+
+}  // namespace
+}  // namespace memopt::agent

@@ -1,0 +1,76 @@
+// Cost of recording: per event, and per frame of a call stack. For numbers: --benchmark_min_time=1
+//
+// The ring is emptied between batches, outside the measured time, so that no record is dropped.
+#include <benchmark/benchmark.h>
+
+#include "agent/recorder.h"
+#include "agent/stack_walker.h"
+#include "fake_link.h"
+
+namespace memopt::agent {
+namespace {
+
+constexpr int kBatch = 4096;
+
+void record_frees(benchmark::State& state) {
+  test::reset_link(16u << 20);
+  start_recording(false);
+  for (auto _ : state) {
+    for (std::uint64_t i = 0; i < kBatch; ++i) record_free({i, 0}, 0);
+    state.PauseTiming();
+    test::read_records();
+    state.ResumeTiming();
+  }
+  stop_recording();
+  state.SetItemsProcessed(state.iterations() * kBatch);
+}
+BENCHMARK(record_frees);
+
+void record_launches_with_8_blocks(benchmark::State& state) {
+  test::reset_link(16u << 20);
+  start_recording(false);
+  const std::uint64_t blocks[8] = {1, 2, 3, 4, 5, 6, 7, 8};
+  shm::LaunchBody body{};
+  body.accesses = 8;
+  for (auto _ : state) {
+    for (int i = 0; i < kBatch; ++i) record_launch(1, body, blocks, 0);
+    state.PauseTiming();
+    test::read_records();
+    state.ResumeTiming();
+  }
+  stop_recording();
+  state.SetItemsProcessed(state.iterations() * kBatch);
+}
+BENCHMARK(record_launches_with_8_blocks);
+
+// A malloc's record with its walk, from that many frames further out.
+[[gnu::noinline]] void record_mallocs_at(int depth) {
+  if (depth > 0) {
+    record_mallocs_at(depth - 1);
+    asm volatile("");  // no tail call
+    return;
+  }
+  for (int i = 0; i < kBatch; ++i) {
+    record_malloc({1, 2, 0, reinterpret_cast<std::uint64_t>(__builtin_return_address(0)), 0, 0}, 0);
+  }
+}
+
+void record_mallocs(benchmark::State& state) {
+  test::reset_link(16u << 20);
+  start_recording(false);
+  for (auto _ : state) {
+    record_mallocs_at(static_cast<int>(state.range(0)));
+    state.PauseTiming();
+    test::read_records();
+    state.ResumeTiming();
+  }
+  stop_recording();
+  state.SetItemsProcessed(state.iterations() * kBatch);
+  state.SetLabel(stack_walker().status().kind);
+}
+BENCHMARK(record_mallocs)->Arg(0)->Arg(10)->Arg(30);
+
+}  // namespace
+}  // namespace memopt::agent
+
+BENCHMARK_MAIN();

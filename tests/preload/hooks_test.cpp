@@ -1,0 +1,419 @@
+// The hooks of operation_hooks.inc on their own: each calls a driver made of this test, and tells an agent made of this
+// test.
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <functional>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "agent/arena.h"
+#include "agent/launch_parameters.h"
+#include "agent/operations.h"
+#include "agent/pinned_memory.h"
+#include "agent/recorder.h"
+#include "preload/typed_hooks.h"
+
+namespace {
+
+// What reached the driver.
+struct DriverCall {
+  memopt::preload::Hook hook{};
+  std::string arguments;  // their bytes
+};
+std::vector<DriverCall> g_driver;
+CUresult g_result = CUDA_SUCCESS;
+
+template <typename... Arguments>
+std::string bytes_of(const Arguments&... arguments) {
+  std::string bytes;
+  (bytes.append(reinterpret_cast<const char*>(&arguments), sizeof(arguments)), ...);
+  return bytes;
+}
+
+// What the agent was told.
+struct Agent {
+  bool watched = true;
+  bool serialize = false;
+  std::vector<memopt::agent::LaunchCall> launches;
+  std::vector<memopt::agent::CopyCall> copies;
+  std::vector<memopt::agent::MemsetCall> memsets;
+  std::vector<std::string> notes;
+  std::map<std::uint64_t, std::size_t> pinned;
+  std::set<CUstream> captured;
+};
+Agent g_agent;
+
+void note(const char* what) { g_agent.notes.emplace_back(what); }
+
+}  // namespace
+
+namespace memopt::agent {
+
+std::uint64_t arena_range_begin = 0x7000'0000'0000;
+std::uint64_t arena_range_bytes = 1u << 30;
+std::uint64_t pinned_memory_begin = 0;
+std::uint64_t pinned_memory_bytes = 0;
+std::uint32_t recorder_state = 0;
+
+bool operations_are_watched() noexcept { return g_agent.watched; }
+bool before_launch(const LaunchCall& call) noexcept {
+  g_agent.launches.push_back(call);
+  return g_agent.serialize;
+}
+void before_copy(const CopyCall& call) noexcept { g_agent.copies.push_back(call); }
+void before_memset(const MemsetCall& call) noexcept { g_agent.memsets.push_back(call); }
+void before_host_function(StreamName) noexcept { note("host function"); }
+void before_unknown_work(StreamName) noexcept { note("unknown work"); }
+void note_escape(std::uint64_t address) noexcept {
+  if (arena_may_own(address)) note("escape");
+}
+void before_capture(CUstream) noexcept { note("capture begins"); }
+void capture_ended(CUstream) noexcept { note("capture ended"); }
+bool is_captured(StreamName stream) noexcept { return g_agent.captured.contains(stream.handle); }
+std::uint64_t stream_number(StreamName) noexcept { return 0; }
+std::uint64_t record_plain(shm::RecordKind, const void*, std::size_t) noexcept { return 0; }
+void functions_were_unloaded() noexcept { note("unloaded"); }
+void pinned_memory_added(std::uint64_t address, std::size_t bytes) noexcept {
+  if (address != 0) g_agent.pinned[address] = bytes;
+}
+std::size_t pinned_memory_removed(std::uint64_t address) noexcept {
+  const auto found = g_agent.pinned.find(address);
+  if (found == g_agent.pinned.end()) return 0;
+  const std::size_t bytes = found->second;
+  g_agent.pinned.erase(found);
+  return bytes;
+}
+bool is_in_pinned_range(std::uint64_t) noexcept { return false; }
+bool arena_block_at(std::uint64_t address, BlockExtent* extent) noexcept {
+  if (!arena_may_own(address)) return false;
+  *extent = {arena_range_begin, 777, 1};
+  return true;
+}
+std::uint64_t arena_reserve_bytes() noexcept { return 1000; }
+void note_context_change() noexcept { note("context change"); }
+void note_stream_created(CUstream) noexcept { note("stream created"); }
+void note_stream_destroyed(CUstream) noexcept { note("stream destroyed"); }
+HostWait begin_host_wait_for_context() noexcept { return {}; }
+HostWait begin_host_wait_for_stream(StreamName) noexcept { return {}; }
+HostWait begin_host_wait_for_event(CUevent) noexcept { return {}; }
+void host_wait_done(const HostWait&) noexcept { note("host waited"); }
+void note_event_recorded(CUevent, StreamName) noexcept { note("event recorded"); }
+void note_event_destroyed(CUevent) noexcept { note("event destroyed"); }
+void note_event_waited(StreamName, CUevent) noexcept { note("event waited"); }
+
+}  // namespace memopt::agent
+
+namespace memopt::preload {
+namespace {
+
+std::map<CUdeviceptr, unsigned int> g_memory_types;
+
+template <Hook hook, typename Pointer>
+struct Real;
+template <Hook hook, typename... Parameters>
+struct Real<hook, CUresult (*)(Parameters...)> {
+  static CUresult call(Parameters... arguments) {
+    g_driver.push_back({hook, bytes_of(arguments...)});
+    return g_result;
+  }
+};
+
+// A driver's answer that hooks ask for themselves.
+CUresult pointer_attribute(void* data, CUpointer_attribute attribute, CUdeviceptr address) {
+  g_driver.push_back({Hook::cuPointerGetAttribute, bytes_of(data, attribute, address)});
+  const auto known = g_memory_types.find(address);
+  if (attribute != CU_POINTER_ATTRIBUTE_MEMORY_TYPE || data == nullptr) return g_result;
+  if (known == g_memory_types.end()) return CUDA_ERROR_INVALID_VALUE;
+  *static_cast<unsigned int*>(data) = known->second;
+  return CUDA_SUCCESS;
+}
+
+}  // namespace
+
+void* real_function(Hook hook) noexcept {
+  if (hook == Hook::cuPointerGetAttribute) return reinterpret_cast<void*>(&pointer_attribute);
+  switch (hook) {
+#define MEMOPT_HOOK(index, symbol, type) \
+  case Hook::symbol:                     \
+    return reinterpret_cast<void*>(&Real<Hook::symbol, type>::call);
+#include "memopt_entry_points/hooks.inc"
+  }
+  return nullptr;
+}
+
+namespace {
+
+class Hooks : public testing::Test {
+ protected:
+  void SetUp() override {
+    g_agent = Agent();
+    g_driver.clear();
+    g_memory_types.clear();
+    g_result = CUDA_SUCCESS;
+  }
+};
+
+template <typename Pointer>
+struct Calls;
+template <typename... Parameters>
+struct Calls<CUresult (*)(Parameters...)> {
+  // Null for pointers and handles (a hook must bear them), a pattern in every byte of anything else.
+  template <typename Value>
+  static Value argument(std::size_t seed) {
+    if constexpr (std::is_pointer_v<Value>) return nullptr;
+    if constexpr (std::is_enum_v<Value>) return static_cast<Value>(1);
+    Value value;
+    std::memset(&value, static_cast<int>(seed + 1), sizeof(value));
+    return value;
+  }
+  template <std::size_t... index>
+  static void check(const char* symbol, Hook hook, CUresult (*function)(Parameters...), std::index_sequence<index...>) {
+    for (const bool watched : {true, false}) {
+      for (const CUresult result : {CUDA_SUCCESS, CUDA_ERROR_ILLEGAL_ADDRESS}) {
+        SCOPED_TRACE(std::string(symbol) + (watched ? ", watched" : "") + ", " + std::to_string(result));
+        g_agent.watched = watched;
+        g_driver.clear();
+        g_result = result;
+        EXPECT_EQ(function(argument<Parameters>(index)...), result);
+        std::vector<std::string> reached;
+        for (const DriverCall& call : g_driver) {
+          if (call.hook == hook) reached.push_back(call.arguments);
+        }
+        EXPECT_EQ(reached, std::vector<std::string>{bytes_of(argument<Parameters>(index)...)});
+      }
+    }
+  }
+};
+
+// Every hook of the list, with arguments of which nothing may be read, in every state: the driver gets the same once,
+// and its result comes back.
+TEST_F(Hooks, AllArgumentsAndTheResultPassUnchanged) {
+#define MEMOPT_TYPED(symbol)                                                             \
+  [&]<typename... Parameters>(CUresult (*function)(Parameters...)) {                     \
+    Calls<CUresult (*)(Parameters...)>::check(#symbol, Hook::symbol, function,           \
+                                              std::index_sequence_for<Parameters...>()); \
+  }(static_cast<Signature<Hook::symbol>::Pointer>(&hooks::symbol));
+#include "preload/operation_hooks.inc"
+#undef MEMOPT_TYPED
+}
+
+constexpr CUdeviceptr kOurs = 0x7000'0000'1000;
+CUstream stream() { return reinterpret_cast<CUstream>(0x500); }
+
+TEST_F(Hooks, ALaunchIsDescribedWhole) {
+  void* parameters[1] = {};
+  void* extra[1] = {};
+  const auto function = reinterpret_cast<CUfunction>(0x77);
+  hooks::cuLaunchKernel_ptsz(function, 1, 2, 3, 4, 5, 6, 7, stream(), parameters, extra);
+  ASSERT_EQ(g_agent.launches.size(), 1u);
+  const agent::LaunchCall& call = g_agent.launches[0];
+  EXPECT_EQ(call.function, function);
+  EXPECT_EQ(call.grid[2], 3u);
+  EXPECT_EQ(call.block[1], 5u);
+  EXPECT_EQ(call.shared_bytes, 7u);
+  EXPECT_EQ(call.stream.handle, stream());
+  EXPECT_TRUE(call.stream.per_thread);
+  EXPECT_EQ(call.parameters, parameters);
+  EXPECT_EQ(call.extra, extra);
+}
+
+TEST_F(Hooks, ALaunchThatMayOverlapIsSerializedWhereItMust) {
+  CUlaunchAttribute attributes[2] = {};
+  attributes[0].id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
+  attributes[0].value.programmaticStreamSerializationAllowed = 1;
+  attributes[1].id = CU_LAUNCH_ATTRIBUTE_PRIORITY;
+  CUlaunchConfig config{};
+  config.attrs = attributes;
+  config.numAttrs = 2;
+  const CUlaunchConfig* given = &config;
+  hooks::cuLaunchKernelEx(&config, nullptr, nullptr, nullptr);
+  ASSERT_EQ(g_agent.launches.size(), 1u);
+  EXPECT_TRUE(g_agent.launches[0].overlaps_previous);
+  EXPECT_EQ(std::memcmp(g_driver.back().arguments.data(), &given, sizeof(given)), 0);
+  g_agent.serialize = true;
+  hooks::cuLaunchKernelEx(&config, nullptr, nullptr, nullptr);
+  EXPECT_NE(std::memcmp(g_driver.back().arguments.data(), &given, sizeof(given)), 0) << "a changed configuration";
+  EXPECT_EQ(config.numAttrs, 2u);
+}
+
+struct CopyRow {
+  const char* name;
+  std::function<void()> call;
+  shm::CopyKind kind;
+  std::uint64_t to;
+  std::uint64_t from;
+  std::size_t bytes;
+  std::size_t to_extent;
+  bool host_waits;
+};
+
+TEST_F(Hooks, CopiesAreDescribedByTheirSides) {
+  char host[64] = {};
+  const auto host_address = reinterpret_cast<CUdeviceptr>(host);
+  CUDA_MEMCPY2D rows{};
+  rows.dstMemoryType = CU_MEMORYTYPE_DEVICE;
+  rows.dstDevice = kOurs;
+  rows.dstPitch = 100;
+  rows.dstY = 2;
+  rows.dstXInBytes = 5;
+  rows.srcMemoryType = CU_MEMORYTYPE_HOST;
+  rows.srcHost = host;
+  rows.WidthInBytes = 10;
+  rows.Height = 3;
+  CUdeviceptr batch_to[1] = {kOurs};
+  CUdeviceptr batch_from[1] = {kOurs + 64};
+  size_t batch_bytes[1] = {8};
+  using enum shm::CopyKind;
+  const CopyRow table[] = {
+      {"HtoD", [&] { hooks::cuMemcpyHtoD_v2(kOurs, host, 64); }, kToDevice, kOurs, 0, 64, 64, false},
+      {"DtoH", [&] { hooks::cuMemcpyDtoH_v2(host, kOurs, 64); }, kToHost, 0, kOurs, 64, 64, true},
+      {"DtoHAsync", [&] { hooks::cuMemcpyDtoHAsync_v2(host, kOurs, 64, stream()); }, kToHost, 0, kOurs, 64, 64, false},
+      {"DtoD", [&] { hooks::cuMemcpyDtoD_v2(kOurs, kOurs + 64, 32); }, kOnDevice, kOurs, kOurs + 64, 32, 32, false},
+      {"to foreign", [&] { hooks::cuMemcpyDtoDAsync_v2(0x9000, kOurs, 32, stream()); }, kOnDevice, 0, kOurs, 32, 32,
+       false},
+      {"unified to host", [&] { hooks::cuMemcpy(host_address, kOurs, 16); }, kToHost, 0, kOurs, 16, 16, true},
+      {"unified from host", [&] { hooks::cuMemcpyAsync(kOurs, host_address, 16, stream()); }, kToDevice, kOurs, 0, 16,
+       16, false},
+      {"2D", [&] { hooks::cuMemcpy2DAsync_v2(&rows, stream()); }, kToDevice, kOurs + 205, 0, 30, 210, false},
+      {"batch",
+       [&] { hooks::cuMemcpyBatchAsync_v2(batch_to, batch_from, batch_bytes, 1, nullptr, nullptr, 0, stream()); },
+       kOnDevice, kOurs, kOurs + 64, 8, 8, false},
+  };
+  for (const CopyRow& row : table) {
+    SCOPED_TRACE(row.name);
+    g_agent = Agent();
+    row.call();
+    ASSERT_EQ(g_agent.copies.size(), 1u);
+    const agent::CopyCall& copy = g_agent.copies[0];
+    EXPECT_EQ(copy.kind, row.kind);
+    EXPECT_EQ(copy.to, row.to);
+    EXPECT_EQ(copy.from, row.from);
+    EXPECT_EQ(copy.bytes, row.bytes);
+    EXPECT_EQ(copy.to_extent, row.to_extent);
+    EXPECT_EQ(copy.host_waits, row.host_waits);
+    EXPECT_EQ(copy.from_host != nullptr, row.kind == kToDevice);
+    EXPECT_EQ(g_agent.notes, row.host_waits ? std::vector<std::string>{"host waited"} : std::vector<std::string>{});
+  }
+}
+
+// A driver takes a device's address where the host's is asked for; we must not read it.
+TEST_F(Hooks, ADevicesAddressIsNotReadAsTheHosts) {
+  g_memory_types[0x9000] = CU_MEMORYTYPE_DEVICE;
+  hooks::cuMemcpyHtoD_v2(kOurs, reinterpret_cast<const void*>(0x9000), 64);
+  ASSERT_EQ(g_agent.copies.size(), 1u);
+  EXPECT_EQ(g_agent.copies[0].from_host, nullptr);
+  EXPECT_EQ(g_agent.copies[0].kind, shm::CopyKind::kOnDevice);
+}
+
+TEST_F(Hooks, MemsetsTellTheirExtent) {
+  hooks::cuMemsetD32Async(kOurs, 1, 10, stream());
+  hooks::cuMemsetD2D16_v2_ptds(kOurs, 100, 1, 10, 3);
+  ASSERT_EQ(g_agent.memsets.size(), 2u);
+  EXPECT_EQ(g_agent.memsets[0].bytes, 40u);
+  EXPECT_EQ(g_agent.memsets[0].stream.handle, stream());
+  EXPECT_EQ(g_agent.memsets[1].bytes, 220u);
+  EXPECT_TRUE(g_agent.memsets[1].stream.per_thread);
+}
+
+struct NoteRow {
+  const char* name;
+  std::function<void()> call;
+  std::vector<std::string> told;    // after success
+  std::vector<std::string> failed;  // after a refusal
+};
+
+TEST_F(Hooks, OrderIsToldAfterSuccessAndEndsBeforeTheCall) {
+  CUstream made = nullptr;
+  const auto event = reinterpret_cast<CUevent>(0x60);
+  const NoteRow table[] = {
+      {"create", [&] { hooks::cuStreamCreate(&made, 0); }, {"stream created"}, {}},
+      {"destroy", [&] { hooks::cuStreamDestroy_v2(stream()); }, {"stream destroyed"}, {"stream destroyed"}},
+      {"synchronize", [&] { hooks::cuStreamSynchronize(stream()); }, {"host waited"}, {}},
+      {"query", [&] { hooks::cuStreamQuery(stream()); }, {"host waited"}, {}},
+      {"wait", [&] { hooks::cuStreamWaitEvent(stream(), event, 0); }, {"event waited"}, {}},
+      {"record", [&] { hooks::cuEventRecord(event, stream()); }, {"event recorded"}, {}},
+      {"event destroy", [&] { hooks::cuEventDestroy_v2(event); }, {"event destroyed"}, {"event destroyed"}},
+      {"event synchronize", [&] { hooks::cuEventSynchronize(event); }, {"host waited"}, {}},
+      {"event query", [&] { hooks::cuEventQuery(event); }, {"host waited"}, {}},
+      {"context synchronize", [&] { hooks::cuCtxSynchronize(); }, {"host waited"}, {}},
+      {"capture",
+       [&] { hooks::cuStreamBeginCapture_v2(stream(), CU_STREAM_CAPTURE_MODE_GLOBAL); },
+       {"capture begins"},
+       {"capture begins", "capture ended"}},
+      {"end capture", [&] { hooks::cuStreamEndCapture(stream(), nullptr); }, {"capture ended"}, {}},
+      {"host function",
+       [&] { hooks::cuLaunchHostFunc(stream(), nullptr, nullptr); },
+       {"host function"},
+       {"host function"}},
+      {"graph", [&] { hooks::cuGraphLaunch(nullptr, stream()); }, {"unknown work"}, {"unknown work"}},
+      {"set current", [&] { hooks::cuCtxSetCurrent(nullptr); }, {"context change"}, {"context change"}},
+      {"unload", [&] { hooks::cuModuleUnload(nullptr); }, {"unloaded"}, {"unloaded"}},
+      {"tensor map",
+       [&] { hooks::cuTensorMapReplaceAddress(nullptr, reinterpret_cast<void*>(kOurs)); },
+       {"escape"},
+       {"escape"}},
+  };
+  for (const NoteRow& row : table) {
+    SCOPED_TRACE(row.name);
+    g_agent = Agent();
+    g_result = CUDA_SUCCESS;
+    row.call();
+    EXPECT_EQ(g_agent.notes, row.told);
+    g_agent = Agent();
+    g_result = CUDA_ERROR_NOT_READY;
+    row.call();
+    EXPECT_EQ(g_agent.notes, row.failed);
+  }
+}
+
+TEST_F(Hooks, EventsOfACaptureAreNoOrder) {
+  g_agent.captured.insert(stream());
+  hooks::cuEventRecord(nullptr, stream());
+  hooks::cuStreamWaitEvent(stream(), nullptr, 0);
+  EXPECT_TRUE(g_agent.notes.empty());
+}
+
+TEST_F(Hooks, HostMemoryIsKnownWhileItLives) {
+  void* memory = reinterpret_cast<void*>(0x4000);
+  hooks::cuMemHostAlloc(&memory, 100, 0);
+  EXPECT_EQ(g_agent.pinned, (std::map<std::uint64_t, std::size_t>{{0x4000, 100}}));
+  g_result = CUDA_ERROR_INVALID_VALUE;
+  hooks::cuMemFreeHost(memory);
+  EXPECT_EQ(g_agent.pinned.size(), 1u) << "a refused free is taken back";
+  g_result = CUDA_SUCCESS;
+  hooks::cuMemFreeHost(memory);
+  EXPECT_TRUE(g_agent.pinned.empty());
+}
+
+TEST_F(Hooks, QuestionsAreAnsweredForTheBlock) {
+  size_t free = 5;
+  size_t total = 100000;
+  hooks::cuMemGetInfo_v2(&free, &total);
+  EXPECT_EQ(free, 1005u);
+  total = 500;
+  hooks::cuMemGetInfo_v2(&free, &total);
+  EXPECT_EQ(free, 500u);
+  CUdeviceptr base = 1;
+  size_t bytes = 2;
+  hooks::cuMemGetAddressRange_v2(&base, &bytes, kOurs);
+  EXPECT_EQ(base, 0x7000'0000'0000u);
+  EXPECT_EQ(bytes, 777u);
+  hooks::cuPointerGetAttribute(&bytes, CU_POINTER_ATTRIBUTE_RANGE_SIZE, 0x1234);
+  EXPECT_EQ(bytes, 777u) << "not ours: the driver's answer stays";
+  CUpointer_attribute attributes[2] = {CU_POINTER_ATTRIBUTE_RANGE_START_ADDR, CU_POINTER_ATTRIBUTE_RANGE_SIZE};
+  void* data[2] = {&base, &bytes};
+  base = bytes = 0;
+  hooks::cuPointerGetAttributes(2, attributes, data, kOurs);
+  EXPECT_EQ(base, 0x7000'0000'0000u);
+  EXPECT_EQ(bytes, 777u);
+  base = 1;
+  g_result = CUDA_ERROR_INVALID_CONTEXT;
+  EXPECT_EQ(hooks::cuMemGetAddressRange_v2(&base, &bytes, kOurs), CUDA_ERROR_INVALID_CONTEXT);
+  EXPECT_EQ(base, 1u);
+}
+
+}  // namespace
+}  // namespace memopt::preload
