@@ -87,6 +87,38 @@ TEST(Join, SaysWhyAnAgentDidNotAnswer) {
   EXPECT_EQ(rows[1].problems.at(0), "no status: it did not answer in time");
 }
 
+TEST(Join, ReadsThePlan) {
+  const auto rows = join({agent(kNobody, R"({"state": "deviating", "calls": {"total": 5}, "memory": {"peak_bytes": 9},
+      "plan": {"iterations": 4, "iteration_at_live": 5, "footprint": 4096, "peak_load": 2048, "ratio": 2.0004,
+               "deviations": 3, "note": "n\u001b", "planner_reason": "p", "dropped_events": 7}})")},
+                         {});
+  ASSERT_EQ(rows.size(), 1u);
+  EXPECT_EQ(rows[0].iteration, 9u);
+  EXPECT_EQ(rows[0].footprint, 4096u);
+  EXPECT_EQ(rows[0].peak_load, 2048u);
+  EXPECT_EQ(rows[0].deviations, 3u);
+  EXPECT_EQ(rows[0].ratio, "2.000");
+  ASSERT_EQ(rows[0].why_not.size(), 3u);
+  EXPECT_EQ(rows[0].why_not[0], "n?");
+  EXPECT_EQ(rows[0].why_not[1], "p");
+  EXPECT_NE(rows[0].why_not[2].find("7 events were dropped"), std::string::npos);
+  EXPECT_TRUE(rows[0].problems.empty());
+}
+
+TEST(Join, SurvivesAPlanOfTheWrongType) {
+  for (const char* plan : {"3", "[]", "null", R"({"iterations": "x", "ratio": "1.0", "footprint": -1, "note": 5})",
+                           R"({"iterations": 1.5, "ratio": 1e308, "deviations": [1], "dropped_events": {}})"}) {
+    const auto rows =
+        join({agent(kNobody, (std::string(R"({"calls": {"total": 1}, "plan": )") + plan + "}").c_str())}, {});
+    ASSERT_EQ(rows.size(), 1u) << plan;
+    EXPECT_EQ(rows[0].iteration, std::nullopt) << plan;
+    EXPECT_EQ(rows[0].footprint, std::nullopt) << plan;
+    EXPECT_EQ(rows[0].deviations, std::nullopt) << plan;
+    EXPECT_TRUE(rows[0].why_not.empty()) << plan;
+    EXPECT_LE(rows[0].ratio.size(), 16u) << plan;
+  }
+}
+
 TEST(Table, AlignsItsColumns) {
   StatusRow first;
   first.pid = 7;
@@ -100,12 +132,26 @@ TEST(Table, AlignsItsColumns) {
   second.command = "a program";
   second.state = "no call";
   second.problems = {"attached, but no call seen"};
-  EXPECT_EQ(table({first, second}),
-            "   PID  COMMAND    STATE          CALLS      LIVE  PEAK  STACK WALKER\n"
-            "     7  größe      passthrough  1234567  64.0 MiB     -  -\n"
+  StatusRow third;
+  third.pid = 8;
+  third.command = "train";
+  third.state = "planned";
+  third.iteration = 12;
+  third.bytes_live_peak = 3u << 20;
+  third.peak_load = 2u << 20;
+  third.footprint = 4u << 20;
+  third.ratio = "2.000";
+  third.deviations = 1;
+  third.why_not = {"the iteration is short"};
+  EXPECT_EQ(table({first, second, third}),
+            "   PID  COMMAND    STATE        ITERATION    CALLS      LIVE  PEAK LOAD  FOOTPRINT  RATIO  DEVIATIONS  "
+            "STACK WALKER\n"
+            "     7  größe      passthrough          -  1234567  64.0 MiB          -          -      -           -  -\n"
             "        counts\n"
-            "123456  a program  no call            -         -     -  -\n"
-            "        problem: attached, but no call seen\n");
+            "123456  a program  no call              -        -         -          -          -      -           -  -\n"
+            "        problem: attached, but no call seen\n"
+            "     8  train      planned             12        -         -    2.0 MiB    4.0 MiB  2.000           1  -\n"
+            "        why: the iteration is short\n");
 }
 
 }  // namespace

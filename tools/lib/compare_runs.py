@@ -27,7 +27,7 @@ class Run:
 
     def __init__(self, name, command, environment):
         self.name, self.command, self.environment = name, command, environment
-        self.footprint = self.peak_load = self.virtual_ns = self.wall_s = self.accuracy = self.checksum = None
+        self.footprint = self.steady_footprint = self.own_ns = self.peak_load = self.virtual_ns = self.wall_s = self.accuracy = self.checksum = None
         self.races = 0
         self.pool_report = None  # where the caching pool writes what it knows, if it is in this run
         self.status = None  # memopt's own words while it ran
@@ -106,7 +106,11 @@ def run_simulated(run, status_command, folder):
     execute(run, status_command)
     counters = read_json(report, run.name)
     run.footprint = find_number(counters, "bytes_held_peak")
-    run.peak_load = find_number(counters, "bytes_live_peak")
+    # Served from chunks, the driver's count of what the program asked for is a count of chunks: then memopt knows.
+    run.peak_load = find_number(counters, "bytes_live_peak") if not run.status else run.status.get("peak_bytes")
+    pieces = counters.get("held_history", {}).get("peaks", [])
+    # The last third of the driver's calls, as far as it lies before the end, where everything is freed.
+    run.steady_footprint = max(pieces[2 * len(pieces) // 3:], default=None)
     run.races = find_number(counters, "races") or 0
     host, device = find_number(counters, "host_end_ns"), find_number(counters, "device_end_ns")
     if run.footprint is None or run.peak_load is None or host is None:
@@ -118,6 +122,16 @@ def add_pool_report(run):
     """Over a pool the driver sees segments only: the program's own blocks are known to the pool alone."""
     if run.pool_report:
         run.peak_load = find_number(read_json(run.pool_report, f"{run.name}'s library"), "peak_requested_bytes")
+
+
+def add_own_cost(run):
+    """What our code costs the host per step, which virtual time does not contain: sampled by the shim itself in the steady state."""
+    plan = (run.status or {}).get("agent", {}).get("plan") or {}
+    calls = (run.status or {}).get("agent", {}).get("calls", {}).get("entry_points", {})
+    if plan.get("own_ns_per_call") and calls:
+        served = sum(count for name, count in calls.items() if re.match(r"cu(MemAlloc_v2|MemFree_v2|Launch|Memcpy|Memset)", name))
+        # The status was read a little before the end: its own share of the steps is not known, so the whole run's is taken.
+        run.own_ns = plan["own_ns_per_call"] * served / STEPS
 
 
 def run_on_gpu(run, status_command):
@@ -132,12 +146,14 @@ def mib(number):
 
 
 def table(runs, simulated):
-    heads = ["", "footprint", "peak load", "virtual time/step" if simulated else "wall time/step", "wall time", "test accuracy", "checksum"]
+    heads = ["", "footprint", "steady", "peak load", "virtual time/step" if simulated else "wall time/step", "memopt's own", "wall time",
+             "test accuracy", "checksum"]
     lines = [heads]
     for run in runs:
         step = f"{run.virtual_ns / 1e6:.3f} ms" if simulated else f"{run.wall_s * 1e3 / STEPS:.1f} ms"
         equal = "-" if run is runs[0] else "equal" if run.checksum == runs[0].checksum else "DIFFERS"
-        lines.append([run.name, mib(run.footprint), mib(run.peak_load), step, f"{run.wall_s:.1f} s",
+        own = "-" if run.own_ns is None else f"{run.own_ns / 1e6:.3f} ms"
+        lines.append([run.name, mib(run.footprint), mib(run.steady_footprint), mib(run.peak_load), step, own, f"{run.wall_s:.1f} s",
                       "-" if run.accuracy is None else f"{run.accuracy:.2f} %", run.checksum[:8] if equal == "-" else equal])
     widths = [max(len(line[column]) for line in lines) for column in range(len(heads))]
     rows = ["  ".join(cell.ljust(width) if column == 0 else cell.rjust(width) for column, (cell, width) in enumerate(zip(line, widths)))
@@ -150,18 +166,24 @@ def explanation(runs, simulated, device, why_simulated):
     raw, pool, ours = runs
     if simulated:
         words = [f"Simulated device ({device}): {why_simulated}.",
-                 "Footprint, peak load and virtual time are the simulated driver's own counts (the pool counts its own peak load);",
-                 f"a step's time is the whole run's, start and test included, over its {STEPS} training steps;",
-                 "wall time is what the simulation took here and says nothing about a GPU."]
+                 "Footprint (largest of the whole run), steady (largest of its last third) and virtual time are the simulated driver's",
+                 "own counts; peak load is what the program itself had allocated at most. A step's virtual time is the whole run's, start",
+                 f"and test included, over its {STEPS} training steps; memopt's own is the processor time of its code per step, measured,",
+                 "which virtual time does not contain. Wall time is what the simulation took here and says nothing about a GPU."]
     else:
         words = [f"{device}. Footprint: largest growth of the device's used memory by NVML, sampled each 5 ms, CUDA context included."]
     if ours.status:
-        words.append(f"memopt saw {ours.status['calls']:,} driver calls while it ran (memoptctl status), state {ours.status['state']}.")
-    words.append("memopt only passes calls through today: its footprint equals raw cudaMalloc's by design, and it saves nothing yet.")
+        plan = ours.status.get("agent", {}).get("plan") or {}
+        live = plan.get("iteration_at_live")
+        words.append(f"memopt (memoptctl status): {ours.status['state']}" + (f", plan live at iteration {live}" if live else "") +
+                     f", {plan.get('deviations', 0)} deviations.")
+        if not live and plan.get("note"):
+            words.append(f"It did not plan: {plan['note']}.")
     if simulated and raw.peak_load and pool.footprint:
         beyond = mib(max(0, pool.footprint - raw.peak_load))
-        words.append(f"Planning the layout can save at most what the pool holds beyond the peak load ({beyond}), and the time that")
-        words.append("raw cudaMalloc and cudaFree take. It can't go below the peak load: that takes swapping.")
+        words.append(f"Planning the layout can save at most what the pool holds beyond the peak load ({beyond}), and the time that raw")
+        words.append("cudaMalloc and cudaFree take. It can't go below the peak load: that takes swapping. Until the plan is live, memopt")
+        words.append("holds more: blocks are rounded up to whole chunks of 2 MiB, and freed ones are kept for the next iteration.")
     else:
         words.append("Planning the layout can save at most what the pool holds beyond the peak load, and allocation time.")
     for run in runs:
@@ -187,7 +209,7 @@ def prepare(options, simulated, folder_of_reports):
     pool_report = os.path.join(folder_of_reports, "pool.json")
     runs = [Run("raw cudaMalloc", train, environment),
             Run("caching pool", train, {**environment, "LD_PRELOAD": pool, "CACHING_POOL_REPORT": pool_report}),
-            Run("memopt (pass-through)", under_memopt, environment)]
+            Run("memopt", under_memopt, environment)]
     runs[1].pool_report = pool_report
     return runs, [memoptctl, "status", "--json"]
 
@@ -213,6 +235,7 @@ def main():
             else:
                 run_on_gpu(run, ask)
             add_pool_report(run)
+            add_own_cost(run)
     why_simulated = why if options.sim else f"no GPU here ({why})"
     text = table(runs, simulated) + "\n" + explanation(runs, simulated, options.device if simulated else name, why_simulated)
     print("\n" + text + "\n")

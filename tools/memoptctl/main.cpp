@@ -1,5 +1,5 @@
-// memoptctl: `run` a program under memopt, see its `status`, list the `options`. One file a subcommand; this one only
-// reads the line.
+// memoptctl: `run` a program under memopt, see its `status`, `record` what it does and `show` that, list the `options`.
+// One file a subcommand; this one only reads the line.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -8,9 +8,15 @@
 #include <cstring>
 #include <exception>
 #include <optional>
+#include <string>
+#include <utility>
 
 #include "options_command.h"
+#include "plan_command.h"
+#include "printable.h"
+#include "record_command.h"
 #include "run_command.h"
+#include "show_command.h"
 #include "status_command.h"
 
 namespace {
@@ -41,6 +47,43 @@ int parse_and_run(int argc, char** argv) {
   status_app->footer(
       "Exit code: 0 all well, 3 no such process, 4 a problem is shown (for example: attached, but no call seen).");
 
+  memopt::tools::RecordOptions record;
+  CLI::App* record_app =
+      app.add_subcommand("record", "Run a program and write what it does with the device into a file");
+  record_app->add_option("-o,--output", record.output, "the recording; further processes go into FILE.<pid>")
+      ->type_name("FILE")
+      ->required();
+  record_app->add_option("--sim", device, "run on the simulated driver: gtx1080ti, a100-40g, h200 or a device file")
+      ->type_name("PRESET");
+  record_app->add_flag("--force", record.force, "overwrite FILE");
+  record_app->prefix_command();
+  record_app->footer(
+      "Form: memoptctl record -o FILE [--sim PRESET] [--force] -- COMMAND [ARGUMENT...]\nExit code: the program's, 128 "
+      "+ its signal; 125 if memopt can't be set up or FILE not be written, 126, 127 as for run.");
+
+  memopt::tools::ShowOptions show;
+  std::string operations;
+  CLI::App* show_app = app.add_subcommand("show", "Show what a recording holds");
+  show_app->add_option("file", show.file, "written by memoptctl record")->type_name("FILE")->required();
+  show_app->add_flag("--json", show.json, "machine-readable, one object");
+  show_app->add_option("--stacks", show.stacks, "so many of the largest blocks, with their call stacks (5)")
+      ->type_name("N");
+  CLI::Option* list =
+      show_app->add_option("--operations", operations, "list these records, by number, instead")->type_name("FROM:TO");
+  show_app->add_option("--trace", show.trace, "write a plain text trace (operation pointer bytes ns) instead")
+      ->type_name("OUT")
+      ->excludes(list);
+  show_app->footer("Exit code: 0; 1 if FILE can't be read, or not to its end.");
+
+  memopt::tools::PlanOptions plan;
+  CLI::App* plan_app = app.add_subcommand("plan", "Plan the memory of a recording or a text trace, without running it");
+  plan_app->add_option("file", plan.file, "written by memoptctl record, or a text trace")
+      ->type_name("FILE")
+      ->required();
+  plan_app->add_option("--json", plan.json, "write the plan with every operation here (memopt-plan-1)")
+      ->type_name("OUT");
+  plan_app->footer("Exit code: 0; 1 if FILE can't be read; 4 if no iteration was found in it.");
+
   CLI::App* options_app = app.add_subcommand("options", "List the environment variables that memopt reads");
   bool markdown = false;
   options_app->add_flag("--markdown", markdown, "as the table in docs/options.md");
@@ -54,27 +97,39 @@ int parse_and_run(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : 2;
   }
-  if (*run_app) {
+  if (*run_app || *record_app) {
     if (!device.empty()) run.simulated_device = device;
-    run.command = run_app->remaining();
+    run.command = (*run_app ? run_app : record_app)->remaining();
     // "run PROGRAM -- X": the separator is the program's own.
     run.command.insert(run.command.end(), separator + (run.command.empty() && separator != argv + argc ? 1 : 0),
                        argv + argc);
     if (run.command.empty()) {
-      fmt::print(stderr,
-                 "memoptctl: run needs a command: memoptctl run [--sim PRESET] [--disable] -- COMMAND [ARGUMENT...]\n");
+      fmt::print(stderr, "memoptctl: {0} needs a command: memoptctl {0} {1}[--sim PRESET] -- COMMAND [ARGUMENT...]\n",
+                 *run_app ? "run" : "record", *run_app ? "" : "-o FILE ");
       return 2;
     }
-    return memopt::tools::run(run);
+    if (*run_app) return memopt::tools::run(run);
+    record.run = std::move(run);
+    record.version = MEMOPT_VERSION;
+    return memopt::tools::record(record);
   }
   if (separator != argv + argc) {
-    fmt::print(stderr, "memoptctl: only run takes a program\n");
+    fmt::print(stderr, "memoptctl: only run and record take a program\n");
     return 2;
   }
   if (*status_app) {
     if (pid != 0) status.pid = pid;
     return memopt::tools::status(status);
   }
+  if (*show_app) {
+    if (!operations.empty() && !(show.operations = memopt::tools::parse_range(operations))) {
+      fmt::print(stderr, "memoptctl: --operations wants FROM:TO, numbers of records, not {}\n",
+                 memopt::tools::printable(operations));
+      return 2;
+    }
+    return memopt::tools::show(show);
+  }
+  if (*plan_app) return memopt::tools::plan(plan);
   return memopt::tools::options(markdown);
 }
 

@@ -41,7 +41,7 @@ std::string preload_with(const std::string& library, const char* existing) {
   return result;
 }
 
-int run(const RunOptions& options) {
+int prepare_environment(const RunOptions& options) {
   const auto library = find_library();
   if (!library)
     return fail(kExitSetup, "libmemopt.so is missing (looked in ../lib beside memoptctl and in the build folder)");
@@ -72,22 +72,29 @@ int run(const RunOptions& options) {
            set("LD_LIBRARY_PATH", none ? folder->string() : folder->string() + ":" + existing);
   }
   if (!fits) return fail(kExitSetup, fmt::format("the environment could not be set: {}", std::strerror(errno)));
+  return 0;
+}
 
+int execute(const std::vector<std::string>& command) {
   std::vector<char*> arguments;
-  for (const std::string& argument : options.command) arguments.push_back(const_cast<char*>(argument.c_str()));
+  for (const std::string& argument : command) arguments.push_back(const_cast<char*>(argument.c_str()));
   arguments.push_back(nullptr);
   std::fflush(nullptr);
   ::execvp(arguments[0], arguments.data());
   const int error = errno;
-  const std::string name = printable(options.command[0]);
+  const std::string name = printable(command[0]);
   if (error == ENOENT) {
     // A script whose interpreter is missing gives the same error as a missing file.
-    const bool there =
-        options.command[0].find('/') != std::string::npos && ::access(options.command[0].c_str(), F_OK) == 0;
+    const bool there = command[0].find('/') != std::string::npos && ::access(command[0].c_str(), F_OK) == 0;
     return fail(kExitNotFound,
                 there ? fmt::format("{}: its interpreter is missing", name) : fmt::format("{}: no such program", name));
   }
   return fail(kExitNotExecutable, fmt::format("{}: can't be executed: {}", name, std::strerror(error)));
+}
+
+int run(const RunOptions& options) {
+  const int failed = prepare_environment(options);
+  return failed != 0 ? failed : execute(options.command);
 }
 
 }  // namespace memopt::tools

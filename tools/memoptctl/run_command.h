@@ -19,6 +19,11 @@ struct RunOptions {
 // Returns only when the program could not be started: the exit code, after a message on standard error.
 int run(const RunOptions& options);
 
+// The two steps of it. Sets this process's environment for the program: 0, or the exit code after a message.
+int prepare_environment(const RunOptions& options);
+// Becomes `command`; returns only when that failed: the exit code, after a message.
+int execute(const std::vector<std::string>& command);
+
 // A value for LD_PRELOAD: `library`, then what `existing` (may be null) names, each once: a nested run does not load it
 // twice.
 std::string preload_with(const std::string& library, const char* existing);

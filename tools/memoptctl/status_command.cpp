@@ -38,6 +38,28 @@ std::optional<std::uint64_t> count_member(const nlohmann::json& object, std::ini
   return value->get<std::uint64_t>();
 }
 
+void read_plan(const nlohmann::json& status, StatusRow& row) {
+  row.iteration = count_member(status, {"plan", "iterations"});
+  if (const auto live = count_member(status, {"plan", "iteration_at_live"}); row.iteration && live) {
+    *row.iteration += *live;
+  }
+  row.footprint = count_member(status, {"plan", "footprint"});
+  row.peak_load = count_member(status, {"plan", "peak_load"});
+  row.deviations = count_member(status, {"plan", "deviations"});
+  const nlohmann::json* ratio = member(status, {"plan", "ratio"});
+  if (ratio != nullptr && ratio->is_number()) row.ratio = printable(fmt::format("{:.3f}", ratio->get<double>()), 12);
+  for (const char* reason : {"note", "planner_reason"}) {
+    std::string text = text_member(status, {"plan", reason});
+    if (!text.empty()) row.why_not.push_back(std::move(text));
+  }
+  if (const auto dropped = count_member(status, {"plan", "dropped_events"}); dropped && *dropped != 0) {
+    row.why_not.push_back(
+        fmt::format("{} events were dropped (MEMOPT_RING is too small, or the planner too slow): what they belong to "
+                    "is not planned",
+                    *dropped));
+  }
+}
+
 StatusRow row_of(const Agent& agent) {
   StatusRow row;
   row.pid = agent.pid;
@@ -55,6 +77,7 @@ StatusRow row_of(const Agent& agent) {
   row.bytes_live = count_member(status, {"memory", "live_bytes"});
   row.bytes_live_peak = count_member(status, {"memory", "peak_bytes"});
   row.stack_walker = text_member(status, {"stack_walker", "kind"});
+  read_plan(status, row);
   if (row.command == "?") row.command = text_member(status, {"executable"});
   if (row.calls == std::uint64_t{0}) row.problems.emplace_back("attached, but no call seen");
   if (const nlohmann::json* problems = member(status, {"problems"}); problems != nullptr && problems->is_array()) {
@@ -95,6 +118,9 @@ nlohmann::json to_json(const StatusRow& row) {
   nlohmann::json json = {{"pid", row.pid},  {"command", row.command},   {"state", row.state},
                          {"why", row.why},  {"problems", row.problems}, {"stack_walker", row.stack_walker},
                          {"agent", row.raw}};
+  json["why_not"] = row.why_not;
+  json["iteration"] = row.iteration ? nlohmann::json(*row.iteration) : nlohmann::json();
+  json["footprint"] = row.footprint ? nlohmann::json(*row.footprint) : nlohmann::json();
   json["calls"] = row.calls ? nlohmann::json(*row.calls) : nlohmann::json();
   json["live_bytes"] = row.bytes_live ? nlohmann::json(*row.bytes_live) : nlohmann::json();
   json["peak_bytes"] = row.bytes_live_peak ? nlohmann::json(*row.bytes_live_peak) : nlohmann::json();
@@ -137,20 +163,23 @@ std::vector<StatusRow> join(const std::vector<Agent>& agents, const Scan& scan) 
 }
 
 std::string table(const std::vector<StatusRow>& rows) {
-  constexpr std::size_t kColumns = 7;
+  constexpr std::size_t kColumns = 11;
   using Line = std::array<std::string, kColumns>;
-  std::vector<Line> lines = {{"PID", "COMMAND", "STATE", "CALLS", "LIVE", "PEAK", "STACK WALKER"}};
+  std::vector<Line> lines = {{"PID", "COMMAND", "STATE", "ITERATION", "CALLS", "LIVE", "PEAK LOAD", "FOOTPRINT",
+                              "RATIO", "DEVIATIONS", "STACK WALKER"}};
+  const auto number = [](const std::optional<std::uint64_t>& value) { return value ? fmt::to_string(*value) : "-"; };
   for (const StatusRow& row : rows) {
     lines.push_back({fmt::to_string(row.pid), printable(row.command, 48),
-                     row.state.empty() ? "-" : printable(row.state, 16), row.calls ? fmt::to_string(*row.calls) : "-",
-                     amount(row.bytes_live), amount(row.bytes_live_peak),
+                     row.state.empty() ? "-" : printable(row.state, 16), number(row.iteration), number(row.calls),
+                     amount(row.bytes_live), amount(row.peak_load ? row.peak_load : row.bytes_live_peak),
+                     amount(row.footprint), row.ratio.empty() ? "-" : row.ratio, number(row.deviations),
                      row.stack_walker.empty() ? "-" : printable(row.stack_walker, 24)});
   }
   std::array<std::size_t, kColumns> widths{};
   for (const Line& line : lines) {
     for (std::size_t i = 0; i < kColumns; ++i) widths[i] = std::max(widths[i], width(line[i]));
   }
-  const auto right = [](std::size_t column) { return column == 0 || (column >= 3 && column <= 5); };
+  const auto right = [](std::size_t column) { return column == 0 || (column >= 3 && column <= 9); };
   std::string text;
   for (std::size_t n = 0; n < lines.size(); ++n) {
     std::string line;
@@ -165,6 +194,7 @@ std::string table(const std::vector<StatusRow>& rows) {
     const StatusRow& row = rows[n - 1];
     const std::string indent(widths[0] + 2, ' ');
     if (!row.why.empty()) text += indent + row.why + "\n";
+    for (const std::string& why : row.why_not) text += indent + "why: " + why + "\n";
     for (const std::string& problem : row.problems) text += indent + "problem: " + problem + "\n";
   }
   return text;

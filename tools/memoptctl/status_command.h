@@ -27,8 +27,12 @@ struct StatusRow {
   std::string command;
   std::string state;                  // as the agent says; "disabled", "idle" or "?" where it says nothing
   std::string why;                    // may be empty
+  std::vector<std::string> why_not;   // why planning did not help, or not yet; empty: it does, or none was tried
   std::vector<std::string> problems;  // empty: all well
   std::optional<std::uint64_t> calls, bytes_live, bytes_live_peak;
+  // Of the plan; empty where the agent does not plan.
+  std::optional<std::uint64_t> iteration, footprint, peak_load, deviations;
+  std::string ratio;  // footprint / peak load, ready to be shown
   std::string stack_walker;
   nlohmann::json raw;  // the agent's answer, or null
 };
