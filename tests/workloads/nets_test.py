@@ -1,0 +1,127 @@
+#!/usr/bin/env python3
+"""The generated traces of networks: peaks as published, consistent operations, times that grow."""
+import collections
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import cases
+
+NETS = os.path.join(os.environ["TEST_NETS"], "nets.py")
+NAMES = ["resnet18", "resnet34", "resnet50", "resnet101", "vgg11", "vgg13", "vgg16", "vgg19"]
+# Zhang et al. 2019, Table I, in MiB.
+PUBLISHED = dict(zip(NAMES, (1452, 2824, 4418, 8367, 389, 509, 647, 785)))
+LINE = re.compile(r"(Malloc|Free|Read|Mutable|Layer) (0x[0-9a-f]+) ([1-9][0-9]*) ([0-9]+)")
+
+
+def nets(*arguments):
+    return subprocess.run([sys.executable, NETS, *arguments], capture_output=True, text=True, stdin=subprocess.DEVNULL)
+
+
+def operations(*arguments):
+    done = nets(*arguments)
+    assert done.returncode == 0, done.stderr
+    lines = [LINE.fullmatch(line) for line in done.stdout.splitlines()]
+    assert all(lines), "a line is not an operation"
+    return [(m[1], int(m[2], 16), int(m[3]), int(m[4])) for m in lines]
+
+
+class Nets(unittest.TestCase):
+    def test_lists_the_eight(self):
+        self.assertEqual(sorted(nets("--list").stdout.split()), sorted(NAMES))
+
+    def test_peaks_are_within_five_percent_of_the_published(self):
+        rows = [line.split() for line in nets("--table").stdout.splitlines()[1:]]
+        self.assertEqual(sorted(row[0] for row in rows), sorted(NAMES))
+        for name, _, peak, published, difference in rows:
+            with self.subTest(network=name):
+                self.assertEqual(int(published), PUBLISHED[name])
+                self.assertLess(abs(float(peak) / PUBLISHED[name] - 1), 0.05)
+                self.assertAlmostEqual(float(difference.rstrip("%")), 100 * (float(peak) / PUBLISHED[name] - 1), delta=0.01)
+
+    def test_blocks_are_allocated_used_and_freed_in_order(self):
+        """No overlap of live blocks, no use after a free, and the load that --table tells, by an own count."""
+        for name in "resnet18", "vgg16":
+            with self.subTest(network=name):
+                trace = operations(name, "--iterations", "2")
+                live, born, load_before = {}, set(), 0
+                for verb, pointer, size, _ in trace:
+                    if verb == "Malloc":
+                        self.assertNotIn(pointer, live)
+                        live[pointer] = size
+                        born.add(pointer)
+                        continue
+                    if pointer not in born and pointer not in live:
+                        live[pointer] = size
+                        load_before += size
+                    self.assertEqual(live.get(pointer), size, f"{verb} of a block that is not there, or of another size")
+                    if verb == "Free":
+                        del live[pointer]
+                        born.add(pointer)
+                load = peak = load_before
+                addresses = []
+                for verb, pointer, size, _ in trace:
+                    addresses.append((pointer, size))
+                    load += size if verb == "Malloc" else -size if verb == "Free" else 0
+                    peak = max(peak, load)
+                row = next(line.split() for line in nets("--table").stdout.splitlines() if line.startswith(name))
+                self.assertEqual(f"{peak / 2**20:.2f}", row[2])
+                # Places are shared only by blocks of one rounded size.
+                places = sorted({(p, -(-s // 512) * 512) for p, s in addresses})
+                for (p, s), (q, _) in zip(places, places[1:]):
+                    self.assertLessEqual(p + s, q)
+
+    def test_every_block_is_written_before_it_is_read(self):
+        for name in NAMES:
+            with self.subTest(network=name):
+                fresh = set()
+                for verb, pointer, _, _ in operations(name, "--batch", "1"):
+                    if verb == "Malloc":
+                        fresh.add(pointer)
+                    elif verb in ("Mutable", "Free"):
+                        fresh.discard(pointer)
+                    elif verb == "Read":
+                        self.assertNotIn(pointer, fresh)
+
+    def test_iterations_repeat_and_balance(self):
+        trace = operations("resnet34", "--batch", "2", "--iterations", "3")
+        period = len(trace) // 3
+        self.assertEqual(len(trace), 3 * period)
+        shape = [[(verb, size) for verb, _, size, _ in trace[i * period:(i + 1) * period]] for i in range(3)]
+        self.assertEqual(shape[0], shape[1])
+        self.assertEqual(shape[1], shape[2])
+        count = collections.Counter(verb for verb, _ in shape[0])
+        self.assertEqual(count["Malloc"], count["Free"])
+        self.assertGreater(count["Read"], count["Malloc"])
+
+    def test_times_never_go_back_and_grow_with_the_batch(self):
+        ends = []
+        for batch in "10", "100":
+            times = [time for _, _, _, time in operations("vgg11", "--iterations", "1", "--batch", batch)]
+            self.assertEqual(times, sorted(times))
+            ends.append(times[-1])
+        # More work, but weights and the calls' own times stay as they are.
+        self.assertGreater(ends[1], 1.5 * ends[0])
+
+    def test_the_same_every_time(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "trace")
+            self.assertEqual(nets("vgg13", "-o", path).returncode, 0)
+            with open(path, encoding="ascii") as file:
+                self.assertEqual(file.read(), nets("vgg13").stdout)
+
+    def test_bad_arguments_are_named(self):
+        for arguments, words in ((["vgg12"], "vgg12"), ([], "which network"), (["vgg11", "--batch", "0"], "--batch"),
+                                 (["vgg11", "-o", "/nowhere/at/all"], "/nowhere/at/all: No such file")):
+            with self.subTest(arguments=arguments):
+                done = nets(*arguments)
+                self.assertNotEqual(done.returncode, 0)
+                self.assertIn(words, done.stderr)
+                self.assertEqual(done.stdout, "")
+
+
+if __name__ == "__main__":
+    cases.main()
