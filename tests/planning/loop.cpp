@@ -1,0 +1,161 @@
+// A program that repeats an iteration of allocations, fills each block with words that say which block of which
+// iteration it is, and checks them before it frees the block. Fast, and without kernels: for tests that start it often.
+//
+//   loop ITERATIONS [--pause MICROSECONDS] [--odd N] [--streams N] [--keep]
+//
+//   --pause    the host sleeps so long after each iteration
+//   --odd N    every N-th iteration allocates one block more, in the middle
+//   --streams  work goes round over so many streams
+//   --keep     three blocks are never freed, and are checked in each iteration
+//
+// Prints "iterations N, mismatches M, checksum X"; exit code 1 if there was a mismatch.
+#include <cuda.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <deque>
+#include <string>
+#include <vector>
+
+namespace {
+
+void check(CUresult result, const char* what) {
+  if (result == CUDA_SUCCESS) return;
+  std::fprintf(stderr, "loop: %s: error %d\n", what, static_cast<int>(result));
+  std::exit(3);
+}
+
+struct Block {
+  CUdeviceptr address = 0;
+  std::size_t bytes = 0;
+  unsigned int word = 0;
+  CUstream stream = nullptr;
+};
+
+class Program {
+ public:
+  explicit Program(int streams) {
+    for (int i = 0; i < streams; ++i) {
+      CUstream stream = nullptr;
+      check(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), "cuStreamCreate");
+      streams_.push_back(stream);
+    }
+  }
+
+  Block allocate(std::size_t bytes) {
+    Block block;
+    block.bytes = bytes;
+    block.word = ++words_ * 2654435761u;
+    block.stream = streams_.empty() ? nullptr : streams_[words_ % streams_.size()];
+    check(cuMemAlloc(&block.address, bytes), "cuMemAlloc");
+    check(cuMemsetD32Async(block.address, block.word, bytes / 4, block.stream), "cuMemsetD32Async");
+    return block;
+  }
+
+  // First and last words, and one in the middle.
+  void verify(const Block& block) {
+    for (const std::size_t at : {std::size_t{0}, block.bytes / 8 * 4, block.bytes - 4}) {
+      unsigned int word = 0;
+      check(cuMemcpyDtoHAsync(&word, block.address + at, 4, block.stream), "cuMemcpyDtoHAsync");
+      check(cuStreamSynchronize(block.stream), "cuStreamSynchronize");
+      if (word != block.word) ++mismatches;
+      checksum = (checksum ^ word) * 0x100000001b3u;
+    }
+  }
+
+  void release(const Block& block) { check(cuMemFree(block.address), "cuMemFree"); }
+
+  std::uint64_t checksum = 0xcbf29ce484222325u;
+  int mismatches = 0;
+
+ private:
+  std::vector<CUstream> streams_;
+  unsigned int words_ = 0;
+};
+
+int number(const char* text, const char* what) {
+  char* end = nullptr;
+  const long value = std::strtol(text, &end, 10);
+  if (end == text || *end != '\0' || value < 0 || value > 100000000) {
+    std::fprintf(stderr, "loop: %s expects a number, not '%s'\n", what, text);
+    std::exit(2);
+  }
+  return static_cast<int>(value);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  int pause = 0;
+  int odd = 0;
+  int streams = 0;
+  bool keep = false;
+  if (argc < 2) {
+    std::fprintf(stderr, "usage: loop ITERATIONS [--pause MICROSECONDS] [--odd N] [--streams N] [--keep]\n");
+    return 2;
+  }
+  const int iterations = number(argv[1], "ITERATIONS");
+  for (int i = 2; i < argc; ++i) {
+    const std::string option = argv[i];
+    if (option == "--keep") {
+      keep = true;
+    } else if (i + 1 < argc && option == "--pause") {
+      pause = number(argv[++i], "--pause");
+    } else if (i + 1 < argc && option == "--odd") {
+      odd = number(argv[++i], "--odd");
+    } else if (i + 1 < argc && option == "--streams") {
+      streams = number(argv[++i], "--streams");
+    } else {
+      std::fprintf(stderr, "loop: unknown or incomplete option '%s'\n", option.c_str());
+      return 2;
+    }
+  }
+  check(cuInit(0), "cuInit");
+  CUdevice device = 0;
+  CUcontext context = nullptr;
+  check(cuDeviceGet(&device, 0), "cuDeviceGet");
+  check(cuDevicePrimaryCtxRetain(&context, device), "cuDevicePrimaryCtxRetain");
+  check(cuCtxSetCurrent(context), "cuCtxSetCurrent");
+
+  Program program(streams);
+  std::vector<Block> kept;
+  for (int i = 0; keep && i < 3; ++i) kept.push_back(program.allocate((3u << 20) + 4096u * static_cast<unsigned>(i)));
+  // Sizes as a small network has them: a few large ones, many small ones, overlapping like a stack with a tail.
+  const std::size_t sizes[] = {5u << 20, 4096, 3u << 20, 700, 9u << 20, 65536, 1u << 20, 2u << 20, 512, 6u << 20};
+  std::deque<Block> carried;  // one block of each iteration lives into the next
+  for (int iteration = 0; iteration < iterations; ++iteration) {
+    std::vector<Block> blocks;
+    for (std::size_t i = 0; i < std::size(sizes); ++i) {
+      blocks.push_back(program.allocate(sizes[i]));
+      if (i % 3 == 2) {
+        program.verify(blocks[i - 1]);
+        program.release(blocks[i - 1]);
+        blocks[i - 1].address = 0;
+      }
+      if (odd != 0 && iteration % odd == odd - 1 && i == 4) blocks.push_back(program.allocate(1u << 21));
+    }
+    carried.push_back(program.allocate(3 << 19));
+    if (carried.size() > 1) {
+      program.verify(carried.front());
+      program.release(carried.front());
+      carried.pop_front();
+    }
+    for (const Block& block : blocks) {
+      if (block.address == 0) continue;
+      program.verify(block);
+      program.release(block);
+    }
+    for (const Block& block : kept) program.verify(block);
+    if (pause != 0) usleep(static_cast<useconds_t>(pause));
+  }
+  for (const Block& block : carried) {
+    program.verify(block);
+    program.release(block);
+  }
+  std::printf("iterations %d, mismatches %d, checksum %016llx\n", iterations, program.mismatches,
+              static_cast<unsigned long long>(program.checksum));
+  return program.mismatches == 0 ? 0 : 1;
+}

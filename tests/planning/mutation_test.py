@@ -1,0 +1,102 @@
+#!/usr/bin/env python3
+"""Planted bugs in the agent must be caught: each mutant of libmemopt.so is built from a changed copy of one source file, and at least
+one run of replay or loop under it has to fail: a mismatch, a race, a crash, an invalid access, or a broken result."""
+import json
+import os
+import shlex
+import shutil
+import subprocess
+import tempfile
+import unittest
+
+import cases
+from runs import BUILD, LOOP, SOURCE, WORKLOADS, PlanningCase, Run
+
+# File, what stands there, what is put in its place, and what is wrong then.
+MUTANTS = {
+    "dropped-wait": ("agent/stream_table.cpp", "driver_.stream_wait_event(name_of(waiting), event->event, 0) != CUDA_SUCCESS",
+                     "false", "a stream does not wait for the former users of its bytes"),
+    "wait-for-an-older-event": ("agent/stream_table.cpp", "if (recorded.event == nullptr || recorded.position < position) break;",
+                                "if (recorded.event == nullptr || recorded.position + 3 < position) break;",
+                                "an event that was recorded before the use counts as one after it"),
+    "wrong-offset": ("agent/arena.cpp", "block.base = window.base + place.begin;", "block.base = window.base + place.begin / 2 / 512 * 512;",
+                     "a block does not lie where its bytes are owned"),
+    "nobody-in-the-way": ("agent/ownership.cpp", "    if (tail->owner != nullptr) {\n      *in_the_way = tail->owner;\n      return nullptr;\n    }", "",
+                          "bytes that have an owner are taken"),
+    "no-release-event": ("agent/stream_table.cpp", "if (needs_event(release.uses[i]) && !record(release.uses[i].slot)) release.unordered = true;",
+                         "streams_[release.uses[i].slot].completed = release.uses[i].position;",
+                         "the last use of a block counts as over at its free"),
+    "no-barrier-at-the-free": ("agent/arena.cpp", "    block->window->map.give_back(block->span, uses);\n  } else {",
+                               "    block->window->map.give_back(block->span, Release{});\n  } else {",
+                               "a freed place forgets who used it last"),
+}
+
+
+def commands_of(source):
+    with open(os.path.join(BUILD, "compile_commands.json"), encoding="utf-8") as file:
+        for entry in json.load(file):
+            if entry["file"] == os.path.join(SOURCE, source) and "memopt_agent.dir" in entry["command"]:
+                return entry
+    raise AssertionError(f"{source} is not in compile_commands.json")
+
+
+class Mutants(PlanningCase):
+    def build(self, name):
+        """The library with one file changed, in a folder of its own."""
+        source, old, new, _ = MUTANTS[name]
+        with open(os.path.join(SOURCE, source), encoding="utf-8") as file:
+            text = file.read()
+        self.assertEqual(text.count(old), 1, f"{source} no longer has what the mutant {name} changes")
+        folder = tempfile.mkdtemp(dir=self.folder)
+        changed, compiled = os.path.join(folder, os.path.basename(source)), os.path.join(folder, "mutant.o")
+        with open(changed, "w", encoding="utf-8") as file:
+            file.write(text.replace(old, new))
+        entry = commands_of(source)
+        words = shlex.split(entry["command"])
+        words[words.index("-o") + 1] = compiled
+        words[words.index(entry["file"])] = changed
+        words = [word for word in words if word != "-Werror"]
+        subprocess.run(words, cwd=entry["directory"], check=True, capture_output=True)
+        archive = os.path.join(folder, "libmemopt_agent.a")
+        shutil.copy(os.path.join(BUILD, "lib", "libmemopt_agent.a"), archive)
+        member = os.path.basename(source) + ".o"
+        shutil.move(compiled, os.path.join(folder, member))
+        subprocess.run(["ar", "r", archive, os.path.join(folder, member)], check=True, capture_output=True)
+        link = subprocess.run(["ninja", "-t", "commands", "-s", "lib/libmemopt.so"], cwd=BUILD, check=True, capture_output=True,
+                              text=True).stdout.strip()
+        library = os.path.join(folder, "libmemopt.so")
+        link = link.replace("-o lib/libmemopt.so", f"-o {library}").replace("lib/libmemopt_agent.a", archive)
+        self.assertIn(archive, link)
+        subprocess.run(link, shell=True, cwd=BUILD, check=True, capture_output=True)
+        return library
+
+    def runs(self):
+        trace = self.net("vgg11", "--batch", 8)
+        replay = [os.path.join(WORKLOADS, "replay"), trace, "--iterations", 14, "--streams", 3]
+        yield [LOOP, 30, "--keep", "--streams", 3, "--odd", 7], {}
+        yield replay, {}
+        for seed in ("1", "2"):
+            yield replay, {"CUDASIM_SEED": seed}
+            yield [LOOP, 30, "--keep", "--streams", 3, "--odd", 7], {"CUDASIM_SEED": seed}
+
+    def is_caught(self, library):
+        for command, more in self.runs():
+            run = Run(command, shim=library, timeout=300, **more)
+            if run.code != 0:
+                return f"{os.path.basename(command[0])} {more}: exit code {run.code}"
+        return None
+
+    def test_the_library_itself_passes(self):
+        """Or nothing would be shown by a mutant that fails."""
+        self.assertIsNone(self.is_caught(os.path.join(BUILD, "lib", "libmemopt.so")))
+
+    def test_each_mutant_is_caught(self):
+        for name, (_, _, _, what) in MUTANTS.items():
+            with self.subTest(name):
+                caught = self.is_caught(self.build(name))
+                self.assertIsNotNone(caught, f"{what}, and no test saw it")
+                print(f"{name}: caught by {caught}", flush=True)
+
+
+if __name__ == "__main__":
+    cases.main()
