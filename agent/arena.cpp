@@ -24,6 +24,10 @@ constexpr std::uint64_t kAllStreams = ~std::uint64_t{0};
 
 // Leaked on purpose; a forked child gets a new one.
 constinit Arena* g_arena = nullptr;
+
+// Acquire pairs with the release in arena_allocate: who sees the arena sees what it was made of.
+inline Arena* current() noexcept { return __atomic_load_n(&g_arena, __ATOMIC_ACQUIRE); }
+
 // Changes whenever a thread's current context may have changed.
 constinit std::uint64_t g_context_changes = 1;
 
@@ -261,7 +265,7 @@ void drop_block(Arena& arena, Block* block) noexcept {
 
 }  // namespace
 
-Arena* arena() noexcept { return g_arena; }
+Arena* arena() noexcept { return current(); }
 
 void arena_widen_range(std::uint64_t base, std::uint64_t bytes) noexcept {
   // The hull of all blocks so far, one byte more for pointers to the end.
@@ -273,16 +277,16 @@ void arena_widen_range(std::uint64_t base, std::uint64_t bytes) noexcept {
 std::uint64_t block_number(const Block& block) noexcept { return block.number; }
 
 StreamSlot stream_slot(StreamName stream) noexcept {
-  return g_arena != nullptr ? g_arena->streams.slot_of(stream) : kLegacySlot;
+  return current() != nullptr ? current()->streams.slot_of(stream) : kLegacySlot;
 }
 
 StreamUse begin_operation(StreamName stream) noexcept {
-  return g_arena != nullptr ? g_arena->streams.begin(stream) : StreamUse{};
+  return current() != nullptr ? current()->streams.begin(stream) : StreamUse{};
 }
 
 std::size_t find_blocks(std::uint64_t address, Block* found[2]) noexcept {
-  if (g_arena == nullptr || !arena_may_own(address)) return 0;
-  Arena& arena = *g_arena;
+  if (current() == nullptr || !arena_may_own(address)) return 0;
+  Arena& arena = *current();
   std::size_t count = 0;
   // The commonest word by far: the beginning of a block. Who ends there is seen from its span.
   if (Block* const block = arena.blocks.find(address)) [[likely]] {
@@ -302,11 +306,11 @@ std::size_t find_blocks(std::uint64_t address, Block* found[2]) noexcept {
   return count;
 }
 
-void use_block(Block& block, StreamUse use) noexcept { touch(*g_arena, block, use); }
+void use_block(Block& block, StreamUse use) noexcept { touch(*current(), block, use); }
 
 bool use_addresses(const std::uint64_t* addresses, std::size_t count, StreamUse use) noexcept {
-  if (g_arena == nullptr) return false;
-  Arena& arena = *g_arena;
+  if (current() == nullptr) return false;
+  Arena& arena = *current();
   bool any = false;
   for (std::size_t i = 0; i < count; ++i) {
     const std::uint64_t address = addresses[i];
@@ -330,31 +334,31 @@ bool use_addresses(const std::uint64_t* addresses, std::size_t count, StreamUse 
 }
 
 void use_everything(StreamUse use) noexcept {
-  if (g_arena == nullptr) return;
-  g_arena->blocks.for_each([&](Block& block) { use_block(block, use); });
+  if (current() == nullptr) return;
+  current()->blocks.for_each([&](Block& block) { use_block(block, use); });
 }
 
 void host_visible(StreamUse use) noexcept {
-  if (g_arena != nullptr) g_arena->streams.host_visible(use);
+  if (current() != nullptr) current()->streams.host_visible(use);
 }
 
 void escaped(Block& block) noexcept {
   if (block.escaped) return;
   block.escaped = true;
   // From now on any stream may use it without our knowing, so its former users must be through.
-  if (block.ready != kAllStreams && g_arena->streams.finish(block.former)) block.ready = kAllStreams;
+  if (block.ready != kAllStreams && current()->streams.finish(block.former)) block.ready = kAllStreams;
 }
 
 Served arena_allocate(CUdeviceptr* address, std::size_t bytes, void* return_address) noexcept {
   if (address == nullptr || bytes == 0) return {};
   const CostProbe probe;
   ThreadState& thread = t_state;
-  if (g_arena == nullptr) [[unlikely]] {
+  if (current() == nullptr) [[unlikely]] {
     ArenaLock lock;
-    if (g_arena == nullptr) g_arena = new (std::nothrow) Arena(driver());
-    if (g_arena == nullptr) return {};
+    if (current() == nullptr) __atomic_store_n(&g_arena, new (std::nothrow) Arena(driver()), __ATOMIC_RELEASE);
+    if (current() == nullptr) return {};
   }
-  Arena& arena = *g_arena;
+  Arena& arena = *current();
   std::uint64_t number = 0;
   std::uint64_t base = 0;
   std::uint64_t generation = 0;
@@ -416,10 +420,10 @@ Served arena_allocate(CUdeviceptr* address, std::size_t bytes, void* return_addr
 }
 
 Served arena_free(CUdeviceptr address) noexcept {
-  if (g_arena == nullptr || !arena_may_own(address)) return {};
+  if (current() == nullptr || !arena_may_own(address)) return {};
   const CostProbe probe;
   queued();  // whatever this thread announced before
-  Arena& arena = *g_arena;
+  Arena& arena = *current();
   if (recording()) [[unlikely]] {
     std::uint64_t number = 0;
     {
@@ -472,9 +476,9 @@ Served arena_free(CUdeviceptr address) noexcept {
 }
 
 bool arena_relieve() noexcept {
-  if (g_arena == nullptr) return false;
+  if (current() == nullptr) return false;
   ArenaLock lock;
-  Arena& arena = *g_arena;
+  Arena& arena = *current();
   if (arena.service != Arena::Service::kChunks) return false;
   const std::uint64_t before = arena.chunks.counts().held_bytes;
   const HostWait all = arena.streams.begin_wait_for_context();
@@ -498,18 +502,19 @@ bool arena_block_at(std::uint64_t address, BlockExtent* extent) noexcept {
 }
 
 std::uint64_t arena_reserve_bytes() noexcept {
-  if (g_arena == nullptr) return 0;
+  if (current() == nullptr) return 0;
   ArenaLock lock;
-  if (g_arena->service == Arena::Service::kNone) return 0;
-  return g_arena->bootstrap.cached_bytes() + g_arena->slab.live_bytes() - g_arena->slab.window().map.owned_bytes();
+  if (current()->service == Arena::Service::kNone) return 0;
+  return current()->bootstrap.cached_bytes() + current()->slab.live_bytes() -
+         current()->slab.window().map.owned_bytes();
 }
 
 void note_context_change() noexcept { __atomic_add_fetch(&g_context_changes, 1, __ATOMIC_RELEASE); }
 
 void note_context_destroyed(CUcontext context) noexcept {
-  if (g_arena == nullptr || context == nullptr) return;
+  if (current() == nullptr || context == nullptr) return;
   ArenaLock lock;
-  Arena& arena = *g_arena;
+  Arena& arena = *current();
   note_context_change();
   if (arena.context != context || arena.service == Arena::Service::kNone) return;
   // The driver takes the blocks of a context with it, and its work is over. Ours outlive it as chunks, so they are
@@ -526,75 +531,75 @@ void note_context_destroyed(CUcontext context) noexcept {
 // Streams and events, as the hooks tell of them. ------------------------------------------------------------------
 
 void note_stream_created(CUstream stream) noexcept {
-  if (g_arena == nullptr) return;
+  if (current() == nullptr) return;
   ArenaLock lock;
-  g_arena->streams.created(stream);
+  current()->streams.created(stream);
 }
 
 void note_stream_destroyed(CUstream stream) noexcept {
-  if (g_arena == nullptr) return;
+  if (current() == nullptr) return;
   ArenaLock lock;
-  g_arena->streams.destroyed(stream);
+  current()->streams.destroyed(stream);
 }
 
 void note_capture_begins(CUstream stream) noexcept {
-  if (g_arena == nullptr) return;
+  if (current() == nullptr) return;
   ArenaLock lock;
-  g_arena->streams.capture_begins(stream);
+  current()->streams.capture_begins(stream);
 }
 
 void note_capture_ended(CUstream stream) noexcept {
-  if (g_arena == nullptr) return;
+  if (current() == nullptr) return;
   ArenaLock lock;
-  g_arena->streams.capture_ended(stream);
+  current()->streams.capture_ended(stream);
 }
 
 HostWait begin_host_wait_for_context() noexcept {
-  if (g_arena == nullptr) return {};
+  if (current() == nullptr) return {};
   ArenaLock lock;
-  return g_arena->streams.begin_wait_for_context();
+  return current()->streams.begin_wait_for_context();
 }
 
 HostWait begin_host_wait_for_stream(StreamName stream) noexcept {
-  if (g_arena == nullptr) return {};
+  if (current() == nullptr) return {};
   ArenaLock lock;
-  return g_arena->streams.begin_wait_for_stream(stream);
+  return current()->streams.begin_wait_for_stream(stream);
 }
 
 HostWait begin_host_wait_for_event(CUevent event) noexcept {
-  if (g_arena == nullptr) return {};
+  if (current() == nullptr) return {};
   ArenaLock lock;
-  return g_arena->streams.begin_wait_for_event(event);
+  return current()->streams.begin_wait_for_event(event);
 }
 
 void host_wait_done(const HostWait& wait) noexcept {
-  if (g_arena == nullptr || wait.scope == 0) return;
+  if (current() == nullptr || wait.scope == 0) return;
   ArenaLock lock;
-  g_arena->streams.completed(wait);
+  current()->streams.completed(wait);
 }
 
 void note_event_recorded(CUevent event, StreamName stream) noexcept {
-  if (g_arena == nullptr) return;
+  if (current() == nullptr) return;
   ArenaLock lock;
-  g_arena->streams.event_recorded(event, stream);
+  current()->streams.event_recorded(event, stream);
 }
 
 void note_event_destroyed(CUevent event) noexcept {
-  if (g_arena == nullptr) return;
+  if (current() == nullptr) return;
   ArenaLock lock;
-  g_arena->streams.event_destroyed(event);
+  current()->streams.event_destroyed(event);
 }
 
 void note_event_waited(StreamName stream, CUevent event) noexcept {
-  if (g_arena == nullptr) return;
+  if (current() == nullptr) return;
   ArenaLock lock;
-  g_arena->streams.event_waited(stream, event);
+  current()->streams.event_waited(stream, event);
 }
 
 void forget_arena_after_fork() noexcept {
   // The parent's device memory is nothing that a child can use, and its lock may be held by a thread that is not here.
   arena_lock_word = 0;
-  g_arena = nullptr;
+  __atomic_store_n(&g_arena, nullptr, __ATOMIC_RELAXED);
   set_range(0, 0);
   t_state = {};
 }

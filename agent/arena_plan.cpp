@@ -172,7 +172,7 @@ void read_arena(shm::Status* status) {
   status->memory.peak += shm::Bytes(arena.peak_bytes);
   status->memory.blocks += shm::BlockCount(arena.blocks.size());
   if (arena.service == Arena::Service::kNone || arena.service == Arena::Service::kNotStarted) {
-    status->reason = arena.why;
+    if (!arena.why.empty()) status->reason = arena.why;
     return;
   }
   shm::PlanStatus plan;

@@ -139,26 +139,6 @@ class BadDays(PlanningCase):
                                     SHORT_MEMORY=f"memfd:{errno.ENOSPC}")
         self.assertIn(os.strerror(errno.ENOSPC), json.dumps(status["plan"]))
 
-    def test_a_small_control_group(self):
-        group = f"/sys/fs/cgroup/{PLANNER_NAME}"
-        try:
-            os.mkdir(group)
-        except OSError as error:
-            self.skipTest(f"no control group can be made here: {error}")
-        try:
-            try:
-                with open(os.path.join(group, "memory.max"), "w", encoding="ascii") as file:
-                    file.write(str(96 << 20))
-            except OSError as error:
-                self.skipTest(f"no memory limit can be set here: {error}")
-            inside = ["bash", "-c", f'echo $$ >{group}/cgroup.procs; exec "$@"', "inside", *self.command]
-            self.assert_same(Run(inside, MEMOPT_RING="16M", CUDASIM_POISON="off", MEMOPT_PLANNER_NAME=PLANNER_NAME + "-inside"))
-        finally:
-            for planner in planners(PLANNER_NAME + "-inside"):
-                os.kill(planner, signal.SIGKILL)
-            wait_until(lambda: not open(os.path.join(group, "cgroup.procs"), encoding="ascii").read(), "the control group is empty")
-            os.rmdir(group)
-
     def test_no_descriptors_left(self):
         limited = ["bash", "-c", 'ulimit -n 12; exec "$@"', "limited", *self.command]
         self.assert_same(Run(limited))

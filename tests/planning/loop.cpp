@@ -1,10 +1,11 @@
 // A program that repeats an iteration of allocations, fills each block with words that say which block of which
 // iteration it is, and checks them before it frees the block. Fast, and without kernels: for tests that start it often.
 //
-//   loop ITERATIONS [--pause MICROSECONDS] [--odd N] [--streams N] [--keep]
+//   loop ITERATIONS [--pause MICROSECONDS] [--odd N] [--late N] [--streams N] [--keep]
 //
 //   --pause    the host sleeps so long after each iteration
 //   --odd N    every N-th iteration allocates one block more, in the middle
+//   --late N   every N-th iteration frees its first block at the end of the next one only
 //   --streams  work goes round over so many streams
 //   --keep     three blocks are never freed, and are checked in each iteration
 //
@@ -18,6 +19,7 @@
 #include <cstring>
 #include <deque>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace {
@@ -91,10 +93,11 @@ int number(const char* text, const char* what) {
 int main(int argc, char** argv) {
   int pause = 0;
   int odd = 0;
+  int late = 0;
   int streams = 0;
   bool keep = false;
   if (argc < 2) {
-    std::fprintf(stderr, "usage: loop ITERATIONS [--pause MICROSECONDS] [--odd N] [--streams N] [--keep]\n");
+    std::fprintf(stderr, "usage: loop ITERATIONS [--pause MICROSECONDS] [--odd N] [--late N] [--streams N] [--keep]\n");
     return 2;
   }
   const int iterations = number(argv[1], "ITERATIONS");
@@ -106,6 +109,8 @@ int main(int argc, char** argv) {
       pause = number(argv[++i], "--pause");
     } else if (i + 1 < argc && option == "--odd") {
       odd = number(argv[++i], "--odd");
+    } else if (i + 1 < argc && option == "--late") {
+      late = number(argv[++i], "--late");
     } else if (i + 1 < argc && option == "--streams") {
       streams = number(argv[++i], "--streams");
     } else {
@@ -126,6 +131,7 @@ int main(int argc, char** argv) {
   // Sizes as a small network has them: a few large ones, many small ones, overlapping like a stack with a tail.
   const std::size_t sizes[] = {5u << 20, 4096, 3u << 20, 700, 9u << 20, 65536, 1u << 20, 2u << 20, 512, 6u << 20};
   std::deque<Block> carried;  // one block of each iteration lives into the next
+  Block belated;
   for (int iteration = 0; iteration < iterations; ++iteration) {
     std::vector<Block> blocks;
     for (std::size_t i = 0; i < std::size(sizes); ++i) {
@@ -143,6 +149,12 @@ int main(int argc, char** argv) {
       program.release(carried.front());
       carried.pop_front();
     }
+    if (belated.address != 0) {
+      program.verify(belated);
+      program.release(belated);
+      belated.address = 0;
+    }
+    if (late != 0 && iteration % late == late - 1) std::swap(belated, blocks.front());
     for (const Block& block : blocks) {
       if (block.address == 0) continue;
       program.verify(block);
@@ -151,6 +163,7 @@ int main(int argc, char** argv) {
     for (const Block& block : kept) program.verify(block);
     if (pause != 0) usleep(static_cast<useconds_t>(pause));
   }
+  if (belated.address != 0) carried.push_back(belated);
   for (const Block& block : carried) {
     program.verify(block);
     program.release(block);

@@ -10,7 +10,7 @@ import tempfile
 import unittest
 
 import cases
-from runs import BUILD, LOOP, SOURCE, WORKLOADS, PlanningCase, Run
+from runs import BUILD, LOOP, PLANNER, SOURCE, WORKLOADS, PlanningCase, Run
 
 # File, what stands there, what is put in its place, and what is wrong then.
 MUTANTS = {
@@ -21,7 +21,7 @@ MUTANTS = {
                                 "an event that was recorded before the use counts as one after it"),
     "wrong-offset": ("agent/arena.cpp", "block.base = window.base + place.begin;", "block.base = window.base + place.begin / 2 / 512 * 512;",
                      "a block does not lie where its bytes are owned"),
-    "nobody-in-the-way": ("agent/ownership.cpp", "    if (tail->owner != nullptr) {\n      *in_the_way = tail->owner;\n      return nullptr;\n    }", "",
+    "nobody-in-the-way": ("agent/ownership.cpp", "  if (head->owner != nullptr) {\n    *in_the_way = head->owner;\n    return nullptr;\n  }", "",
                           "bytes that have an owner are taken"),
     "no-release-event": ("agent/stream_table.cpp", "if (needs_event(release.uses[i]) && !record(release.uses[i].slot)) release.unordered = true;",
                          "streams_[release.uses[i].slot].completed = release.uses[i].position;",
@@ -74,6 +74,7 @@ class Mutants(PlanningCase):
         trace = self.net("vgg11", "--batch", 8)
         replay = [os.path.join(WORKLOADS, "replay"), trace, "--iterations", 14, "--streams", 3]
         yield [LOOP, 30, "--keep", "--streams", 3, "--odd", 7], {}
+        yield [LOOP, 30, "--keep", "--late", 9], {}
         yield replay, {}
         for seed in ("1", "2"):
             yield replay, {"CUDASIM_SEED": seed}
@@ -81,7 +82,10 @@ class Mutants(PlanningCase):
 
     def is_caught(self, library):
         for command, more in self.runs():
-            run = Run(command, shim=library, timeout=300, **more)
+            # The planner is looked for beside the library, and a mutant stands alone.
+            run = Run(command, shim=library, timeout=300, MEMOPT_PLANNER=PLANNER, **more)
+            if run.live_at is None and run.code == 0:
+                raise AssertionError(f"{os.path.basename(command[0])} {more}: no plan went live, so nothing is shown\n{run.errors}")
             if run.code != 0:
                 return f"{os.path.basename(command[0])} {more}: exit code {run.code}"
         return None

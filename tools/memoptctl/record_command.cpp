@@ -123,15 +123,15 @@ std::unique_ptr<planner::Sink> Recorder::sink_for(const ProgramInfo& program, st
   info.pid = program.pid;
   info.started = now();
 
-  Recorded* entry = nullptr;
-  {
-    const std::lock_guard lock(mutex_);
-    recorded_.push_back(std::make_unique<Recorded>());
-    entry = recorded_.back().get();
-  }
+  auto fresh = std::make_unique<Recorded>();
+  Recorded* const entry = fresh.get();
   entry->pid = program.pid;
   entry->program = printable(program.path.substr(program.path.rfind('/') + 1), 64);
   entry->file = printable(file->path);
+  {
+    const std::lock_guard lock(mutex_);
+    recorded_.push_back(std::move(fresh));
+  }
   auto writer = std::make_unique<planner::RecordingWriter>(
       file->fd, info, [this, entry](const std::string& reason) { say(fmt::format("{}: {}", entry->file, reason)); });
   return std::make_unique<planner::RecordingSink>(std::move(writer), [this, entry](const RecordingEnd& end) {

@@ -91,9 +91,9 @@ class ServerTest : public testing::Test {
     thread = std::thread([this] { server->run(); });
   }
   void TearDown() override {
-    SeenSink::throw_at = 0;
     if (server != nullptr) server->stop();
     if (thread.joinable()) thread.join();
+    SeenSink::throw_at = 0;
   }
   template <typename Condition>
   bool wait_until(Condition&& condition) {
