@@ -63,16 +63,24 @@ def pooled(trace):
     """Largest sum of live bytes, and bytes held by the pool."""
     pool, live, peak, sizes = Pool(), 0, 0, {}
     with open(trace, encoding="ascii") as file:
-        for line in file:
-            operation, pointer, size, *_ = line.split()
-            if operation == "Malloc":
-                sizes[pointer] = int(size)
-                live += int(size)
-                peak = max(peak, live)
-                pool.malloc(pointer, int(size))
-            elif operation == "Free" and pointer in sizes:
-                live -= sizes.pop(pointer)
-                pool.drop(pointer)
+        lines = [line.split() for line in file]
+    # A block that is used before any Malloc names it was there from the start.
+    known, first = set(), {}
+    for operation, pointer, *rest in lines:
+        if operation == "Malloc":
+            known.add(pointer)
+        elif operation in ("Read", "Mutable", "Free") and pointer not in known and rest and int(rest[0]) > 0:
+            first.setdefault(pointer, rest[0])
+            known.add(pointer)
+    for operation, pointer, size, *_ in [["Malloc", pointer, size] for pointer, size in first.items()] + lines:
+        if operation == "Malloc":
+            sizes[pointer] = int(size)
+            live += int(size)
+            peak = max(peak, live)
+            pool.malloc(pointer, int(size))
+        elif operation == "Free" and pointer in sizes:
+            live -= sizes.pop(pointer)
+            pool.drop(pointer)
     return peak, pool.held
 
 
@@ -94,12 +102,12 @@ def main():
     print("             published  here      SmartPool  CnMem   pool here  memopt  (plan)    native/memopt   live at")
     for name in names:
         trace = PlanningCase().net(name)
-        _, held = pooled(trace)
+        its_peak, held = pooled(trace)
         ours, native = measure(trace, True), measure(trace, False)
         peak = ours.numbers["peak_load"]
         published, smart_pool, cnmem = PUBLISHED[name]
         slab = ours.plan_bytes
-        print(f"{name:12} {published:9} {peak / MIB:7.1f}   {smart_pool:9.4f}  {cnmem:6.3f}  {held / peak:9.4f}  "
+        print(f"{name:12} {published:9} {peak / MIB:7.1f}   {smart_pool:9.4f}  {cnmem:6.3f}  {held / its_peak:9.4f}  "
               f"{ours.numbers['footprint_after_warm_up'] / peak:6.4f}  {slab / peak if slab else 0:6.4f}  "
               f"{native.numbers['per_iteration']['virtual_ns'] / ours.numbers['per_iteration']['virtual_ns']:14.2f}  "
               f"{ours.live_at or 'never':>8}", flush=True)

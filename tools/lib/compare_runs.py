@@ -168,8 +168,9 @@ def explanation(runs, simulated, device, why_simulated):
         words = [f"Simulated device ({device}): {why_simulated}.",
                  "Footprint (largest of the whole run), steady (largest of its last third) and virtual time are the simulated driver's",
                  "own counts; peak load is what the program itself had allocated at most. A step's virtual time is the whole run's, start",
-                 f"and test included, over its {STEPS} training steps; memopt's own is the processor time of its code per step, measured,",
-                 "which virtual time does not contain. Wall time is what the simulation took here and says nothing about a GPU."]
+                 f"and test included, over its {STEPS} training steps; memopt's own is the processor time of its code per step, sampled,",
+                 "which virtual time does not contain (the simulator's own work for the events that memopt records is in it, though).",
+                 "Wall time is what the simulation took here and says nothing about a GPU."]
     else:
         words = [f"{device}. Footprint: largest growth of the device's used memory by NVML, sampled each 5 ms, CUDA context included."]
     if ours.status:
