@@ -77,6 +77,15 @@ std::string path_of(void* handle) {
 }  // namespace
 
 StackWalker::StackWalker(const char* library_folder) noexcept {
+#ifdef __SANITIZE_THREAD__
+  // libunwind has a destructor for each thread, which calls into ThreadSanitizer after that has left the thread.
+  library_folder = nullptr;
+  try {
+    status_ = {"frame-pointers", "libunwind does not go with ThreadSanitizer"};
+  } catch (...) {
+  }
+  if (library_folder == nullptr) return;
+#endif
   try {
     void* handle = nullptr;
     if (library_folder != nullptr && *library_folder != '\0') {
