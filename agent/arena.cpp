@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <new>
+#include <utility>
 
 #include "agent/arena_state.h"
 #include "agent/link.h"
@@ -20,8 +21,6 @@ std::uint64_t arena_range_bytes = 0;
 
 namespace {
 
-constexpr std::uint64_t kAllStreams = ~std::uint64_t{0};
-
 // Leaked on purpose; a forked child gets a new one.
 constinit Arena* g_arena = nullptr;
 
@@ -34,9 +33,8 @@ constinit std::uint64_t g_context_changes = 1;
 // What a thread remembers; trivial, so that no destructor runs at its end.
 struct ThreadState {
   std::uint64_t context_changes;  // at which the context was found good; 0: never
-  std::uint64_t serial;           // of the arena's plans that the rest is about
-  LanePosition live;
-  LanePosition next;
+  LaneState* lane;                // null: it has none (yet)
+  bool known;                     // has been given a lane, if there was one
 };
 constinit thread_local ThreadState t_state __attribute__((tls_model("initial-exec"))) = {};
 
@@ -63,10 +61,9 @@ std::uint64_t ready_streams(const Release& former) noexcept {
     const Options& chosen = options();
     arena.synchronous = chosen.is_on(shm::OptionId::kSyncPlan);
     arena.record_only = chosen.is_on(shm::OptionId::kRecord);
-    int devices = 0;
-    arena.one_device = driver().device_count(&devices) == CUDA_SUCCESS && devices <= 1;
     driver().current_context(&arena.context);
-    driver().current_device(&arena.device);
+    CUdevice device = 0;
+    driver().current_device(&device);
     if (!chosen.is_on(shm::OptionId::kPlan) && !arena.record_only) {
       arena.service = Arena::Service::kNone;
       arena.why = "MEMOPT_PLAN=0: allocation is left to the driver";
@@ -75,7 +72,7 @@ std::uint64_t ready_streams(const Release& former) noexcept {
     if (arena.record_only) {
       arena.service = Arena::Service::kDriver;
       arena.why = "MEMOPT_RECORD=1: everything is recorded, nothing is planned";
-    } else if (arena.chunks.start(arena.device, &arena.why)) {
+    } else if (arena.chunks.start(device, &arena.why)) {
       arena.service = Arena::Service::kChunks;
       set_range(arena.chunks.range_begin(), arena.chunks.range_bytes());
     } else {
@@ -98,32 +95,36 @@ bool context_is_ours(Arena& arena, ThreadState& thread) noexcept {
   CUcontext context = nullptr;
   if (driver().current_context(&context) != CUDA_SUCCESS || context == nullptr) return false;
   if (arena.service == Arena::Service::kNotStarted) start(arena);
-  if (context != arena.context) {
-    CUdevice device = -1;
-    if (driver().current_device(&device) != CUDA_SUCCESS || device != arena.device) return false;
-  }
+  // Another context has streams of its own, and takes its memory with it when it goes: that is the driver's to serve.
+  if (context != arena.context) return false;
   thread.context_changes = changes;
   return true;
 }
 
-// A number for a thread's place in the plans that are there now.
-void refresh(Arena& arena, ThreadState& thread) noexcept {
-  const std::uint32_t lane = current_lane();
+// The state of the thread's lane, about the plans that are there now; null if it has none: asked again at the next
+// malloc. A thread that is ending, whose lane another one has, disturbs that one's position: a deviation.
+[[gnu::cold, gnu::noinline]] LaneState* refresh(Arena& arena, ThreadState& thread) noexcept {
+  const std::uint32_t number = current_lane();
+  if (number >= arena.lanes.size()) return nullptr;
+  LaneState& lane = arena.lanes[number];
+  thread.lane = &lane;
+  if (lane.serial == arena.serial) return &lane;
   const auto place = [&](FollowedPlan* plan, LanePosition& at) {
     const std::uint64_t generation = plan != nullptr ? plan->generation : 0;
-    // The armed plan has become the live one: the thread goes on where it is.
+    // The armed plan has become the live one: the lane goes on where it is.
     if (at.plan == generation && generation != 0) return;
-    if (&at == &thread.live && thread.next.plan == generation && generation != 0) {
-      at = thread.next;
+    if (&at == &lane.live && lane.next.plan == generation && generation != 0) {
+      at = lane.next;
       return;
     }
     at = {};
     at.plan = generation;
-    if (plan != nullptr && lane != kNoLane) at.lane = plan->find_lane(lane);
+    if (plan != nullptr) at.lane = plan->find_lane(number);
   };
-  place(arena.plan.get(), thread.live);
-  place(arena.next.get(), thread.next);
-  thread.serial = arena.serial;
+  place(arena.plan.get(), lane.live);
+  place(arena.next.get(), lane.next);
+  lane.serial = arena.serial;
+  return &lane;
 }
 
 CUresult serve_by_driver(Arena& arena, Block& block) noexcept {
@@ -140,7 +141,7 @@ CUresult serve_by_driver(Arena& arena, Block& block) noexcept {
   block.window = nullptr;
   arena_widen_range(block.base, block.bytes);
   arena.driver_bytes += block.bytes;
-  arena.driver_peak = std::max(arena.driver_peak, arena.driver_bytes + arena.slab.window_bytes());
+  arena.driver_peak = std::max(arena.driver_peak, arena.driver_bytes + arena.slab.live_bytes());
   return CUDA_SUCCESS;
 }
 
@@ -184,11 +185,14 @@ bool serve_planned(Arena& arena, Block& block, FollowedPlace& place) noexcept {
 // Where the thread is in the plans, one malloc further. Null: this malloc is not planned.
 FollowedPlace* next_place(Arena& arena, ThreadState& thread, std::uint64_t bytes,
                           std::uint64_t return_address) noexcept {
-  if (thread.serial != arena.serial) [[unlikely]]
-    refresh(arena, thread);
+  LaneState* lane = thread.lane;
+  if (lane == nullptr || lane->serial != arena.serial) [[unlikely]] {
+    lane = refresh(arena, thread);
+    if (lane == nullptr) return nullptr;
+  }
   FollowedMalloc* expected = nullptr;
-  if (thread.next.lane != nullptr) [[unlikely]] {
-    LanePosition& at = thread.next;
+  if (lane->next.lane != nullptr) [[unlikely]] {
+    LanePosition& at = lane->next;
     if (at.following && at.position == 0 && arena.phase == Arena::Phase::kArmed) {
       arena_go_live(arena);
       refresh(arena, thread);
@@ -197,7 +201,7 @@ FollowedPlace* next_place(Arena& arena, ThreadState& thread, std::uint64_t bytes
       expected = nullptr;
     }
   }
-  LanePosition& at = thread.live;
+  LanePosition& at = lane->live;
   if (at.lane == nullptr) return nullptr;
   const bool begins = at.following && at.position == 0 && at.lane->main;
   const Step step = expect(at, bytes, return_address, &expected);
@@ -211,50 +215,6 @@ FollowedPlace* next_place(Arena& arena, ThreadState& thread, std::uint64_t bytes
 [[gnu::cold, gnu::noinline]] void look_for_plan(Arena& arena) noexcept {
   if (std::unique_ptr<const Plan> plan = take_plan()) arena_adopt(arena, *plan);
   if (arena.phase == Arena::Phase::kBuilding) arena_build(arena);
-}
-
-// With the lock held.
-Block* find_inside(Arena& arena, std::uint64_t address, Block** ends_here) noexcept {
-  *ends_here = nullptr;
-  const auto ends = [&](Block* block) { return block != nullptr && block->base + block->bytes == address; };
-  if (arena.service == Arena::Service::kDriver && !arena.slab.covers(address)) {
-    auto after = arena.driver_blocks.upper_bound(address);
-    Block* inside = nullptr;
-    if (after != arena.driver_blocks.begin()) {
-      --after;
-      if (address < after->first + after->second->bytes) {
-        inside = after->second;
-        if (after->first == address && after != arena.driver_blocks.begin()) --after;
-      }
-      if (after->second != inside && ends(after->second)) *ends_here = after->second;
-    }
-    return inside;
-  }
-  Window* const window =
-      arena.service == Arena::Service::kDriver ? &arena.slab.window() : arena.chunks.window_at(address);
-  if (window == nullptr) return nullptr;
-  const std::uint64_t offset = address - window->base;
-  if (offset >= window->map.bytes()) {
-    Span* const last = offset == window->map.bytes() && offset != 0 ? window->map.find(offset - 1, nullptr) : nullptr;
-    if (last != nullptr && ends(last->owner)) *ends_here = last->owner;
-    return nullptr;
-  }
-  Span* const span = window->map.find(offset, nullptr);
-  if (span->begin == offset && span->previous != nullptr && ends(span->previous->owner)) {
-    *ends_here = span->previous->owner;
-  }
-  return span->owner;
-}
-
-// Puts the operation behind the block's former owners, and makes it one of the block's uses.
-inline void touch(Arena& arena, Block& block, StreamUse use) noexcept {
-  if ((block.ready >> use.slot & 1) == 0) [[unlikely]] {
-    arena.streams.wait(static_cast<StreamSlot>(use.slot), block.former);
-    if (use.slot != kOverflowSlot) block.ready |= std::uint64_t{1} << use.slot;
-  }
-  block.uses.add(use);
-  if (arena.streams.capturing() && arena.streams.is_capturing(static_cast<StreamSlot>(use.slot))) [[unlikely]]
-    block.kept = true;
 }
 
 void drop_block(Arena& arena, Block* block) noexcept {
@@ -274,81 +234,6 @@ void arena_widen_range(std::uint64_t base, std::uint64_t bytes) noexcept {
   set_range(begin, end - begin);
 }
 
-std::uint64_t block_number(const Block& block) noexcept { return block.number; }
-
-StreamSlot stream_slot(StreamName stream) noexcept {
-  return current() != nullptr ? current()->streams.slot_of(stream) : kLegacySlot;
-}
-
-StreamUse begin_operation(StreamName stream) noexcept {
-  return current() != nullptr ? current()->streams.begin(stream) : StreamUse{};
-}
-
-std::size_t find_blocks(std::uint64_t address, Block* found[2]) noexcept {
-  if (current() == nullptr || !arena_may_own(address)) return 0;
-  Arena& arena = *current();
-  std::size_t count = 0;
-  // The commonest word by far: the beginning of a block. Who ends there is seen from its span.
-  if (Block* const block = arena.blocks.find(address)) [[likely]] {
-    found[count++] = block;
-    if (block->span != nullptr) {
-      const Span* const before = block->span->previous;
-      if (before != nullptr && before->owner != nullptr && before->owner->base + before->owner->bytes == address) {
-        found[count++] = before->owner;
-      }
-      return count;
-    }
-    count = 0;
-  }
-  Block* ends_here = nullptr;
-  if (Block* const block = find_inside(arena, address, &ends_here)) found[count++] = block;
-  if (ends_here != nullptr) found[count++] = ends_here;
-  return count;
-}
-
-void use_block(Block& block, StreamUse use) noexcept { touch(*current(), block, use); }
-
-bool use_addresses(const std::uint64_t* addresses, std::size_t count, StreamUse use) noexcept {
-  if (current() == nullptr) return false;
-  Arena& arena = *current();
-  bool any = false;
-  for (std::size_t i = 0; i < count; ++i) {
-    const std::uint64_t address = addresses[i];
-    Block* const block = arena.blocks.find(address);
-    if (block != nullptr && block->span != nullptr) [[likely]] {
-      touch(arena, *block, use);
-      const Span* const before = block->span->previous;
-      if (before != nullptr && before->owner != nullptr && before->owner->base + before->owner->bytes == address)
-          [[unlikely]] {
-        touch(arena, *before->owner, use);
-      }
-      any = true;
-      continue;
-    }
-    Block* found[2];
-    const std::size_t blocks = find_blocks(address, found);
-    for (std::size_t k = 0; k < blocks; ++k) touch(arena, *found[k], use);
-    any = any || blocks != 0;
-  }
-  return any;
-}
-
-void use_everything(StreamUse use) noexcept {
-  if (current() == nullptr) return;
-  current()->blocks.for_each([&](Block& block) { use_block(block, use); });
-}
-
-void host_visible(StreamUse use) noexcept {
-  if (current() != nullptr) current()->streams.host_visible(use);
-}
-
-void escaped(Block& block) noexcept {
-  if (block.escaped) return;
-  block.escaped = true;
-  // From now on any stream may use it without our knowing, so its former users must be through.
-  if (block.ready != kAllStreams && current()->streams.finish(block.former)) block.ready = kAllStreams;
-}
-
 Served arena_allocate(CUdeviceptr* address, std::size_t bytes, void* return_address) noexcept {
   if (address == nullptr || bytes == 0) return {};
   const CostProbe probe;
@@ -359,6 +244,11 @@ Served arena_allocate(CUdeviceptr* address, std::size_t bytes, void* return_addr
     if (current() == nullptr) return {};
   }
   Arena& arena = *current();
+  // A thread that begins while nothing is recorded has a place in the plan too: that of one before it, perhaps.
+  if (!thread.known) [[unlikely]] {
+    thread.known = true;
+    claim_lane();
+  }
   std::uint64_t number = 0;
   std::uint64_t base = 0;
   std::uint64_t generation = 0;
@@ -375,12 +265,11 @@ Served arena_allocate(CUdeviceptr* address, std::size_t bytes, void* return_addr
     block->bytes = bytes;
     ++arena.mallocs;
     FollowedPlace* const place = next_place(arena, thread, bytes, reinterpret_cast<std::uint64_t>(return_address));
-    if (place != nullptr && serve_planned(arena, *block, *place)) [[likely]] {
-      block->planned = 1;
-    } else {
+    if (place == nullptr || !serve_planned(arena, *block, *place)) [[unlikely]] {
       if (arena.plan != nullptr) ++arena.displaced;
       // A thread that follows finds its other places free only if this block does not lie in one of them.
-      const CUresult result = serve_dynamically(arena, *block, !thread.live.following);
+      const CUresult result =
+          serve_dynamically(arena, *block, !(thread.lane != nullptr && thread.lane->live.following));
       if (result != CUDA_SUCCESS) {
         arena.blocks.drop(block);
         // The driver's own answer then, out of memory included.
@@ -398,18 +287,14 @@ Served arena_allocate(CUdeviceptr* address, std::size_t bytes, void* return_addr
     *address = block->base;
     if (!recording()) [[likely]]
       return {true, CUDA_SUCCESS};
-    if (arena.deviation_to_report) [[unlikely]] {
-      change = arena.restarted ? shm::StateChange::kRestarted : shm::StateChange::kDeviated;
-      generation = arena.plan != nullptr ? arena.plan->generation : 0;
-      arena.deviation_to_report = false;
-      arena.restarted = false;
-    }
+    change = std::exchange(arena.to_report, shm::StateChange{});
+    generation = arena.plan != nullptr ? arena.plan->generation : 0;
     number = block->number;
     base = block->base;
   }
   // The thread that is given the block knows it only after this returns, so that no use of it is recorded before.
   const int kept_errno = errno;
-  if (generation != 0) record_state(change, {generation, 0});
+  if (change != shm::StateChange{}) record_state(change, {generation, 0});
   record_malloc({number, bytes, 0, reinterpret_cast<std::uint64_t>(return_address), 0, base}, 0);
   {
     ArenaLock lock;
@@ -445,7 +330,6 @@ Served arena_free(CUdeviceptr address) noexcept {
   arena.streams.finish_host_visible();
   if (block->kept) [[unlikely]] {
     // A graph may use the bytes for as long as it lives: they stay as they are, without being a block.
-    arena.kept_bytes += block->bytes;
     if (block->window == nullptr) arena.driver_blocks.erase(block->base);
     arena.blocks.erase(block->base);
     arena.live_bytes -= block->bytes;
@@ -484,21 +368,8 @@ bool arena_relieve() noexcept {
   const HostWait all = arena.streams.begin_wait_for_context();
   if (driver().synchronize_context() != CUDA_SUCCESS) return false;
   arena.streams.completed(all);
-  arena.bootstrap.trim(~std::size_t{0}, false);
+  arena.bootstrap.trim(~std::size_t{0});
   return arena.chunks.counts().held_bytes < before;
-}
-
-bool arena_block_at(std::uint64_t address, BlockExtent* extent) noexcept {
-  if (!arena_may_own(address)) return false;
-  ArenaLock lock;
-  Block* found[2];
-  const std::size_t count = find_blocks(address, found);
-  for (std::size_t i = 0; i < count; ++i) {
-    if (address - found[i]->base >= found[i]->bytes) continue;
-    *extent = {found[i]->base, found[i]->bytes, found[i]->number};
-    return true;
-  }
-  return false;
 }
 
 std::uint64_t arena_reserve_bytes() noexcept {
@@ -526,74 +397,6 @@ void note_context_destroyed(CUcontext context) noexcept {
   arena.service = Arena::Service::kNone;
   stop_recording();
   arena_release_all(arena);
-}
-
-// Streams and events, as the hooks tell of them. ------------------------------------------------------------------
-
-void note_stream_created(CUstream stream) noexcept {
-  if (current() == nullptr) return;
-  ArenaLock lock;
-  current()->streams.created(stream);
-}
-
-void note_stream_destroyed(CUstream stream) noexcept {
-  if (current() == nullptr) return;
-  ArenaLock lock;
-  current()->streams.destroyed(stream);
-}
-
-void note_capture_begins(CUstream stream) noexcept {
-  if (current() == nullptr) return;
-  ArenaLock lock;
-  current()->streams.capture_begins(stream);
-}
-
-void note_capture_ended(CUstream stream) noexcept {
-  if (current() == nullptr) return;
-  ArenaLock lock;
-  current()->streams.capture_ended(stream);
-}
-
-HostWait begin_host_wait_for_context() noexcept {
-  if (current() == nullptr) return {};
-  ArenaLock lock;
-  return current()->streams.begin_wait_for_context();
-}
-
-HostWait begin_host_wait_for_stream(StreamName stream) noexcept {
-  if (current() == nullptr) return {};
-  ArenaLock lock;
-  return current()->streams.begin_wait_for_stream(stream);
-}
-
-HostWait begin_host_wait_for_event(CUevent event) noexcept {
-  if (current() == nullptr) return {};
-  ArenaLock lock;
-  return current()->streams.begin_wait_for_event(event);
-}
-
-void host_wait_done(const HostWait& wait) noexcept {
-  if (current() == nullptr || wait.scope == 0) return;
-  ArenaLock lock;
-  current()->streams.completed(wait);
-}
-
-void note_event_recorded(CUevent event, StreamName stream) noexcept {
-  if (current() == nullptr) return;
-  ArenaLock lock;
-  current()->streams.event_recorded(event, stream);
-}
-
-void note_event_destroyed(CUevent event) noexcept {
-  if (current() == nullptr) return;
-  ArenaLock lock;
-  current()->streams.event_destroyed(event);
-}
-
-void note_event_waited(StreamName stream, CUevent event) noexcept {
-  if (current() == nullptr) return;
-  ArenaLock lock;
-  current()->streams.event_waited(stream, event);
 }
 
 void forget_arena_after_fork() noexcept {

@@ -43,9 +43,6 @@ inline bool arena_may_own(std::uint64_t address) noexcept {
 
 // With ArenaLock held. ---------------------------------------------------------------------------------------------
 
-// The slot of a stream, which gets one if it has none.
-StreamSlot stream_slot(StreamName stream) noexcept;
-
 // Begins an operation on a stream: everything used with the result has that position.
 StreamUse begin_operation(StreamName stream) noexcept;
 

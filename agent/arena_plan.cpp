@@ -28,7 +28,7 @@ std::string in_units(std::uint64_t bytes) {
 // Device bytes held for the program, as far as we serve it.
 std::uint64_t footprint(const Arena& arena) {
   if (arena.service != Arena::Service::kDriver) return arena.chunks.counts().held_bytes;
-  return arena.driver_bytes + arena.slab.window_bytes();
+  return arena.driver_bytes + arena.slab.live_bytes();
 }
 
 // By the program's mallocs: those of one iteration are known now, those that stayed are no iteration's.
@@ -95,10 +95,10 @@ void arena_go_live(Arena& arena) noexcept {
   arena.calm_iterations = 0;
   arena.deviating = false;
   ++arena.serial;
+  arena.to_report = shm::StateChange::kLive;
   plan_adopted(arena.plan->generation);
   if (first) {
     arena.footprint_before = peak_before;
-    arena.peak_before_live = arena.peak_bytes;
     arena.vmm_calls_at_live = arena.chunks.counts().vmm_calls;
     arena.host_waits_at_live = arena.streams.counts().host_waits;
     arena.waits_at_live = arena.streams.counts().waits;
@@ -125,7 +125,7 @@ void arena_at_boundary(Arena& arena, const FollowedLane& lane) noexcept {
   arena.deviating = false;
   if (arena.housekeeping) [[unlikely]] {
     const std::size_t limit = arena.synchronous ? ~std::size_t{0} : kTrimSlice;
-    arena.housekeeping = arena.bootstrap.trim(limit, false);
+    arena.housekeeping = arena.bootstrap.trim(limit);
     // Work on some of it may go on for long; what is left then is left.
     if (arena.calm_iterations > 4 * kCalm) arena.housekeeping = false;
   }
@@ -140,11 +140,12 @@ void arena_deviated(Arena& arena, const LanePosition& at) noexcept {
   if (at.lane->main) arena.deviating = true;
   arena.calm_iterations = 0;
   // What happens off the plan may be part of a longer iteration, which the planner can only find if it sees it.
-  if (!recording()) {
+  if (recording()) {
+    arena.to_report = shm::StateChange::kDeviated;
+  } else {
     start_recording(false);
-    arena.restarted = true;
+    arena.to_report = shm::StateChange::kRestarted;
   }
-  arena.deviation_to_report = true;
 }
 
 void arena_release_all(Arena& arena) noexcept {

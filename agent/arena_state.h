@@ -1,6 +1,7 @@
 // The arena's parts and what state they are in; for arena*.cpp only. Guarded by ArenaLock.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -15,8 +16,18 @@
 #include "agent/follower.h"
 #include "agent/slab.h"
 #include "agent/stream_table.h"
+#include "shm/channel.h"
+#include "shm/record.h"
 
 namespace memopt::agent {
+
+// Where a lane is in the plans. By the lane's number, so that a thread that takes over the lane of one that has ended
+// goes on where that one was: programs start threads per iteration.
+struct LaneState {
+  std::uint64_t serial = 0;  // of the arena's plans that the positions are about
+  LanePosition live;
+  LanePosition next;
+};
 
 struct Arena {
   enum class Service : std::uint8_t {
@@ -45,28 +56,25 @@ struct Arena {
   Service service = Service::kNotStarted;
   std::string why;  // not kChunks
   CUcontext context = nullptr;
-  CUdevice device = 0;
-  bool one_device = true;
   bool synchronous = false;
   bool record_only = false;
 
   Phase phase = Phase::kNoPlan;
   std::unique_ptr<FollowedPlan> plan;  // live
   std::unique_ptr<FollowedPlan> next;  // being built, or armed
-  std::uint64_t serial = 0;            // changes with plan and next: positions of threads begin anew
-  bool housekeeping = false;           // something is to be given back, a little at each boundary
-  std::uint64_t calm_iterations = 0;   // since the last deviation
-  std::string abandoned;               // why the last plan was not installed
+  std::uint64_t serial = 0;            // changes with plan and next
+  std::array<LaneState, shm::kMaxLanes> lanes;
+  bool housekeeping = false;          // something is to be given back, a little at each boundary
+  std::uint64_t calm_iterations = 0;  // since the last deviation
+  std::string abandoned;              // why the last plan was not installed
 
   // Sums for status.
   std::uint64_t live_bytes = 0;
   std::uint64_t peak_bytes = 0;
-  std::uint64_t peak_before_live = 0;
   std::uint64_t footprint_before = 0;
   std::uint64_t footprint_at_end = 0;  // when the context went
   std::uint64_t driver_bytes = 0;      // Service::kDriver: of live blocks
   std::uint64_t driver_peak = 0;       // of these and the slab
-  std::uint64_t kept_bytes = 0;        // of freed blocks that a graph still names
   std::uint64_t iterations = 0;
   std::uint64_t iteration_at_live = 0;
   std::uint64_t deviations = 0;
@@ -75,10 +83,12 @@ struct Arena {
   std::uint64_t host_waits_at_live = 0;
   std::uint64_t waits_at_live = 0;
   std::uint64_t mallocs = 0;
-  bool deviating = false;            // the main lane, now
-  bool deviation_to_report = false;  // to the planner, once the lock is free
-  bool restarted = false;            // recording began anew: the planner does not know what was between
+  bool deviating = false;        // the main lane, now
+  shm::StateChange to_report{};  // to the planner, once the lock is free; 0: nothing
 };
+
+// Block::ready of a block that every stream may touch.
+inline constexpr std::uint64_t kAllStreams = ~std::uint64_t{0};
 
 // Null before the first allocation.
 Arena* arena() noexcept;

@@ -20,11 +20,10 @@ struct Block {
   Span* span = nullptr;      // that it owns
   // Streams whose further work is behind the former owners of the bytes, a bit per slot.
   std::uint64_t ready = 0;
-  Release former;             // those former owners' uses
-  Release uses;               // its own
-  std::uint32_t planned = 0;  // 1 + number of the malloc that placed it in the present plan; 0: served dynamically
-  bool escaped = false;       // its address is stored where launches do not show it
-  bool kept = false;          // named by a graph: its bytes stay its own even after it is freed
+  Release former;        // those former owners' uses
+  Release uses;          // its own
+  bool escaped = false;  // its address is stored where launches do not show it
+  bool kept = false;     // named by a graph: its bytes stay its own even after it is freed
   Block* next_free = nullptr;
 };
 
@@ -50,7 +49,6 @@ class BlockIndex {
     block->former = {};
     block->uses = {};
     block->span = nullptr;
-    block->planned = 0;
     block->escaped = false;
     block->kept = false;
     return block;

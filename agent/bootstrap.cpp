@@ -246,7 +246,7 @@ void Bootstrap::keep(Chunk* chunk) noexcept {
   }
 }
 
-bool Bootstrap::trim(std::size_t limit, bool keep_cached) noexcept {
+bool Bootstrap::trim(std::size_t limit) noexcept {
   std::size_t done = 0;
   for (std::size_t i = 0; i < retiring_.size() && done < limit;) {
     Window* const window = retiring_[i];
@@ -264,28 +264,26 @@ bool Bootstrap::trim(std::size_t limit, bool keep_cached) noexcept {
     erase_value(retiring_, window);
     ++done;
   }
-  if (!keep_cached) {
-    for (std::size_t i = 0; i < cached_.size() && done < limit;) {
-      if (dismantle(cached_[i], false)) {
-        ++done;
-      } else {
-        ++i;
-      }
-    }
-    for (std::size_t i = 0; i < shared_.size() && done < limit;) {
-      if (!shared_[i]->map.has_owner() && dismantle(shared_[i], false)) {
-        ++done;
-      } else {
-        ++i;
-      }
-    }
-    while (!free_.empty() && done < limit) {
-      if (free_.back()->slab_slot < 0) chunks_.release(free_.back());
-      free_.pop_back();
+  for (std::size_t i = 0; i < cached_.size() && done < limit;) {
+    if (dismantle(cached_[i], false)) {
       ++done;
+    } else {
+      ++i;
     }
   }
-  return done == limit || !retiring_.empty() || (!keep_cached && !cached_.empty());
+  for (std::size_t i = 0; i < shared_.size() && done < limit;) {
+    if (!shared_[i]->map.has_owner() && dismantle(shared_[i], false)) {
+      ++done;
+    } else {
+      ++i;
+    }
+  }
+  while (!free_.empty() && done < limit) {
+    if (free_.back()->slab_slot < 0) chunks_.release(free_.back());
+    free_.pop_back();
+    ++done;
+  }
+  return done == limit || !retiring_.empty() || !cached_.empty();
 }
 
 void Bootstrap::release_all() noexcept {

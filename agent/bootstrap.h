@@ -74,14 +74,13 @@ class Bootstrap {
   void keep(Chunk* chunk) noexcept;
 
   // Gives back to the driver what is not needed: at most `limit` windows at a time, and only where work is over.
-  // Returns whether there may be more to do. `keep_cached`: leave windows that may be used again.
-  bool trim(std::size_t limit, bool keep_cached) noexcept;
+  // Returns whether there may be more to do.
+  bool trim(std::size_t limit) noexcept;
 
   // Everything, owned or not, back to the driver: the context goes.
   void release_all() noexcept;
 
   std::uint64_t cached_bytes() const noexcept;  // held, owned by nobody
-  std::uint64_t served_bytes() const { return served_bytes_; }
 
  private:
   CUresult serve_own(Block& block, bool only_held);

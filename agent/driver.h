@@ -24,7 +24,6 @@ struct Driver {
   CUresult (*set_access)(CUdeviceptr, size_t, const CUmemAccessDesc*, size_t count) = nullptr;
   CUresult (*granularity)(size_t*, const CUmemAllocationProp*, CUmemAllocationGranularity_flags) = nullptr;
   // Devices and contexts.
-  CUresult (*device_count)(int*) = nullptr;
   CUresult (*device_attribute)(int*, CUdevice_attribute, CUdevice) = nullptr;
   CUresult (*current_context)(CUcontext*) = nullptr;
   CUresult (*current_device)(CUdevice*) = nullptr;

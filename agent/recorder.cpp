@@ -160,6 +160,10 @@ void stop_recording() noexcept {
 
 std::uint32_t current_lane() noexcept { return t_state.lane; }
 
+void claim_lane() noexcept {
+  if (!t_state.ring && link_control() != nullptr) get_ring(t_state);
+}
+
 std::uint64_t last_sequence() noexcept { return __atomic_load_n(&g_sequence, __ATOMIC_RELAXED); }
 
 std::uint64_t record_malloc(const shm::MallocBody& body, std::uint8_t flags) noexcept {

@@ -29,6 +29,9 @@ void stop_recording() noexcept;
 // The calling thread's number (its lane), given at its first record; kNoLane if it has none (yet, or memory was short).
 inline constexpr std::uint32_t kNoLane = ~std::uint32_t{0};
 std::uint32_t current_lane() noexcept;
+// Gives the thread its lane even if nothing is recorded; may wait a little for shared memory. Not with the arena's
+// lock.
+void claim_lane() noexcept;
 
 // The number of the last record.
 std::uint64_t last_sequence() noexcept;

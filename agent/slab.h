@@ -41,7 +41,6 @@ class Slab {
   bool covers(std::uint64_t address) const {
     return address - window_.base <= window_.map.bytes() && window_.base != 0;
   }
-  std::uint64_t window_bytes() const { return window_.map.bytes(); }
   bool is_driver_block() const { return driver_block_; }
 
   // Everything back to the driver.

@@ -123,7 +123,6 @@ bool StreamTable::record(StreamSlot slot) noexcept {
   // Not what other threads are just about to queue.
   place.position = in_flight_covered(slot, stream.position);
   ++stream.events;
-  ++counts_.events_recorded;
   return true;
 }
 

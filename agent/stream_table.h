@@ -22,7 +22,6 @@ namespace memopt::agent {
 
 // What ordering has cost so far.
 struct OrderCounts {
-  std::uint64_t events_recorded = 0;
   std::uint64_t waits = 0;
   std::uint64_t host_waits = 0;  // the host thread waited for the device
 };

@@ -15,7 +15,6 @@ agent::Driver real_driver() noexcept {
   driver.unmap = real<Hook::cuMemUnmap>();
   driver.set_access = real<Hook::cuMemSetAccess>();
   driver.granularity = real<Hook::cuMemGetAllocationGranularity>();
-  driver.device_count = real<Hook::cuDeviceGetCount>();
   driver.device_attribute = real<Hook::cuDeviceGetAttribute>();
   driver.current_context = real<Hook::cuCtxGetCurrent>();
   driver.current_device = real<Hook::cuCtxGetDevice>();

@@ -128,11 +128,9 @@ struct KernelTimeBody {
   std::uint64_t nanoseconds;
 };
 enum class StateChange : std::uint32_t {
-  kLive = 1,
-  kDeviated = 2,
-  kResumed = 3,
-  kAbandoned = 4,
-  kRestarted = 5,  // nothing was recorded for a while: what comes does not continue what was before
+  kLive = 1,       // a plan is followed from here on
+  kDeviated = 2,   // a thread has left it
+  kRestarted = 3,  // the same, and nothing was recorded for a while: what comes does not continue what was before
 };
 struct StateBody {
   std::uint64_t generation;  // of the plan

@@ -224,7 +224,12 @@ void Connection::run() {
   log_("program " + std::to_string(program_.pid) + ": connected: " + program_.path);
   serve();
   if (intake_->corruption().empty()) intake_->finish();
-  sink_->closed();
+  // Finishing reads on, and may find it too.
+  if (intake_->corruption().empty()) {
+    sink_->closed();
+  } else {
+    sink_->broken(intake_->corruption());
+  }
   log_("program " + std::to_string(program_.pid) + ": gone after " + std::to_string(intake_->next() - 1) + " records" +
        (intake_->late() == 0 ? "" : ", " + std::to_string(intake_->late()) + " came late"));
 }

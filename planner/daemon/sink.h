@@ -65,6 +65,9 @@ class Sink {
 
   // The program is gone and everything it wrote has been delivered. No call follows.
   virtual void closed() {}
+
+  // Instead of closed(): what the program wrote makes no sense from here on, and is not read.
+  virtual void broken(const std::string& /*why*/) { closed(); }
 };
 
 // Makes the sink of a new program. Null: the program is refused, with `*why` sent to it. Calls do not overlap.

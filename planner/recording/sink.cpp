@@ -28,10 +28,19 @@ void RecordingSink::clock(const ClockPair& clock) { writer_->add_clock(clock); }
 
 void RecordingSink::idle() { writer_->flush(); }
 
-void RecordingSink::closed() {
+void RecordingSink::closed() { end({}); }
+
+void RecordingSink::broken(const std::string& why) { end(why); }
+
+void RecordingSink::end(const std::string& broken) {
   if (!writer_) return;
   RecordingEnd end;
-  end.whole = writer_->finish();
+  end.broken = broken;
+  if (broken.empty()) {
+    end.whole = writer_->finish();
+  } else {
+    writer_->flush();
+  }
   end.records = writer_->records();
   end.lost = writer_->lost();
   end.missing = missing_;

@@ -1,6 +1,8 @@
 // One program's operations, from its connection into a recording.
 #pragma once
 
+#include <string>
+
 #include "planner/daemon/sink.h"
 #include "planner/recording/writer.h"
 
@@ -13,6 +15,7 @@ struct RecordingEnd {
   std::uint64_t missing = 0;  // never arrived: dropped by a full ring, or before the recorder was there
   std::uint64_t bytes = 0;    // of the file
   bool whole = false;         // the end mark is there
+  std::string broken;         // why the program's records could not be read further; empty: they could
 };
 
 class RecordingSink : public Sink {
@@ -27,8 +30,11 @@ class RecordingSink : public Sink {
   void clock(const ClockPair& clock) override;
   void idle() override;
   void closed() override;
+  void broken(const std::string& why) override;  // without an end mark: the file reads as cut
 
  private:
+  void end(const std::string& broken);
+
   std::unique_ptr<RecordingWriter> writer_;
   std::function<void(const RecordingEnd&)> ended_;
   std::uint64_t last_sequence_ = 0;

@@ -1,12 +1,13 @@
 // A program that repeats an iteration of allocations, fills each block with words that say which block of which
 // iteration it is, and checks them before it frees the block. Fast, and without kernels: for tests that start it often.
 //
-//   loop ITERATIONS [--pause MICROSECONDS] [--odd N] [--late N] [--streams N] [--keep]
+//   loop ITERATIONS [--pause MICROSECONDS] [--odd N] [--late N] [--streams N] [--keep] [--threads]
 //
 //   --pause    the host sleeps so long after each iteration
 //   --odd N    every N-th iteration allocates one block more, in the middle
 //   --late N   every N-th iteration frees its first block at the end of the next one only
 //   --streams  work goes round over so many streams
+//   --threads  each iteration runs in a thread of its own, one after the other
 //   --keep     three blocks are never freed, and are checked in each iteration
 //
 // Prints "iterations N, mismatches M, checksum X"; exit code 1 if there was a mismatch.
@@ -19,6 +20,7 @@
 #include <cstring>
 #include <deque>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -96,8 +98,11 @@ int main(int argc, char** argv) {
   int late = 0;
   int streams = 0;
   bool keep = false;
+  bool threads = false;
   if (argc < 2) {
-    std::fprintf(stderr, "usage: loop ITERATIONS [--pause MICROSECONDS] [--odd N] [--late N] [--streams N] [--keep]\n");
+    std::fprintf(
+        stderr,
+        "usage: loop ITERATIONS [--pause MICROSECONDS] [--odd N] [--late N] [--streams N] [--keep] [--threads]\n");
     return 2;
   }
   const int iterations = number(argv[1], "ITERATIONS");
@@ -105,6 +110,8 @@ int main(int argc, char** argv) {
     const std::string option = argv[i];
     if (option == "--keep") {
       keep = true;
+    } else if (option == "--threads") {
+      threads = true;
     } else if (i + 1 < argc && option == "--pause") {
       pause = number(argv[++i], "--pause");
     } else if (i + 1 < argc && option == "--odd") {
@@ -132,7 +139,8 @@ int main(int argc, char** argv) {
   const std::size_t sizes[] = {5u << 20, 4096, 3u << 20, 700, 9u << 20, 65536, 1u << 20, 2u << 20, 512, 6u << 20};
   std::deque<Block> carried;  // one block of each iteration lives into the next
   Block belated;
-  for (int iteration = 0; iteration < iterations; ++iteration) {
+  const auto iterate = [&](int iteration) {
+    check(cuCtxSetCurrent(context), "cuCtxSetCurrent");
     std::vector<Block> blocks;
     for (std::size_t i = 0; i < std::size(sizes); ++i) {
       blocks.push_back(program.allocate(sizes[i]));
@@ -162,6 +170,13 @@ int main(int argc, char** argv) {
     }
     for (const Block& block : kept) program.verify(block);
     if (pause != 0) usleep(static_cast<useconds_t>(pause));
+  };
+  for (int iteration = 0; iteration < iterations; ++iteration) {
+    if (threads) {
+      std::thread(iterate, iteration).join();
+    } else {
+      iterate(iteration);
+    }
   }
   if (belated.address != 0) carried.push_back(belated);
   for (const Block& block : carried) {

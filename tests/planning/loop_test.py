@@ -10,7 +10,7 @@ from runs import LOOP, PlanningCase, Run
 class Loop(PlanningCase):
     def test_results_are_those_without_memopt(self):
         for arguments in (["--keep"], ["--keep", "--odd", "7"], ["--late", "5"], ["--keep", "--streams", "3"],
-                          ["--streams", "3", "--odd", "5", "--late", "7"]):
+                          ["--streams", "3", "--odd", "5", "--late", "7"], ["--keep", "--threads"]):
             command = [LOOP, "25", *arguments]
             reference = Run(command, planned=False)
             self.assertEqual(reference.code, 0, reference.errors)
@@ -21,6 +21,15 @@ class Loop(PlanningCase):
                     if waiting == "1":
                         self.assertIsNotNone(run.live_at, run.errors)
                         self.assertLessEqual(run.live_at, 6)
+
+    def test_the_steady_state_asks_the_driver_for_no_memory(self):
+        """Twice as many iterations make not one call more; also where each has a thread of its own, which takes over the last one's
+        place in the plan."""
+        for arguments in (["--keep"], ["--keep", "--threads"]):
+            with self.subTest(arguments=arguments):
+                calls = [[self.succeed([LOOP, iterations, *arguments]).report["calls"].get(symbol, 0)
+                          for symbol in ("cuMemCreate", "cuMemMap", "cuMemUnmap", "cuMemAlloc_v2")] for iterations in (40, 80)]
+                self.assertEqual(calls[0], calls[1])
 
 
 if __name__ == "__main__":

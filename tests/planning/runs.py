@@ -1,5 +1,4 @@
 """Starts programs on the simulated driver, with and without memopt; for the tests of planning."""
-import json
 import os
 import re
 import subprocess
@@ -7,6 +6,8 @@ import sys
 import tempfile
 import unittest
 import uuid
+
+import simulated
 
 BUILD = os.environ["TEST_BUILD"]
 SIMULATOR = os.path.join(BUILD, "cudasim")
@@ -27,9 +28,7 @@ PLANNER_NAME = "test-" + uuid.uuid4().hex[:12]
 
 
 def environment(shim=None, planned=True, **more):
-    clean = {key: value for key, value in os.environ.items()
-             if not key.startswith(("CUDASIM_", "MEMOPT_")) and key not in ("LD_PRELOAD", "LD_LIBRARY_PATH", "GTEST_OUTPUT")}
-    clean |= {"LD_LIBRARY_PATH": os.path.join(SIMULATOR, "lib")}
+    clean = simulated.clean_environment() | {"LD_LIBRARY_PATH": os.path.join(SIMULATOR, "lib")}
     libraries = PREFIX + (shim or SHIM if planned else "")
     if libraries:
         clean["LD_PRELOAD"] = libraries
@@ -39,28 +38,9 @@ def environment(shim=None, planned=True, **more):
     return {key: value for key, value in clean.items() if value is not None}
 
 
-class Run:
-    """A finished process, with the simulator's report where there is one."""
-
+class Run(simulated.Finished):
     def __init__(self, command, timeout=1200, numbers=False, **options):
-        with tempfile.TemporaryDirectory() as folder:
-            report, json_file = os.path.join(folder, "report.json"), os.path.join(folder, "numbers.json")
-            command = [*map(str, command), *(["--json", json_file] if numbers else [])]
-            done = subprocess.run(command, env=environment(**({"CUDASIM_REPORT": report} | options)), capture_output=True, text=True,
-                                  stdin=subprocess.DEVNULL, timeout=timeout)
-            self.report, self.numbers = self._read(report), self._read(json_file)
-        self.code, self.output, self.errors = done.returncode, done.stdout, done.stderr
-
-    @staticmethod
-    def _read(path):
-        if not os.path.exists(path):
-            return None
-        with open(path, encoding="utf-8") as file:
-            return json.load(file)
-
-    @property
-    def last_line(self):
-        return self.output.splitlines()[-1] if self.output else ""
+        super().__init__(command, environment(**options), numbers=numbers, timeout=timeout)
 
     @property
     def live_at(self):

@@ -2,6 +2,7 @@
 that MEMOPT_PLANNER_NAME names, and writes records into a ring.
 
 usage: fake_agent.py [records=N] [batch=N] [drop=N] [forever] [ready=FILE] [fork] [kill=SIGNAL] [exit=N] [kernel=NAME]
+                     [corrupt]
 """
 import ctypes
 import fcntl
@@ -92,6 +93,9 @@ def work(options):
             agent.commit()
             if "ready" in options and block == batch:
                 open(options["ready"], "w", encoding="utf-8").close()
+    if "corrupt" in options:  # a record that is not one: of no size
+        agent.ring[RING_DATA + agent.head % CAPACITY:RING_DATA + agent.head % CAPACITY + 8] = bytes([9, 0, 0, 0, 0, 0, 0, 0])
+        agent.head += 64
     agent.commit()
     if "kill" in options:
         os.kill(os.getpid(), int(options["kill"]))

@@ -67,6 +67,14 @@ class Record(WithFolder):
         shown = self.show()
         self.assertEqual((shown["missing"], shown["gaps"], shown["whole"]), (100, 1, True))
 
+    def test_a_stream_that_makes_no_sense_is_no_whole_recording(self):
+        done = self.record("records=300", "corrupt", "exit=3")
+        self.assertEqual(done.returncode, 3)
+        self.assertIn("lane 0", done.stderr)
+        shown = self.show(code=1)
+        self.assertFalse(shown["whole"])
+        self.assertIn("its end is missing", shown["damage"]["reason"])
+
     def test_input_output_and_arguments_pass_through(self):
         done = run("record", "-o", self.file, "--", "sh", "-c", 'cat; echo "$@" >&2', "x", "a b", "--force", "-o", stdin=None,
                    input="through\n")

@@ -1,10 +1,11 @@
 """Runs replay and the networks' generator on the simulated driver; for the tests of replay."""
-import json
 import os
 import subprocess
 import sys
 import tempfile
 import unittest
+
+import simulated
 
 PROGRAMS = os.environ["TEST_WORKLOADS"]
 SIMULATOR = os.environ["TEST_SIMULATOR"]
@@ -13,33 +14,15 @@ SHARED = os.environ.get("MEMOPT_SHARED") or os.environ["TEST_SHARED"]
 PREFIX = os.environ.get("SANITIZER_PRELOAD", "")
 
 
-class Run:
+class Run(simulated.Finished):
     """A finished replay: what it printed, wrote as JSON, and what the simulator reports."""
 
     def __init__(self, *arguments, kernels="kernels", **environment):
-        clean = {key: value for key, value in os.environ.items()
-                 if not key.startswith(("CUDASIM_", "MEMOPT_")) and key not in ("LD_PRELOAD", "LD_LIBRARY_PATH")}
-        with tempfile.TemporaryDirectory() as folder:
-            report, numbers = os.path.join(folder, "report.json"), os.path.join(folder, "numbers.json")
-            clean |= {"LD_LIBRARY_PATH": os.path.join(SIMULATOR, "lib"), "CUDASIM_REPORT": report,
-                      "CUDASIM_KERNELS": os.path.join(SIMULATOR, kernels, "replay.so")}
-            if kernels == "kernels-instrumented":
-                clean["CUDASIM_INSTRUMENT"] = "1"
-            command = [os.path.join(PROGRAMS, "replay"), *map(str, arguments), "--json", numbers]
-            done = subprocess.run(command, env=clean | environment, capture_output=True, text=True, stdin=subprocess.DEVNULL)
-            self.report, self.numbers = self._read(report), self._read(numbers)
-        self.code, self.output, self.errors = done.returncode, done.stdout, done.stderr
-
-    @staticmethod
-    def _read(path):
-        if not os.path.exists(path):
-            return None
-        with open(path, encoding="utf-8") as file:
-            return json.load(file)
-
-    @property
-    def last_line(self):
-        return self.output.splitlines()[-1] if self.output else ""
+        clean = simulated.clean_environment()
+        clean |= {"LD_LIBRARY_PATH": os.path.join(SIMULATOR, "lib"), "CUDASIM_KERNELS": os.path.join(SIMULATOR, kernels, "replay.so")}
+        if kernels == "kernels-instrumented":
+            clean["CUDASIM_INSTRUMENT"] = "1"
+        super().__init__([os.path.join(PROGRAMS, "replay"), *arguments], clean | environment, numbers=True)
 
 
 class ReplayCase(unittest.TestCase):

@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
 """The workloads on the simulated driver: they learn, repeat bit by bit, and mean the same to every runtime, allocator, seed and preload."""
 import itertools
-import json
 import os
 import re
 import subprocess
@@ -11,6 +10,7 @@ import time
 import unittest
 
 import cases
+import simulated
 
 PROGRAMS = os.environ["TEST_WORKLOADS"]
 SIMULATOR = os.environ["TEST_SIMULATOR"]
@@ -27,37 +27,18 @@ SHORT = ["--epochs", "1"]
 SMALL = ["--epochs", "1", "--batch", "96", "--width", "2"]
 
 
-class Run:
-    """A finished process, with the simulator's report where there is one."""
+class Run(simulated.Finished):
+    """With the pool's report where there is one."""
 
     def __init__(self, command, preload=(), driver=True, kernels=None, **environment):
-        clean = {key: value for key, value in os.environ.items()
-                 if not key.startswith(("CUDASIM_", "CACHING_POOL_", "MEMOPT_")) and key not in ("LD_PRELOAD", "LD_LIBRARY_PATH")}
+        clean = simulated.clean_environment()
         libraries = PREFIX + ":".join(preload)
         if libraries:
             clean["LD_PRELOAD"] = libraries
         if driver:
             clean["LD_LIBRARY_PATH"] = os.path.join(SIMULATOR, "lib")
-        with tempfile.TemporaryDirectory() as folder:
-            report = os.path.join(folder, "report.json")
-            pool_report = os.path.join(folder, "pool.json")
-            clean |= {"CUDASIM_REPORT": report, "CACHING_POOL_REPORT": pool_report,
-                      "CUDASIM_KERNELS": os.path.join(SIMULATOR, kernels or "kernels", "digits_cnn.so")}
-            done = subprocess.run(command, env=clean | environment, capture_output=True, text=True, stdin=subprocess.DEVNULL)
-            self.report = self.read(report)
-            self.pool = self.read(pool_report)
-        self.code, self.output, self.errors = done.returncode, done.stdout, done.stderr
-
-    @staticmethod
-    def read(path):
-        if not os.path.exists(path):
-            return None
-        with open(path, encoding="utf-8") as file:
-            return json.load(file)
-
-    @property
-    def last_line(self):
-        return self.output.splitlines()[-1] if self.output else ""
+        clean["CUDASIM_KERNELS"] = os.path.join(SIMULATOR, kernels or "kernels", "digits_cnn.so")
+        super().__init__(command, clean | environment, files={"CACHING_POOL_REPORT": "pool"})
 
     @property
     def accuracy(self):

@@ -167,6 +167,7 @@ void Recorder::report() const {
     if (end.missing != 0) {
       line += fmt::format("; {} were dropped (memory for events ran full: try a larger MEMOPT_RING)", end.missing);
     }
+    if (!end.broken.empty()) line += fmt::format("; what follows makes no sense and was not read: {}", end.broken);
     if (end.lost != 0) line += fmt::format("; {} could not be written", end.lost);
     if (is_alive(entry->pid)) line += "; the process still runs, but its recording ends here";
     fmt::print(stderr, "memoptctl: {}\n", line);

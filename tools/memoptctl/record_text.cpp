@@ -85,12 +85,8 @@ std::string_view change(std::uint32_t change) {
       return "plan live";
     case shm::StateChange::kDeviated:
       return "deviated";
-    case shm::StateChange::kResumed:
-      return "resumed";
     case shm::StateChange::kRestarted:
       return "restarted";
-    case shm::StateChange::kAbandoned:
-      return "abandoned";
   }
   return "unknown change";
 }
