@@ -13,8 +13,12 @@ constexpr std::uint32_t kMaxLanes = 4096;
 constexpr std::size_t kMaxLiveBlocks = std::size_t{4} << 20;
 constexpr std::size_t kAccessesPerOperation = 8;  // on average; more only makes memory shorter
 
-std::uint64_t token_of(OperationKind kind, std::uint64_t a, std::uint64_t b = 0, std::uint64_t c = 0) {
-  return combine(combine(combine(mix(static_cast<std::uint64_t>(kind) + 1), a), b), c);
+// One mixing per word, since millions a second are made.
+template <typename... Words>
+std::uint64_t token_of(OperationKind kind, Words... words) {
+  std::uint64_t token = static_cast<std::uint64_t>(kind) + 1;
+  ((token = mix(token) ^ words), ...);
+  return mix(token);
 }
 
 }  // namespace
@@ -23,6 +27,9 @@ OperationStore::OperationStore(std::size_t max_operations)
     : max_operations_(std::max<std::size_t>(max_operations, 16)) {
   max_operations_ = std::min<std::size_t>(max_operations_, std::size_t{1} << 28);
   blocks_.emplace_back();  // the block without a name
+  // Addresses only, until they are used: growing by copying would stop the reading of rings for too long.
+  operations_.reserve(max_operations_ + 1);
+  accesses_.reserve(max_operations_ * 2);
 }
 
 std::span<const Access> OperationStore::accesses(std::uint32_t operation) const {
@@ -33,8 +40,8 @@ std::span<const Access> OperationStore::accesses(std::uint32_t operation) const 
 }
 
 std::uint32_t OperationStore::lane_of(std::uint32_t number) {
-  const auto found = lane_numbers_.find(number);
-  if (found != lane_numbers_.end()) return found->second;
+  if (last_lane_ < lanes_.size() && lanes_[last_lane_].number == number) return last_lane_;
+  if (const auto found = lane_numbers_.find(number); found != lane_numbers_.end()) return last_lane_ = found->second;
   if (lanes_.size() >= kMaxLanes) return kMaxLanes - 1;
   const auto lane = static_cast<std::uint32_t>(lanes_.size());
   lanes_.emplace_back().number = number;
@@ -43,8 +50,13 @@ std::uint32_t OperationStore::lane_of(std::uint32_t number) {
 }
 
 std::uint32_t OperationStore::block_of(std::uint64_t number) {
-  const auto found = live_.find(number);
-  if (found != live_.end()) return found->second;
+  // Blocks are named again and again.
+  Recent& recent = recent_[number % recent_.size()];
+  if (recent.number == number) return recent.block;
+  if (const auto found = live_.find(number); found != live_.end()) {
+    recent = {number, found->second};
+    return found->second;
+  }
   if (live_.size() >= kMaxLiveBlocks) return 0;
   const auto block = static_cast<std::uint32_t>(blocks_.size());
   Block& unknown = blocks_.emplace_back();
@@ -58,6 +70,12 @@ void OperationStore::add_access(std::uint64_t number, bool reads, bool writes, b
   const std::uint32_t block = block_of(number);
   blocks_[block].doubtful = false;
   accesses_.push_back(Access{block & 0x1fffffffu, ambiguous, reads, writes});
+}
+
+void OperationStore::forget_name(std::unordered_map<std::uint64_t, std::uint32_t>::const_iterator name) {
+  Recent& recent = recent_[name->first % recent_.size()];
+  if (recent.number == name->first) recent = {};
+  live_.erase(name);
 }
 
 void OperationStore::bury(std::uint32_t block, std::uint32_t operation) {
@@ -95,7 +113,7 @@ void OperationStore::add(std::uint32_t lane_number, const shm::RecordView& recor
       // A number that still lives: its free was not seen.
       if (const auto found = live_.find(body.block); found != live_.end()) {
         bury(found->second, here);
-        live_.erase(found);
+        forget_name(found);
       }
       const auto index = static_cast<std::uint32_t>(blocks_.size());
       Block& block = blocks_.emplace_back();
@@ -126,7 +144,7 @@ void OperationStore::add(std::uint32_t lane_number, const shm::RecordView& recor
              token_of(OperationKind::kFree, block == kNone ? 0 : blocks_[block].token), block);
       if (block != kNone) {
         bury(block, here);
-        live_.erase(found);
+        forget_name(found);
       }
       break;
     }
@@ -177,41 +195,34 @@ std::vector<std::uint32_t> OperationStore::live_blocks() const {
   return live;
 }
 
-// Rebuilds everything from the operations that stay. Costs what is stored, once every half of max_operations_.
+// In place: memory that has been touched is used again. Costs what is stored, once every half of max_operations_.
 void OperationStore::forget_before(std::uint32_t first) {
   ++forgotten_;
-  const std::vector<Operation> old_operations = std::move(operations_);
-  const std::vector<Access> old_accesses = std::move(accesses_);
-  const std::vector<Block> old_blocks = std::move(blocks_);
-  operations_ = {};
-  accesses_ = {};
-  blocks_ = {};
-  blocks_.emplace_back();
-  for (Lane& lane : lanes_) {
-    lane.operations = {};
-    lane.malloc_bytes = 0;
-  }
-  std::vector<std::uint32_t> moved(old_blocks.size(), kNone);
-  moved[0] = 0;
+  recent_ = {};
+  const std::size_t count = operations_.size();
+  const std::size_t first_access = first < count ? operations_[first].first_access : accesses_.size();
   const auto shifted = [first](std::uint32_t operation) {
     return operation == kNone || operation < first ? kNone : operation - first;
   };
-  const std::size_t first_access =
-      first < old_operations.size() ? old_operations[first].first_access : old_accesses.size();
-  std::vector<bool> wanted(old_blocks.size(), false);
-  for (const auto& [number, block] : live_) wanted[block] = old_blocks[block].known;
-  for (std::size_t i = first_access; i < old_accesses.size(); ++i) wanted[old_accesses[i].block] = true;
-  for (std::size_t i = first; i < old_operations.size(); ++i) {
-    if (old_operations[i].block != kNone) wanted[old_operations[i].block] = true;
+  std::vector<bool> wanted(blocks_.size(), false);
+  for (const auto& [number, block] : live_) wanted[block] = blocks_[block].known;
+  for (std::size_t i = first_access; i < accesses_.size(); ++i) wanted[accesses_[i].block] = true;
+  for (std::size_t i = first; i < count; ++i) {
+    if (operations_[i].block != kNone) wanted[operations_[i].block] = true;
   }
-  for (std::size_t i = 1; i < old_blocks.size(); ++i) {
+  std::vector<std::uint32_t> moved(blocks_.size(), kNone);
+  moved[0] = 0;
+  std::uint32_t kept = 1;
+  for (std::size_t i = 1; i < blocks_.size(); ++i) {
     if (!wanted[i]) continue;
-    moved[i] = static_cast<std::uint32_t>(blocks_.size());
-    Block& block = blocks_.emplace_back(old_blocks[i]);
+    moved[i] = kept;
+    Block block = blocks_[i];
     block.birth = shifted(block.birth);
     // A block that was freed before and is named afterwards stays dead.
     if (block.death != kNone) block.death = block.death < first ? 0 : block.death - first;
+    blocks_[kept++] = block;
   }
+  blocks_.resize(kept);
   for (auto entry = live_.begin(); entry != live_.end();) {
     if (moved[entry->second] == kNone) {
       entry = live_.erase(entry);
@@ -220,19 +231,24 @@ void OperationStore::forget_before(std::uint32_t first) {
       ++entry;
     }
   }
-  for (std::size_t i = first; i < old_operations.size(); ++i) {
-    Operation operation = old_operations[i];
+  for (Lane& lane : lanes_) {
+    lane.operations.clear();
+    lane.malloc_bytes = 0;
+  }
+  for (std::size_t i = first; i < count; ++i) {
+    Operation operation = operations_[i];
     Lane& lane = lanes_[operation.lane];
     operation.lane_index = static_cast<std::uint32_t>(lane.operations.size());
     operation.first_access -= static_cast<std::uint32_t>(first_access);
     if (operation.block != kNone) operation.block = moved[operation.block];
-    lane.operations.push_back(static_cast<std::uint32_t>(operations_.size()));
-    operations_.push_back(operation);
+    lane.operations.push_back(static_cast<std::uint32_t>(i - first));
+    operations_[i - first] = operation;
     if (operation.kind == OperationKind::kMalloc && blocks_[operation.block].placeable) {
       lane.malloc_bytes += blocks_[operation.block].bytes;
     }
   }
-  accesses_.assign(old_accesses.begin() + static_cast<std::ptrdiff_t>(first_access), old_accesses.end());
+  operations_.resize(count - first);
+  accesses_.erase(accesses_.begin(), accesses_.begin() + static_cast<std::ptrdiff_t>(first_access));
   for (Access& access : accesses_) access.block = moved[access.block] & 0x1fffffffu;
 }
 

@@ -7,6 +7,7 @@
 // something is forgotten (`forgotten()` counts that).
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -64,7 +65,7 @@ struct Lane {
 
 class OperationStore {
  public:
-  explicit OperationStore(std::size_t max_operations = std::size_t{4} << 20);
+  explicit OperationStore(std::size_t max_operations = std::size_t{2} << 20);
 
   void add(std::uint32_t lane, const shm::RecordView& record);
 
@@ -92,6 +93,12 @@ class OperationStore {
               std::uint32_t block);
   void forget_before(std::uint32_t first);
   void bury(std::uint32_t block, std::uint32_t operation);
+  void forget_name(std::unordered_map<std::uint64_t, std::uint32_t>::const_iterator name);
+
+  struct Recent {
+    std::uint64_t number = 0;  // 0: none, since no block has this number
+    std::uint32_t block = 0;
+  };
 
   std::size_t max_operations_;
   std::vector<Operation> operations_;
@@ -99,7 +106,9 @@ class OperationStore {
   std::vector<Block> blocks_;
   std::vector<Lane> lanes_;
   std::unordered_map<std::uint32_t, std::uint32_t> lane_numbers_;
+  std::uint32_t last_lane_ = 0;
   std::unordered_map<std::uint64_t, std::uint32_t> live_;
+  std::array<Recent, 1024> recent_{};  // of live_, by number
   std::uint64_t last_sequence_ = 0;
   std::uint64_t forgotten_ = 0;
   std::uint64_t live_bytes_ = 0;
