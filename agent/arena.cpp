@@ -8,6 +8,7 @@
 #include "agent/arena_state.h"
 #include "agent/link.h"
 #include "agent/log.h"
+#include "agent/operations.h"
 #include "agent/options.h"
 #include "agent/own_cost.h"
 #include "agent/recorder.h"
@@ -80,6 +81,7 @@ std::uint64_t ready_streams(const Release& former) noexcept {
       arena.slab.use_driver_block();
       log(LogLevel::kInfo, "{}: blocks come from cuMemAlloc", arena.why);
     }
+    arena.pools.start(device);
     start_link(link_options(chosen));
     start_recording(arena.record_only);
   } catch (...) {
@@ -127,22 +129,28 @@ bool context_is_ours(Arena& arena, ThreadState& thread) noexcept {
   return &lane;
 }
 
+// The block lies where the driver put it. False: out of host memory.
+bool note_driver_block(Arena& arena, Block& block) noexcept {
+  try {
+    arena.driver_blocks.emplace(block.base, &block);
+  } catch (...) {
+    return false;
+  }
+  arena_widen_range(block.base, block.bytes);
+  arena.driver_bytes += block.bytes;
+  arena.driver_peak = std::max(arena.driver_peak, arena.driver_bytes + arena.slab.live_bytes());
+  return true;
+}
+
 CUresult serve_by_driver(Arena& arena, Block& block) noexcept {
   CUdeviceptr address = 0;
   const CUresult result = driver().mem_alloc(&address, block.bytes);
   if (result != CUDA_SUCCESS) return result;
-  try {
-    arena.driver_blocks.emplace(address, &block);
-  } catch (...) {
-    driver().mem_free(address);
-    return CUDA_ERROR_OUT_OF_MEMORY;
-  }
   block.base = address;
   block.window = nullptr;
-  arena_widen_range(block.base, block.bytes);
-  arena.driver_bytes += block.bytes;
-  arena.driver_peak = std::max(arena.driver_peak, arena.driver_bytes + arena.slab.live_bytes());
-  return CUDA_SUCCESS;
+  if (note_driver_block(arena, block)) return CUDA_SUCCESS;
+  driver().mem_free(address);
+  return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 // Not by the plan: from what is held, then, `from_slab`, from free bytes of the slab, then from new chunks.
@@ -217,15 +225,131 @@ FollowedPlace* next_place(Arena& arena, ThreadState& thread, std::uint64_t bytes
   if (arena.phase == Arena::Phase::kBuilding) arena_build(arena);
 }
 
-void drop_block(Arena& arena, Block* block) noexcept {
-  arena.blocks.erase(block->base);
-  arena.live_bytes -= block->bytes;
-  arena.blocks.drop(block);
+// What a stream-ordered call says beside the block.
+struct StreamOrder {
+  StreamName stream;
+  CUmemoryPool pool;
+};
+
+// The block's place in the order of its stream: behind the former users of its bytes, before whatever uses it.
+void order_allocation(Arena& arena, Block& block, StreamName stream) noexcept {
+  const StreamUse use = arena.streams.begin(stream);
+  arena.streams.wait(static_cast<StreamSlot>(use.slot), block.former);
+  queued();
+  block.ready = kAllStreams;
+  block.uses.add(use);
+}
+
+void insert(Arena& arena, Block* block) noexcept {
+  arena.blocks.insert(block);
+  arena.live_bytes += block->bytes;
+  arena.peak_bytes = std::max(arena.peak_bytes, arena.live_bytes);
+}
+
+// What is recorded of an allocation, once the lock is free.
+struct Made {
+  std::uint64_t number = 0;
+  std::uint64_t base = 0;
+  std::uint64_t generation = 0;
+  shm::StateChange change{};
+};
+
+Made made(Arena& arena, const Block& block) noexcept {
+  return {block.number, block.base, arena.plan != nullptr ? arena.plan->generation : 0,
+          std::exchange(arena.to_report, shm::StateChange{})};
+}
+
+// The thread that is given the block knows it only after this returns, so that no use of it is recorded before.
+void record(Arena& arena, const Made& made, std::size_t bytes, void* return_address, std::uint64_t stream) noexcept {
+  const int kept_errno = errno;
+  if (made.change != shm::StateChange{}) record_state(made.change, {made.generation, 0});
+  record_malloc({made.number, bytes, 0, reinterpret_cast<std::uint64_t>(return_address), stream, made.base}, 0);
+  {
+    ArenaLock lock;
+    look_for_plan(arena);
+  }
+  errno = kept_errno;
+}
+
+// `order` null: a plain allocation.
+[[gnu::always_inline]] inline Served allocate(CUdeviceptr* address, std::size_t bytes, void* return_address,
+                                              const StreamOrder* order) noexcept {
+  if (address == nullptr || bytes == 0) return {};
+  const CostProbe probe;
+  ThreadState& thread = t_state;
+  if (make_arena() == nullptr) [[unlikely]]
+    return {};
+  Arena& arena = *current();
+  // A thread that begins while nothing is recorded has a place in the plan too: that of one before it, perhaps.
+  if (!thread.known) [[unlikely]] {
+    thread.known = true;
+    claim_lane();
+  }
+  Made made_block;
+  {
+    ArenaLock lock;
+    if (!context_is_ours(arena, thread)) [[unlikely]]
+      return {};
+    if (arena.service == Arena::Service::kNone || arena.streams.capturing()) [[unlikely]]
+      return {};
+    CUmemoryPool pool = nullptr;
+    if (order != nullptr) {
+      pool = order->pool != nullptr ? order->pool : arena.pools.current();
+      if (!arena.pools.serves(pool)) return {};
+    }
+    if (!arena.blocks.reserve_one()) [[unlikely]]
+      return {};
+    Block* const block = arena.blocks.make();
+    block->bytes = bytes;
+    ++arena.mallocs;
+    FollowedPlace* const place = next_place(arena, thread, bytes, reinterpret_cast<std::uint64_t>(return_address));
+    if (place == nullptr || !serve_planned(arena, *block, *place)) [[unlikely]] {
+      if (arena.plan != nullptr) ++arena.displaced;
+      CUresult result = CUDA_ERROR_NOT_SUPPORTED;
+      // Where the driver makes the blocks, it makes this one by its own stream-ordered call (arena_note_async).
+      const bool by_driver = order != nullptr && arena.service == Arena::Service::kDriver;
+      // A thread that follows finds its other places free only if this block does not lie in one of them.
+      if (!by_driver) {
+        result = serve_dynamically(arena, *block, !(thread.lane != nullptr && thread.lane->live.following));
+      }
+      if (result != CUDA_SUCCESS) {
+        arena.blocks.drop(block);
+        // The driver's own answer then, out of memory included.
+        if (!by_driver && result != CUDA_ERROR_OUT_OF_MEMORY) {
+          log(LogLevel::kWarn, "a block of {} bytes could not be served (error {}): the driver is asked", bytes,
+              static_cast<int>(result));
+        }
+        return {};
+      }
+    }
+    if (order != nullptr) {
+      order_allocation(arena, *block, order->stream);
+      block->pool = pool;
+      arena.pools.allocated(pool, bytes);
+    } else {
+      block->ready = ready_streams(block->former);
+    }
+    insert(arena, block);
+    *address = block->base;
+    if (!recording()) [[likely]]
+      return {true, CUDA_SUCCESS};
+    made_block = made(arena, *block);
+  }
+  record(arena, made_block, bytes, return_address, order != nullptr ? stream_number(order->stream) : 0);
+  return {true, CUDA_SUCCESS};
 }
 
 }  // namespace
 
 Arena* arena() noexcept { return current(); }
+
+Arena* make_arena() noexcept {
+  if (current() == nullptr) [[unlikely]] {
+    ArenaLock lock;
+    if (current() == nullptr) __atomic_store_n(&g_arena, new (std::nothrow) Arena(driver()), __ATOMIC_RELEASE);
+  }
+  return current();
+}
 
 void arena_widen_range(std::uint64_t base, std::uint64_t bytes) noexcept {
   // The hull of all blocks so far, one byte more for pointers to the end.
@@ -235,141 +359,39 @@ void arena_widen_range(std::uint64_t base, std::uint64_t bytes) noexcept {
 }
 
 Served arena_allocate(CUdeviceptr* address, std::size_t bytes, void* return_address) noexcept {
-  if (address == nullptr || bytes == 0) return {};
-  const CostProbe probe;
-  ThreadState& thread = t_state;
-  if (current() == nullptr) [[unlikely]] {
-    ArenaLock lock;
-    if (current() == nullptr) __atomic_store_n(&g_arena, new (std::nothrow) Arena(driver()), __ATOMIC_RELEASE);
-    if (current() == nullptr) return {};
-  }
+  return allocate(address, bytes, return_address, nullptr);
+}
+
+Served arena_allocate_async(CUdeviceptr* address, std::size_t bytes, CUmemoryPool pool, StreamName stream,
+                            void* return_address) noexcept {
+  const StreamOrder order{stream, pool};
+  return allocate(address, bytes, return_address, &order);
+}
+
+void arena_note_async(CUdeviceptr address, std::size_t bytes, StreamName stream, void* return_address) noexcept {
+  if (current() == nullptr) return;
   Arena& arena = *current();
-  // A thread that begins while nothing is recorded has a place in the plan too: that of one before it, perhaps.
-  if (!thread.known) [[unlikely]] {
-    thread.known = true;
-    claim_lane();
-  }
-  std::uint64_t number = 0;
-  std::uint64_t base = 0;
-  std::uint64_t generation = 0;
-  shm::StateChange change{};
+  Made made_block;
   {
     ArenaLock lock;
-    if (!context_is_ours(arena, thread)) [[unlikely]]
-      return {};
-    if (arena.service == Arena::Service::kNone || arena.streams.capturing()) [[unlikely]]
-      return {};
-    if (!arena.blocks.reserve_one()) [[unlikely]]
-      return {};
+    if (arena.service != Arena::Service::kDriver || arena.streams.capturing() || !context_is_ours(arena, t_state) ||
+        !arena.blocks.reserve_one()) {
+      return;
+    }
     Block* const block = arena.blocks.make();
     block->bytes = bytes;
-    ++arena.mallocs;
-    FollowedPlace* const place = next_place(arena, thread, bytes, reinterpret_cast<std::uint64_t>(return_address));
-    if (place == nullptr || !serve_planned(arena, *block, *place)) [[unlikely]] {
-      if (arena.plan != nullptr) ++arena.displaced;
-      // A thread that follows finds its other places free only if this block does not lie in one of them.
-      const CUresult result =
-          serve_dynamically(arena, *block, !(thread.lane != nullptr && thread.lane->live.following));
-      if (result != CUDA_SUCCESS) {
-        arena.blocks.drop(block);
-        // The driver's own answer then, out of memory included.
-        if (result != CUDA_ERROR_OUT_OF_MEMORY) {
-          log(LogLevel::kWarn, "a block of {} bytes could not be served (error {}): the driver is asked", bytes,
-              static_cast<int>(result));
-        }
-        return {};
-      }
+    block->base = address;
+    block->window = nullptr;
+    if (!note_driver_block(arena, *block)) {
+      arena.blocks.drop(block);
+      return;
     }
-    block->ready = ready_streams(block->former);
-    arena.blocks.insert(block);
-    arena.live_bytes += bytes;
-    arena.peak_bytes = std::max(arena.peak_bytes, arena.live_bytes);
-    *address = block->base;
-    if (!recording()) [[likely]]
-      return {true, CUDA_SUCCESS};
-    change = std::exchange(arena.to_report, shm::StateChange{});
-    generation = arena.plan != nullptr ? arena.plan->generation : 0;
-    number = block->number;
-    base = block->base;
+    block->ready = kAllStreams;
+    insert(arena, block);
+    if (!recording()) return;
+    made_block = made(arena, *block);
   }
-  // The thread that is given the block knows it only after this returns, so that no use of it is recorded before.
-  const int kept_errno = errno;
-  if (change != shm::StateChange{}) record_state(change, {generation, 0});
-  record_malloc({number, bytes, 0, reinterpret_cast<std::uint64_t>(return_address), 0, base}, 0);
-  {
-    ArenaLock lock;
-    look_for_plan(arena);
-  }
-  errno = kept_errno;
-  return {true, CUDA_SUCCESS};
-}
-
-Served arena_free(CUdeviceptr address) noexcept {
-  if (current() == nullptr || !arena_may_own(address)) return {};
-  const CostProbe probe;
-  queued();  // whatever this thread announced before
-  Arena& arena = *current();
-  if (recording()) [[unlikely]] {
-    std::uint64_t number = 0;
-    {
-      ArenaLock lock;
-      const Block* const block = arena.blocks.find(address);
-      if (block != nullptr) number = block->number;
-    }
-    const int kept_errno = errno;
-    if (number != 0) record_free({number, 0}, 0);
-    errno = kept_errno;
-  }
-  ArenaLock lock;
-  Block* const block = arena.blocks.find(address);
-  if (block == nullptr) [[unlikely]] {
-    // In the range of our chunks nobody else has anything.
-    if (arena.service != Arena::Service::kChunks) return {};
-    return {true, CUDA_ERROR_INVALID_VALUE};
-  }
-  arena.streams.finish_host_visible();
-  if (block->kept) [[unlikely]] {
-    // A graph may use the bytes for as long as it lives: they stay as they are, without being a block.
-    if (block->window == nullptr) arena.driver_blocks.erase(block->base);
-    arena.blocks.erase(block->base);
-    arena.live_bytes -= block->bytes;
-    return {true, CUDA_SUCCESS};
-  }
-  if (block->window == nullptr) {
-    // The driver's own free waits for whatever uses the block.
-    const CUresult result = driver().mem_free(block->base);
-    if (result == CUDA_SUCCESS) {
-      arena.driver_blocks.erase(block->base);
-      arena.driver_bytes -= block->bytes;
-      drop_block(arena, block);
-    }
-    return {true, result};
-  }
-  Release uses = block->uses;
-  // Never touched: then what was before still holds.
-  if (uses.empty()) uses = block->former;
-  if (block->escaped) uses.everything = true;
-  arena.streams.record_events(uses);
-  if (block->window->kind == Window::Kind::kSlab) [[likely]] {
-    block->window->map.give_back(block->span, uses);
-  } else {
-    arena.bootstrap.take_back(*block, uses);
-  }
-  drop_block(arena, block);
-  return {true, CUDA_SUCCESS};
-}
-
-bool arena_relieve() noexcept {
-  if (current() == nullptr) return false;
-  ArenaLock lock;
-  Arena& arena = *current();
-  if (arena.service != Arena::Service::kChunks) return false;
-  const std::uint64_t before = arena.chunks.counts().held_bytes;
-  const HostWait all = arena.streams.begin_wait_for_context();
-  if (driver().synchronize_context() != CUDA_SUCCESS) return false;
-  arena.streams.completed(all);
-  arena.bootstrap.trim(~std::size_t{0});
-  return arena.chunks.counts().held_bytes < before;
+  record(arena, made_block, bytes, return_address, stream_number(stream));
 }
 
 std::uint64_t arena_reserve_bytes() noexcept {

@@ -81,6 +81,28 @@ struct Served {
 Served arena_allocate(CUdeviceptr* address, std::size_t bytes, void* return_address) noexcept;
 Served arena_free(CUdeviceptr address) noexcept;
 
+// cuMemAllocAsync and cuMemFreeAsync, likewise; `pool` null: the device's current one. The allocation has its place in
+// the order of `stream`, before everything that the program orders behind it: the wait for former users of the bytes
+// goes there, and no other stream is made to wait. The free has its place in the order of its own stream, behind all
+// uses: it waits for nothing, and whoever gets the bytes next waits for that place alone.
+Served arena_allocate_async(CUdeviceptr* address, std::size_t bytes, CUmemoryPool pool, StreamName stream,
+                            void* return_address) noexcept;
+Served arena_free_async(CUdeviceptr address, StreamName stream) noexcept;
+// Memory that is served by the driver but followed by us (there is no virtual memory management, or everything is only
+// recorded): the driver has made this block.
+void arena_note_async(CUdeviceptr address, std::size_t bytes, StreamName stream, void* return_address) noexcept;
+
+// The program's pools (memory_pools.h).
+void note_pool_created(CUmemoryPool pool, const CUmemPoolProps& properties) noexcept;
+void note_pool_destroyed(CUmemoryPool pool) noexcept;
+void note_pool_access(CUmemoryPool pool, CUdevice device) noexcept;  // another device's: it is no longer served
+void note_current_pool_changed() noexcept;
+// Our part in what a pool answers about its use; a high watermark that the program sets back; memory that it wants
+// back.
+void arena_pool_use(CUmemoryPool pool, CUmemPool_attribute attribute, std::uint64_t* value) noexcept;
+void arena_pool_reset(CUmemoryPool pool, CUmemPool_attribute attribute) noexcept;
+void arena_pool_trim(CUmemoryPool pool) noexcept;
+
 // The device is full: what is held for nobody goes back to the driver. False: nothing was.
 bool arena_relieve() noexcept;
 
@@ -89,6 +111,7 @@ struct BlockExtent {
   std::uint64_t base = 0;
   std::uint64_t bytes = 0;
   std::uint64_t number = 0;
+  CUmemoryPool pool = nullptr;  // stream-ordered: of which pool
 };
 bool arena_block_at(std::uint64_t address, BlockExtent* extent) noexcept;
 

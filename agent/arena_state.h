@@ -14,6 +14,7 @@
 #include "agent/chunk_store.h"
 #include "agent/driver.h"
 #include "agent/follower.h"
+#include "agent/memory_pools.h"
 #include "agent/slab.h"
 #include "agent/stream_table.h"
 #include "shm/channel.h"
@@ -42,12 +43,14 @@ struct Arena {
       : driver(functions),
         streams(functions),
         chunks(functions),
+        pools(functions),
         bootstrap(chunks, streams),
         slab(functions, chunks, bootstrap) {}
 
   const Driver& driver;
   StreamTable streams;
   ChunkStore chunks;
+  MemoryPools pools;
   Bootstrap bootstrap;
   Slab slab;
   BlockIndex blocks;
@@ -90,8 +93,10 @@ struct Arena {
 // Block::ready of a block that every stream may touch.
 inline constexpr std::uint64_t kAllStreams = ~std::uint64_t{0};
 
-// Null before the first allocation.
+// Null before the first call.
 Arena* arena() noexcept;
+// Makes it; without the lock. Null: out of memory.
+Arena* make_arena() noexcept;
 
 // Called with the lock held. -------------------------------------------------------------------------------------
 

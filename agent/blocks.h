@@ -3,6 +3,8 @@
 // Not thread-safe: guarded by the arena's lock. No allocation while there is room; grow() makes room on cold paths.
 #pragma once
 
+#include <cuda.h>
+
 #include <cstddef>
 #include <cstdint>
 
@@ -20,10 +22,11 @@ struct Block {
   Span* span = nullptr;      // that it owns
   // Streams whose further work is behind the former owners of the bytes, a bit per slot.
   std::uint64_t ready = 0;
-  Release former;        // those former owners' uses
-  Release uses;          // its own
-  bool escaped = false;  // its address is stored where launches do not show it
-  bool kept = false;     // named by a graph: its bytes stay its own even after it is freed
+  Release former;               // those former owners' uses
+  Release uses;                 // its own
+  CUmemoryPool pool = nullptr;  // by cuMemAllocAsync: of which pool
+  bool escaped = false;         // its address is stored where launches do not show it
+  bool kept = false;            // named by a graph: its bytes stay its own even after it is freed
   Block* next_free = nullptr;
 };
 
@@ -49,6 +52,7 @@ class BlockIndex {
     block->former = {};
     block->uses = {};
     block->span = nullptr;
+    block->pool = nullptr;
     block->escaped = false;
     block->kept = false;
     return block;

@@ -23,6 +23,8 @@ struct Driver {
   CUresult (*unmap)(CUdeviceptr, size_t) = nullptr;
   CUresult (*set_access)(CUdeviceptr, size_t, const CUmemAccessDesc*, size_t count) = nullptr;
   CUresult (*granularity)(size_t*, const CUmemAllocationProp*, CUmemAllocationGranularity_flags) = nullptr;
+  CUresult (*default_pool)(CUmemoryPool*, CUdevice) = nullptr;
+  CUresult (*current_pool)(CUmemoryPool*, CUdevice) = nullptr;
   // Devices and contexts.
   CUresult (*device_attribute)(int*, CUdevice_attribute, CUdevice) = nullptr;
   CUresult (*current_context)(CUcontext*) = nullptr;

@@ -15,6 +15,8 @@ agent::Driver real_driver() noexcept {
   driver.unmap = real<Hook::cuMemUnmap>();
   driver.set_access = real<Hook::cuMemSetAccess>();
   driver.granularity = real<Hook::cuMemGetAllocationGranularity>();
+  driver.default_pool = real<Hook::cuDeviceGetDefaultMemPool>();
+  driver.current_pool = real<Hook::cuDeviceGetMemPool>();
   driver.device_attribute = real<Hook::cuDeviceGetAttribute>();
   driver.current_context = real<Hook::cuCtxGetCurrent>();
   driver.current_device = real<Hook::cuCtxGetDevice>();

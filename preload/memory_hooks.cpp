@@ -69,34 +69,6 @@ CUresult cuMemFree_v2(CUdeviceptr address) noexcept {
   return free_block(address, [&] { return real<Hook::cuMemFree_v2>()(address); });
 }
 
-CUresult cuMemAllocAsync(CUdeviceptr* address, size_t bytes, CUstream stream) noexcept {
-  const CUresult result = real<Hook::cuMemAllocAsync>()(address, bytes, stream);
-  return note_allocation(result, written(address), bytes);
-}
-
-CUresult cuMemAllocAsync_ptsz(CUdeviceptr* address, size_t bytes, CUstream stream) noexcept {
-  const CUresult result = real<Hook::cuMemAllocAsync_ptsz>()(address, bytes, stream);
-  return note_allocation(result, written(address), bytes);
-}
-
-CUresult cuMemAllocFromPoolAsync(CUdeviceptr* address, size_t bytes, CUmemoryPool pool, CUstream stream) noexcept {
-  const CUresult result = real<Hook::cuMemAllocFromPoolAsync>()(address, bytes, pool, stream);
-  return note_allocation(result, written(address), bytes);
-}
-
-CUresult cuMemAllocFromPoolAsync_ptsz(CUdeviceptr* address, size_t bytes, CUmemoryPool pool, CUstream stream) noexcept {
-  const CUresult result = real<Hook::cuMemAllocFromPoolAsync_ptsz>()(address, bytes, pool, stream);
-  return note_allocation(result, written(address), bytes);
-}
-
-CUresult cuMemFreeAsync(CUdeviceptr address, CUstream stream) noexcept {
-  return free_block(address, [&] { return real<Hook::cuMemFreeAsync>()(address, stream); });
-}
-
-CUresult cuMemFreeAsync_ptsz(CUdeviceptr address, CUstream stream) noexcept {
-  return free_block(address, [&] { return real<Hook::cuMemFreeAsync_ptsz>()(address, stream); });
-}
-
 CUresult cuMemCreate(CUmemGenericAllocationHandle* handle, size_t bytes, const CUmemAllocationProp* properties,
                      unsigned long long flags) noexcept {
   const CUresult result = real<Hook::cuMemCreate>()(handle, bytes, properties, flags);

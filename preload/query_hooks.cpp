@@ -13,6 +13,8 @@ void correct(CUpointer_attribute attribute, void* data, const agent::BlockExtent
   if (data == nullptr) return;
   if (attribute == CU_POINTER_ATTRIBUTE_RANGE_START_ADDR) *static_cast<CUdeviceptr*>(data) = block.base;
   if (attribute == CU_POINTER_ATTRIBUTE_RANGE_SIZE) *static_cast<size_t*>(data) = block.bytes;
+  // Whoever asks by which call a block is to be freed asks for its pool.
+  if (attribute == CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE) *static_cast<CUmemoryPool*>(data) = block.pool;
 }
 
 }  // namespace

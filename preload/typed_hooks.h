@@ -25,12 +25,6 @@ CUresult cuMemAllocPitch_v2(CUdeviceptr* address, size_t* pitch, size_t width, s
                             unsigned int element) noexcept;
 CUresult cuMemFree(CUdeviceptr_v1 address) noexcept;
 CUresult cuMemFree_v2(CUdeviceptr address) noexcept;
-CUresult cuMemAllocAsync(CUdeviceptr* address, size_t bytes, CUstream stream) noexcept;
-CUresult cuMemAllocAsync_ptsz(CUdeviceptr* address, size_t bytes, CUstream stream) noexcept;
-CUresult cuMemAllocFromPoolAsync(CUdeviceptr* address, size_t bytes, CUmemoryPool pool, CUstream stream) noexcept;
-CUresult cuMemAllocFromPoolAsync_ptsz(CUdeviceptr* address, size_t bytes, CUmemoryPool pool, CUstream stream) noexcept;
-CUresult cuMemFreeAsync(CUdeviceptr address, CUstream stream) noexcept;
-CUresult cuMemFreeAsync_ptsz(CUdeviceptr address, CUstream stream) noexcept;
 CUresult cuMemCreate(CUmemGenericAllocationHandle* handle, size_t bytes, const CUmemAllocationProp* properties,
                      unsigned long long flags) noexcept;
 CUresult cuMemRelease(CUmemGenericAllocationHandle handle) noexcept;

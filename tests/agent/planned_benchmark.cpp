@@ -26,6 +26,7 @@ std::uint64_t g_driver_calls = 0;
 Driver quiet_driver() {
   Driver functions;
   functions.mem_get_info = [](size_t* free, size_t* total) { return *free = *total = size_t{8} << 30, CUDA_SUCCESS; };
+  functions.default_pool = [](CUmemoryPool*, CUdevice) { return CUDA_ERROR_NOT_SUPPORTED; };
   functions.device_attribute = [](int* value, CUdevice_attribute, CUdevice) { return *value = 1, CUDA_SUCCESS; };
   functions.current_context = [](CUcontext* context) {
     return *context = reinterpret_cast<CUcontext>(0x10), CUDA_SUCCESS;

@@ -7,8 +7,10 @@
 #include <map>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "agent/agent.h"
 #include "agent/arena.h"
 #include "agent/launch_parameters.h"
 #include "agent/operations.h"
@@ -43,6 +45,9 @@ struct Agent {
   std::vector<std::string> notes;
   std::map<std::uint64_t, std::size_t> pinned;
   std::set<CUstream> captured;
+  bool serves_pools = false;
+  bool relieved = false;
+  std::vector<std::string> pool_calls;
 };
 Agent g_agent;
 
@@ -94,6 +99,39 @@ bool arena_block_at(std::uint64_t address, BlockExtent* extent) noexcept {
 }
 std::uint64_t arena_reserve_bytes() noexcept { return 1000; }
 void note_context_change() noexcept { note("context change"); }
+Served arena_allocate_async(CUdeviceptr* address, std::size_t bytes, CUmemoryPool pool, StreamName stream,
+                            void*) noexcept {
+  g_agent.pool_calls.push_back("allocate " + std::to_string(bytes) + (pool == nullptr ? " current" : " named") +
+                               (stream.per_thread ? " per thread" : ""));
+  if (!g_agent.serves_pools) return {};
+  *address = arena_range_begin;
+  return {true, CUDA_SUCCESS};
+}
+Served arena_free_async(CUdeviceptr address, StreamName stream) noexcept {
+  if (!arena_may_own(address)) return {};
+  g_agent.pool_calls.push_back(stream.per_thread ? "free per thread" : "free");
+  return {true, CUDA_SUCCESS};
+}
+void arena_note_async(CUdeviceptr, std::size_t bytes, StreamName, void*) noexcept {
+  g_agent.pool_calls.push_back("driver made " + std::to_string(bytes));
+}
+bool arena_relieve() noexcept { return std::exchange(g_agent.relieved, false); }
+BlockTable& blocks() noexcept {
+  static MemoryGauge gauge;
+  static BlockTable table(gauge);
+  return table;
+}
+void note_pool_created(CUmemoryPool, const CUmemPoolProps& properties) noexcept {
+  g_agent.pool_calls.push_back("created on " + std::to_string(properties.location.id));
+}
+void note_pool_destroyed(CUmemoryPool) noexcept { g_agent.pool_calls.emplace_back("destroyed"); }
+void note_pool_access(CUmemoryPool, CUdevice device) noexcept {
+  g_agent.pool_calls.push_back("used by " + std::to_string(device));
+}
+void note_current_pool_changed() noexcept { g_agent.pool_calls.emplace_back("another"); }
+void arena_pool_use(CUmemoryPool, CUmemPool_attribute, std::uint64_t* value) noexcept { *value += 5000; }
+void arena_pool_reset(CUmemoryPool, CUmemPool_attribute) noexcept { g_agent.pool_calls.emplace_back("reset"); }
+void arena_pool_trim(CUmemoryPool) noexcept { g_agent.pool_calls.emplace_back("trim"); }
 void note_stream_created(CUstream) noexcept { note("stream created"); }
 void note_stream_destroyed(CUstream) noexcept { note("stream destroyed"); }
 HostWait begin_host_wait_for_context() noexcept { return {}; }
@@ -157,9 +195,9 @@ class Hooks : public testing::Test {
 };
 
 template <typename Pointer>
-struct Calls;
+struct EveryState;
 template <typename... Parameters>
-struct Calls<CUresult (*)(Parameters...)> {
+struct EveryState<CUresult (*)(Parameters...)> {
   // Null for pointers and handles (a hook must bear them), a pattern in every byte of anything else.
   template <typename Value>
   static Value argument(std::size_t seed) {
@@ -191,10 +229,10 @@ struct Calls<CUresult (*)(Parameters...)> {
 // Every hook of the list, with arguments of which nothing may be read, in every state: the driver gets the same once,
 // and its result comes back.
 TEST_F(Hooks, AllArgumentsAndTheResultPassUnchanged) {
-#define MEMOPT_TYPED(symbol)                                                             \
-  [&]<typename... Parameters>(CUresult (*function)(Parameters...)) {                     \
-    Calls<CUresult (*)(Parameters...)>::check(#symbol, Hook::symbol, function,           \
-                                              std::index_sequence_for<Parameters...>()); \
+#define MEMOPT_TYPED(symbol)                                                                  \
+  [&]<typename... Parameters>(CUresult (*function)(Parameters...)) {                          \
+    EveryState<CUresult (*)(Parameters...)>::check(#symbol, Hook::symbol, function,           \
+                                                   std::index_sequence_for<Parameters...>()); \
   }(static_cast<Signature<Hook::symbol>::Pointer>(&hooks::symbol));
 #include "preload/operation_hooks.inc"
 #undef MEMOPT_TYPED
@@ -237,6 +275,69 @@ TEST_F(Hooks, ALaunchThatMayOverlapIsSerializedWhereItMust) {
   hooks::cuLaunchKernelEx(&config, nullptr, nullptr, nullptr);
   EXPECT_NE(std::memcmp(g_driver.back().arguments.data(), &given, sizeof(given)), 0) << "a changed configuration";
   EXPECT_EQ(config.numAttrs, 2u);
+}
+
+using Calls = std::vector<std::string>;
+
+TEST_F(Hooks, StreamOrderedAllocationIsServedOrPassedOn) {
+  const auto pool = reinterpret_cast<CUmemoryPool>(0x33);
+  CUdeviceptr address = 0;
+  EXPECT_EQ(hooks::cuMemAllocAsync(&address, 100, stream()), CUDA_SUCCESS);
+  EXPECT_EQ(hooks::cuMemAllocFromPoolAsync_ptsz(&address, 200, pool, stream()), CUDA_SUCCESS);
+  EXPECT_EQ(g_driver.size(), 2u);
+  EXPECT_EQ(g_agent.pool_calls,
+            (Calls{"allocate 100 current", "driver made 100", "allocate 200 named per thread", "driver made 200"}));
+  g_agent = Agent();
+  g_driver.clear();
+  g_agent.serves_pools = true;
+  EXPECT_EQ(hooks::cuMemAllocAsync_ptsz(&address, 300, nullptr), CUDA_SUCCESS);
+  EXPECT_EQ(address, agent::arena_range_begin);
+  EXPECT_EQ(hooks::cuMemFreeAsync_ptsz(address, nullptr), CUDA_SUCCESS);
+  EXPECT_EQ(hooks::cuMemFreeAsync(address, nullptr), CUDA_SUCCESS);
+  EXPECT_TRUE(g_driver.empty());
+  EXPECT_EQ(g_agent.pool_calls, (Calls{"allocate 300 current per thread", "free per thread", "free"}));
+  EXPECT_EQ(hooks::cuMemFreeAsync(address - 1, nullptr), CUDA_SUCCESS);
+  EXPECT_EQ(g_driver.size(), 1u);
+}
+
+TEST_F(Hooks, WhatIsHeldWithoutNeedIsGivenBackBeforeAPoolIsOutOfMemory) {
+  CUdeviceptr address = 0;
+  g_result = CUDA_ERROR_OUT_OF_MEMORY;
+  EXPECT_EQ(hooks::cuMemAllocAsync(&address, 100, stream()), CUDA_ERROR_OUT_OF_MEMORY);
+  EXPECT_EQ(g_driver.size(), 1u);
+  g_agent.relieved = true;
+  EXPECT_EQ(hooks::cuMemAllocAsync(&address, 100, stream()), CUDA_ERROR_OUT_OF_MEMORY);
+  EXPECT_EQ(g_driver.size(), 3u);
+}
+
+TEST_F(Hooks, PoolsAreFollowedAndAnswerForWhatIsServedInTheirPlace) {
+  auto pool = reinterpret_cast<CUmemoryPool>(0x33);
+  CUmemPoolProps properties{};
+  properties.location = {CU_MEM_LOCATION_TYPE_DEVICE, 3};
+  const CUmemAccessDesc access[] = {{{CU_MEM_LOCATION_TYPE_DEVICE, 3}, CU_MEM_ACCESS_FLAGS_PROT_READWRITE},
+                                    {{CU_MEM_LOCATION_TYPE_HOST, 0}, CU_MEM_ACCESS_FLAGS_PROT_READWRITE}};
+  std::uint64_t amount = 1;
+  std::uint64_t threshold = 2;
+  for (const CUresult result : {CUDA_ERROR_INVALID_VALUE, CUDA_SUCCESS}) {
+    g_result = result;
+    EXPECT_EQ(hooks::cuMemPoolCreate(&pool, &properties), result);
+    EXPECT_EQ(hooks::cuMemPoolSetAccess(pool, access, 2), result);
+    EXPECT_EQ(hooks::cuDeviceSetMemPool(3, pool), result);
+    EXPECT_EQ(hooks::cuMemPoolGetAttribute(pool, CU_MEMPOOL_ATTR_USED_MEM_HIGH, &amount), result);
+    EXPECT_EQ(hooks::cuMemPoolGetAttribute(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &threshold), result);
+    EXPECT_EQ(hooks::cuMemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_USED_MEM_HIGH, &amount), result);
+    EXPECT_EQ(hooks::cuMemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &threshold), result);
+    EXPECT_EQ(hooks::cuMemPoolTrimTo(pool, 0), result);
+    EXPECT_EQ(hooks::cuMemPoolDestroy(pool), result);
+    if (result != CUDA_SUCCESS) {
+      EXPECT_EQ(g_agent.pool_calls, Calls{});
+      EXPECT_EQ(amount, 1u);
+    }
+  }
+  EXPECT_EQ(g_agent.pool_calls,
+            (Calls{"created on 3", "used by 3", "used by -1", "another", "reset", "trim", "destroyed"}));
+  EXPECT_EQ(amount, 5001u);
+  EXPECT_EQ(threshold, 2u);
 }
 
 struct CopyRow {
