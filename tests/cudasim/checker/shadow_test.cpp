@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <iterator>
 #include <map>
 #include <random>
 #include <set>
@@ -16,8 +18,39 @@ constexpr std::uint32_t kActors = 4;
 
 struct Cell {
   AccessorPtr writer;
-  std::vector<AccessorPtr> readers;  // all since the write
+  std::vector<AccessorPtr> readers;                 // all since the write
+  enum { kOpen, kFreed, kReserved } state = kOpen;  // not open: by the writer
 };
+
+enum Call { kReadBytes, kWriteBytes, kForget, kAllocate, kFree, kReserve };
+constexpr Call kCalls[] = {kReadBytes,  kReadBytes, kReadBytes, kReadBytes, kWriteBytes, kWriteBytes,
+                           kWriteBytes, kForget,    kAllocate,  kAllocate,  kFree,       kReserve};
+
+// What happens to one byte: whether there is a conflict with its writer, and with its readers.
+struct Expected {
+  bool with_writer = false, with_readers = false;
+};
+
+Expected happen(Cell& cell, Call call, const AccessorPtr& by, const VectorClock& clock) {
+  Expected expected;
+  const bool unordered_writer = cell.writer && !cell.writer->before(clock);
+  const bool unordered_reader = std::any_of(cell.readers.begin(), cell.readers.end(),
+                                            [&](const AccessorPtr& reader) { return !reader->before(clock); });
+  const bool accesses = call == kReadBytes || call == kWriteBytes;
+  if (cell.state != Cell::kOpen && accesses) return {true, false};
+  if (call == kReadBytes) {
+    cell.readers.push_back(by);
+    return {unordered_writer, false};
+  }
+  if (cell.state == Cell::kOpen && call != kReserve) expected = {unordered_writer, unordered_reader};
+  if (cell.state == Cell::kFreed && (call == kForget || call == kFree)) expected = {unordered_writer, false};
+  cell = {call == kForget ? nullptr : by,
+          {},
+          call == kFree      ? Cell::kFreed
+          : call == kReserve ? Cell::kReserved
+                             : Cell::kOpen};
+  return expected;
+}
 
 using Found = std::set<std::tuple<std::uint64_t, const Accessor*, bool>>;  // byte, earlier, earlier wrote
 
@@ -42,38 +75,45 @@ TEST(Shadow, FindsWhatACellForEachByteFinds) {
       // them. The oracle keeps all, so only bytes are compared for reads, and writers in full.
       std::set<std::uint64_t> found_bytes, expected_bytes;
       Found found_writers, expected_writers;
-      const auto conflict = [&](const Accessor& earlier, bool wrote, std::uint64_t from, std::uint64_t to) {
+      const auto conflict = [&](const Accessor& earlier, AccessKind earlier_kind, std::uint64_t from,
+                                std::uint64_t to) {
         for (std::uint64_t byte = std::max(from, begin); byte < std::min(to, end); ++byte) {
           found_bytes.insert(byte);
-          if (wrote) found_writers.emplace(byte, &earlier, true);
+          if (earlier_kind != AccessKind::kRead) found_writers.emplace(byte, &earlier, true);
         }
         EXPECT_GE(from, begin);
         EXPECT_LE(to, end);
-        EXPECT_FALSE(earlier.before(clock));
+        if (earlier_kind == AccessKind::kRead || earlier_kind == AccessKind::kWrite) {
+          EXPECT_FALSE(earlier.before(clock));
+        }
       };
-      const int kind = int(random() % 5);  // read, read, write, write, forget
+      const Call call = kCalls[random() % std::size(kCalls)];
       for (std::uint64_t byte = begin; byte < end; ++byte) {
         Cell& cell = cells[byte];
-        if (cell.writer && !cell.writer->before(clock)) {
-          expected_bytes.insert(byte);
-          expected_writers.emplace(byte, cell.writer.get(), true);
-        }
-        if (kind < 2) {
-          cell.readers.push_back(accessor);
-          continue;
-        }
-        for (const AccessorPtr& reader : cell.readers) {
-          if (!reader->before(clock)) expected_bytes.insert(byte);
-        }
-        cell.readers.clear();
-        cell.writer = kind < 4 ? accessor : nullptr;
+        const AccessorPtr writer = cell.writer;
+        const Expected expected = happen(cell, call, accessor, clock);
+        if (expected.with_writer) expected_writers.emplace(byte, writer.get(), true);
+        if (expected.with_writer || expected.with_readers) expected_bytes.insert(byte);
       }
-      if (kind < 2) {
-        shadow.read(begin, end, accessor, clock, conflict);
-      } else if (kind < 4) {
-        shadow.write(begin, end, accessor, clock, conflict);
-      } else {
-        shadow.forget(begin, end, clock, conflict);
+      switch (call) {
+        case kReadBytes:
+          shadow.read(begin, end, accessor, clock, conflict);
+          break;
+        case kWriteBytes:
+          shadow.write(begin, end, accessor, clock, conflict);
+          break;
+        case kForget:
+          shadow.forget(begin, end, clock, conflict);
+          break;
+        case kAllocate:
+          shadow.allocate(begin, end, accessor, clock, conflict);
+          break;
+        case kFree:
+          shadow.free_in_order(begin, end, accessor, clock, conflict);
+          break;
+        case kReserve:
+          shadow.reserve(begin, end, accessor);
+          break;
       }
       ASSERT_EQ(found_bytes, expected_bytes) << "round " << round << ", access " << i;
       ASSERT_EQ(found_writers, expected_writers) << "round " << round << ", access " << i;
@@ -87,7 +127,7 @@ TEST(Shadow, NeighboursThatAgreeBecomeOneSegment) {
   const ActorId actor{0};
   clock.set(actor, 1);
   const auto writer = std::make_shared<Accessor>(Accessor{actor, 1, "write", "stream 1"});
-  const auto none = [](const Accessor&, bool, std::uint64_t, std::uint64_t) { FAIL(); };
+  const auto none = [](const Accessor&, AccessKind, std::uint64_t, std::uint64_t) { FAIL(); };
   for (std::uint64_t at = 0; at < 1000; ++at) shadow.write(at * 8, at * 8 + 8, writer, clock, none);
   EXPECT_EQ(shadow.segments(), 1u);
   clock.set(actor, 2);

@@ -25,7 +25,12 @@ const char* doing(AccessKind kind) {
     case AccessKind::kWrite:
       return "writes";
     case AccessKind::kFree:
+    case AccessKind::kFreeInOrder:
       return "frees";
+    case AccessKind::kAllocate:
+      return "allocates";
+    case AccessKind::kReserve:
+      return "reserves";
   }
   return "accesses";
 }
@@ -58,10 +63,10 @@ struct Checker::Impl {
 
   void access(const ByteRange& range, AccessKind kind, const AccessorPtr& later, const VectorClock& clock,
               std::uintptr_t address) {
-    const Shadow::Conflict conflict = [&](const Accessor& earlier, bool earlier_wrote, std::uint64_t begin,
+    const Shadow::Conflict conflict = [&](const Accessor& earlier, AccessKind earlier_kind, std::uint64_t begin,
                                           std::uint64_t end) {
-      report(earlier, earlier_wrote, *later, kind, {range.space, begin, end},
-             address == 0 ? 0 : address + (begin - range.begin));
+      report(earlier, earlier_kind, *later, kind, {range.space, begin, end},
+             address == 0 ? 0 : address + (begin - range.begin), earlier.before(clock));
     };
     switch (kind) {
       case AccessKind::kRead:
@@ -73,27 +78,48 @@ struct Checker::Impl {
       case AccessKind::kFree:
         shadow(range.space).forget(range.begin, range.end, clock, conflict);
         break;
+      case AccessKind::kAllocate:
+        shadow(range.space).allocate(range.begin, range.end, later, clock, conflict);
+        break;
+      case AccessKind::kFreeInOrder:
+        shadow(range.space).free_in_order(range.begin, range.end, later, clock, conflict);
+        break;
+      case AccessKind::kReserve:
+        shadow(range.space).reserve(range.begin, range.end, later);
+        break;
     }
   }
 
-  void report(const Accessor& earlier, bool earlier_wrote, const Accessor& later, AccessKind kind,
-              const ByteRange& bytes, std::uintptr_t address) {
+  void access_all(ActorId actor, const VectorClock& clock, const std::string& operation,
+                  std::span<const ByteRange> ranges, AccessKind kind) {
+    if (!enabled) return;
+    const AccessorPtr by = accessor(actor, clock, operation);
+    for (const ByteRange& range : ranges) access(range, kind, by, clock, 0);
+  }
+
+  void report(const Accessor& earlier, AccessKind earlier_kind, const Accessor& later, AccessKind kind,
+              const ByteRange& bytes, std::uintptr_t address, bool ordered) {
     if (!seen_pairs.emplace(earlier.actor, earlier.step, later.actor, later.step).second) return;
     if (seen_pairs.size() > kRememberedPairs) seen_pairs.clear();
     ++races;
     ++counters.totals.races;
 
     std::ostringstream text;
-    text << "not ordered: '" << earlier.operation << "' on " << earlier.actor_name << " ("
-         << doing(earlier_wrote ? AccessKind::kWrite : AccessKind::kRead) << ") and '" << later.operation << "' on "
-         << later.actor_name << " (" << doing(kind) << "): " << bytes.end - bytes.begin << " bytes of ";
+    text << (earlier_kind == AccessKind::kReserve ? "not allocated: '"
+             : ordered                            ? "used after it was freed: '"
+                                                  : "not ordered: '")
+         << earlier.operation << "' on " << earlier.actor_name << " (" << doing(earlier_kind) << ") and '"
+         << later.operation << "' on " << later.actor_name << " (" << doing(kind) << "): " << bytes.end - bytes.begin
+         << " bytes of ";
     if (bytes.space == ByteRange::Space::kDevice) {
       text << "device memory at physical offset 0x" << std::hex << bytes.begin;
       if (address != 0) text << ", accessed at 0x" << address;
     } else {
       text << "pinned host memory at 0x" << std::hex << bytes.begin;
     }
-    text << std::dec << "; nothing makes " << later.actor_name << " wait for " << earlier.actor_name;
+    text << std::dec;
+    if (!ordered && earlier_kind != AccessKind::kReserve)
+      text << "; nothing makes " << later.actor_name << " wait for " << earlier.actor_name;
     last_race = text.str();
 
     // A loop repeats its mistake with every iteration: the same two names are shown once.
@@ -154,9 +180,22 @@ void Checker::check_bytes(ActorId actor, const VectorClock& clock, const std::st
 
 void Checker::forget(ActorId actor, const VectorClock& clock, const std::string& operation,
                      std::span<const ByteRange> ranges) {
-  if (!impl_->enabled) return;
-  const AccessorPtr accessor = impl_->accessor(actor, clock, operation);
-  for (const ByteRange& range : ranges) impl_->access(range, AccessKind::kFree, accessor, clock, 0);
+  impl_->access_all(actor, clock, operation, ranges, AccessKind::kFree);
+}
+
+void Checker::allocate(ActorId actor, const VectorClock& clock, const std::string& operation,
+                       std::span<const ByteRange> ranges) {
+  impl_->access_all(actor, clock, operation, ranges, AccessKind::kAllocate);
+}
+
+void Checker::free_in_order(ActorId actor, const VectorClock& clock, const std::string& operation,
+                            std::span<const ByteRange> ranges) {
+  impl_->access_all(actor, clock, operation, ranges, AccessKind::kFreeInOrder);
+}
+
+void Checker::reserve(ActorId actor, const VectorClock& clock, const std::string& operation,
+                      std::span<const ByteRange> ranges) {
+  impl_->access_all(actor, clock, operation, ranges, AccessKind::kReserve);
 }
 
 std::uint64_t Checker::races() const { return impl_->races; }

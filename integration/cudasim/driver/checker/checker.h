@@ -45,6 +45,17 @@ class Checker {
   // last access is a race too.
   void forget(ActorId actor, const VectorClock& clock, const std::string& operation, std::span<const ByteRange> ranges);
 
+  // Bytes that queued operations give out and free (memory pools). An access that is not ordered behind the allocation
+  // or not ordered before the free is a race like any other; one behind the free, or to bytes that nobody has
+  // allocated, is reported as well, both operations named.
+  void allocate(ActorId actor, const VectorClock& clock, const std::string& operation,
+                std::span<const ByteRange> ranges);
+  void free_in_order(ActorId actor, const VectorClock& clock, const std::string& operation,
+                     std::span<const ByteRange> ranges);
+  // Bytes that have come into a pool: nobody's up to the first allocate().
+  void reserve(ActorId actor, const VectorClock& clock, const std::string& operation,
+               std::span<const ByteRange> ranges);
+
   std::uint64_t races() const;
   const std::string& last_race() const;
 

@@ -17,9 +17,11 @@ void Shadow::split(std::uint64_t at) {
 
 void Shadow::report_unordered(const Segment& segment, std::uint64_t begin, const VectorClock& clock,
                               const Conflict& conflict) {
-  if (segment.writer && !segment.writer->before(clock)) conflict(*segment.writer, true, begin, segment.end);
+  if (segment.writer && segment.writer_kind != AccessKind::kReserve && !segment.writer->before(clock)) {
+    conflict(*segment.writer, segment.writer_kind, begin, segment.end);
+  }
   for (const AccessorPtr& reader : segment.readers) {
-    if (!reader->before(clock)) conflict(*reader, false, begin, segment.end);
+    if (!reader->before(clock)) conflict(*reader, AccessKind::kRead, begin, segment.end);
   }
 }
 
@@ -33,6 +35,7 @@ Shadow::Segments::iterator Shadow::merge_with_previous(Segments::iterator segmen
   if (segment == segments_.begin()) return segment;
   const auto previous = std::prev(segment);
   if (previous->second.end != segment->first || previous->second.writer != segment->second.writer ||
+      previous->second.writer_kind != segment->second.writer_kind ||
       previous->second.readers != segment->second.readers) {
     return segment;
   }
@@ -52,9 +55,11 @@ void Shadow::read(std::uint64_t begin, std::uint64_t end, const AccessorPtr& rea
     if (segment == segments_.end() || segment->first > at) {  // a gap: never accessed
       const std::uint64_t gap_end = segment == segments_.end() ? end : std::min(end, segment->first);
       segment = segments_.emplace_hint(segment, at, Segment{gap_end, nullptr, {reader}});
+    } else if (!segment->second.accessible()) {
+      conflict(*segment->second.writer, segment->second.writer_kind, segment->first, segment->second.end);
     } else {
       if (segment->second.writer && !segment->second.writer->before(clock)) {
-        conflict(*segment->second.writer, true, segment->first, segment->second.end);
+        conflict(*segment->second.writer, segment->second.writer_kind, segment->first, segment->second.end);
       }
       add_reader(segment->second, reader, clock);
     }
@@ -67,9 +72,60 @@ void Shadow::read(std::uint64_t begin, std::uint64_t end, const AccessorPtr& rea
 void Shadow::write(std::uint64_t begin, std::uint64_t end, const AccessorPtr& writer, const VectorClock& clock,
                    const Conflict& conflict) {
   if (begin >= end) return;
+  split(begin);
+  split(end);
+  // What is freed stays freed.
+  std::uint64_t at = begin;
+  for (auto segment = segments_.lower_bound(begin); segment != segments_.end() && segment->first < end;) {
+    if (!segment->second.accessible()) {
+      conflict(*segment->second.writer, segment->second.writer_kind, segment->first, segment->second.end);
+      const std::uint64_t freed_begin = segment->first;
+      const std::uint64_t freed_end = segment->second.end;
+      put(at, {freed_begin, writer, {}});
+      at = freed_end;
+      segment = segments_.lower_bound(freed_end);
+      continue;
+    }
+    report_unordered(segment->second, segment->first, clock, conflict);
+    segment = segments_.erase(segment);
+  }
+  put(at, {end, writer, {}});
+}
+
+// Where nothing is known. Nothing happens for an empty segment.
+void Shadow::put(std::uint64_t begin, Segment segment) {
+  if (begin >= segment.end) return;
+  const auto added = merge_with_previous(segments_.emplace(begin, std::move(segment)).first);
+  if (const auto next = std::next(added); next != segments_.end()) merge_with_previous(next);
+}
+
+void Shadow::allocate(std::uint64_t begin, std::uint64_t end, const AccessorPtr& by, const VectorClock& clock,
+                      const Conflict& conflict) {
+  if (begin >= end) return;
+  split(begin);
+  split(end);
+  auto segment = segments_.lower_bound(begin);
+  while (segment != segments_.end() && segment->first < end) {
+    // Who takes freed bytes has asked for the order; it need not be one that the program may rely on.
+    if (segment->second.accessible()) report_unordered(segment->second, segment->first, clock, conflict);
+    segment = segments_.erase(segment);
+  }
+  put(begin, {end, by, {}, AccessKind::kAllocate});
+}
+
+void Shadow::free_in_order(std::uint64_t begin, std::uint64_t end, const AccessorPtr& by, const VectorClock& clock,
+                           const Conflict& conflict) {
+  if (begin >= end) return;
   forget(begin, end, clock, conflict);
-  const auto written = merge_with_previous(segments_.emplace(begin, Segment{end, writer, {}}).first);
-  if (const auto next = std::next(written); next != segments_.end()) merge_with_previous(next);
+  put(begin, {end, by, {}, AccessKind::kFreeInOrder});
+}
+
+void Shadow::reserve(std::uint64_t begin, std::uint64_t end, const AccessorPtr& by) {
+  if (begin >= end) return;
+  split(begin);
+  split(end);
+  segments_.erase(segments_.lower_bound(begin), segments_.lower_bound(end));
+  put(begin, {end, by, {}, AccessKind::kReserve});
 }
 
 void Shadow::forget(std::uint64_t begin, std::uint64_t end, const VectorClock& clock, const Conflict& conflict) {
