@@ -3,6 +3,7 @@
 #include <pthread.h>
 
 #include "driver.h"
+#include "pools.h"
 
 namespace cudasim {
 namespace {
@@ -90,6 +91,7 @@ void Contexts::destroy(Context& context) {
   driver_.engine.remove_context(context.id);
   driver_.modules.release_context(context.id);
   driver_.memory.release_context(context.id);
+  driver_.pools->context_destroyed(context.id, context.primary);
 }
 
 void Contexts::retain_primary() {

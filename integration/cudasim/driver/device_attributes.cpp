@@ -131,7 +131,7 @@ constexpr Attribute kAttributes[] = {
     {CU_DEVICE_ATTRIBUTE_SPARSE_CUDA_ARRAY_SUPPORTED, "sparse_cuda_array_supported", 0},
     {CU_DEVICE_ATTRIBUTE_READ_ONLY_HOST_REGISTER_SUPPORTED, "read_only_host_register_supported", 0},
     {CU_DEVICE_ATTRIBUTE_TIMELINE_SEMAPHORE_INTEROP_SUPPORTED, "timeline_semaphore_interop_supported", 0},
-    {CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED, "memory_pools_supported", 0},
+    {CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED, "memory_pools_supported", 1},
     {CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_SUPPORTED, "gpu_direct_rdma_supported", 0},
     {CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_FLUSH_WRITES_OPTIONS, "gpu_direct_rdma_flush_writes_options", 0},
     {CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WRITES_ORDERING, "gpu_direct_rdma_writes_ordering", 0},

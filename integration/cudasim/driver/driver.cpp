@@ -9,6 +9,7 @@
 #include <type_traits>
 
 #include "contexts.h"
+#include "pools.h"
 
 namespace cudasim {
 namespace {
@@ -48,7 +49,8 @@ Driver::Driver()
       checker(config.check, memory, counters),
       engine(config, counters, checker, mutex),
       modules(*this),
-      contexts(std::make_unique<Contexts>(*this)) {
+      contexts(std::make_unique<Contexts>(*this)),
+      pools(std::make_unique<Pools>(*this)) {
   counters.totals.interface_version = CUDASIM_INTERFACE_VERSION;
   counters.totals.capacity = memory.capacity();
 }

@@ -15,6 +15,7 @@
 namespace cudasim {
 
 class Contexts;  // contexts.h
+class Pools;     // pools.h
 
 struct Driver {
   std::mutex mutex;  // held in every API call; see device/engine.h for who releases it while waiting
@@ -26,6 +27,7 @@ struct Driver {
   Engine engine;
   Modules modules;
   std::unique_ptr<Contexts> contexts;
+  std::unique_ptr<Pools> pools;
   bool initialized = false;  // cuInit was called
 
   static Driver& get();      // thread-safe; aborts with a message when memory can't be reserved

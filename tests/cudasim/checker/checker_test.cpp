@@ -271,6 +271,107 @@ TEST_F(CheckerTest, ANumberIsUsedAgainOnlyWhenThatHidesNothing) {
   EXPECT_EQ(sim.stream().actor, number);
 }
 
+// Bytes that queued operations give out and free.
+class PooledBytesTest : public CheckerTest {
+ protected:
+  std::vector<ByteRange> bytes() {
+    std::vector<ByteRange> ranges;
+    sim.memory.for_each_byte_range(block, 4096, [&](ByteRange range) { ranges.push_back(range); });
+    return ranges;
+  }
+  OperationPtr allocates(Stream& stream, const std::vector<OperationPtr>& ran_before = {}) {
+    return queue(stream, &Engine::allocate, "cuMemAllocAsync", ran_before);
+  }
+  OperationPtr frees(Stream& stream) { return queue(stream, &Engine::free_in_order, "cuMemFreeAsync", {}); }
+
+ private:
+  OperationPtr queue(Stream& stream, void (Engine::*what)(const std::string&, std::span<const ByteRange>),
+                     const char* name, const std::vector<OperationPtr>& ran_before) {
+    Work work;
+    work.name = name;
+    work.run = [this, what, name](std::uint32_t, AccessLog&) {
+      (sim.engine.*what)(name, bytes());
+      return CUDA_SUCCESS;
+    };
+    return sim.engine.impl().queue_marker(stream, std::move(work), {}, ran_before);
+  }
+};
+
+TEST_F(PooledBytesTest, UseBetweenTheTwoIsRight) {
+  sim.engine.reserve("a memory pool", bytes());
+  for (int i = 0; i < 3; ++i) {
+    allocates(a);
+    writes(a, 0, 4096);
+    edge(a, b);
+    reads(b, 0, 4096);
+    edge(b, a);
+    frees(a);
+  }
+  EXPECT_EQ(races(), 0u) << sim.checker.last_race();
+}
+
+TEST_F(PooledBytesTest, UseThatIsNotOrderedBehindTheAllocation) {
+  allocates(a);
+  writes(b, 0, 64, "kernel");
+  EXPECT_EQ(races(), 1u);
+  EXPECT_TRUE(
+      reported("not ordered: 'cuMemAllocAsync' on stream " + std::to_string(a.id) + " (allocates) and 'kernel'"))
+      << sim.checker.last_race();
+}
+
+TEST_F(PooledBytesTest, UseThatIsNotOrderedBeforeTheFree) {
+  allocates(a);
+  edge(a, b);
+  reads(b, 0, 64, "kernel");
+  frees(a);
+  EXPECT_EQ(races(), 1u);
+  EXPECT_TRUE(reported("'kernel'") && reported("'cuMemFreeAsync' on stream " + std::to_string(a.id)))
+      << sim.checker.last_race();
+}
+
+TEST_F(PooledBytesTest, UseBehindTheFree) {
+  allocates(a);
+  frees(a);
+  writes(a, 100, 200, "kernel");
+  EXPECT_EQ(races(), 1u);
+  EXPECT_TRUE(reported("used after it was freed: 'cuMemFreeAsync' on stream " + std::to_string(a.id) +
+                       " (frees) and 'kernel' on stream " + std::to_string(a.id) + " (writes): 100 bytes"))
+      << sim.checker.last_race();
+  allocates(a);
+  writes(a, 0, 4096);
+  EXPECT_EQ(races(), 1u) << "it is somebody's again";
+}
+
+TEST_F(PooledBytesTest, UseOfWhatNobodyHasAllocated) {
+  sim.engine.reserve("a memory pool", bytes());
+  reads(a, 4000, 5000, "kernel");
+  EXPECT_EQ(races(), 1u);
+  EXPECT_TRUE(reported("not allocated: 'a memory pool' on the host (reserves) and 'kernel' on stream " +
+                       std::to_string(a.id) + " (reads): 96 bytes"))
+      << sim.checker.last_race();
+}
+
+TEST_F(PooledBytesTest, ReuseOfWhatIsOverIsRight) {
+  allocates(a);
+  writes(a, 0, 4096, "first user");
+  allocates(b, {frees(a)});  // the driver has seen that it is over
+  writes(b, 0, 4096, "second user");
+  EXPECT_EQ(races(), 0u) << sim.checker.last_race();
+}
+
+TEST_F(PooledBytesTest, ReuseOfWhatIsOverGivesTheProgramNoEdge) {
+  CUdeviceptr other = 0;
+  ASSERT_EQ(sim.memory.allocate(kContext, 4096, &other), CUDA_SUCCESS);
+  allocates(a);
+  sim.pieces(
+      a, 1, [&](std::uint32_t, AccessLog& log) { log.write(other, 64); }, "writer");
+  allocates(b, {frees(a)});
+  sim.pieces(
+      b, 1, [&](std::uint32_t, AccessLog& log) { log.read(other, 64); }, "reader");
+  EXPECT_EQ(races(), 1u);
+  EXPECT_TRUE(reported("'writer'") && reported("'reader'")) << sim.checker.last_race();
+}
+
 TEST(CheckerOff, FindsNothing) {
   Config config = small_config();
   config.check = false;

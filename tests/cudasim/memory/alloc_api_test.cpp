@@ -97,7 +97,6 @@ TEST_F(AllocTest, FreeWaitsForEverythingThatIsQueued) {
 TEST_F(AllocTest, NotInThisVersion) {
   CUdeviceptr out = 0;
   EXPECT_EQ(cuMemAllocManaged(&out, 100, CU_MEM_ATTACH_GLOBAL), CUDA_ERROR_NOT_SUPPORTED);
-  EXPECT_EQ(cuMemAllocAsync(&out, 100, nullptr), CUDA_ERROR_NOT_SUPPORTED);
 }
 
 }  // namespace

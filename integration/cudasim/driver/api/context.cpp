@@ -3,6 +3,7 @@
 #include "api/call.h"
 #include "contexts.h"
 #include "device_attributes.h"
+#include "pools.h"
 
 namespace cudasim {
 namespace {
@@ -97,7 +98,11 @@ CUresult pop(CallSite& site, CUcontext* out) {
   });
 }
 
-CUresult synchronize(Driver& driver, Context& context) { return driver.engine.wait_context(context.id); }
+CUresult synchronize(Driver& driver, Context& context) {
+  const CUresult result = driver.engine.wait_context(context.id);
+  driver.pools->host_synchronized();
+  return result;
+}
 
 bool is_limit(CUlimit limit) { return limit >= 0 && limit < CU_LIMIT_MAX; }
 

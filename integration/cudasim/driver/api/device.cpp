@@ -208,18 +208,3 @@ CUDASIM_API cuDeviceGetExecAffinitySupport(int* supported, CUexecAffinityType, C
     return CUDA_SUCCESS;
   });
 }
-
-CUDASIM_API cuDeviceGetDefaultMemPool(CUmemoryPool*, CUdevice device) {
-  static CallSite site{"cuDeviceGetDefaultMemPool"};
-  return not_supported(site, device);
-}
-
-CUDASIM_API cuDeviceGetMemPool(CUmemoryPool*, CUdevice device) {
-  static CallSite site{"cuDeviceGetMemPool"};
-  return not_supported(site, device);
-}
-
-CUDASIM_API cuDeviceSetMemPool(CUdevice device, CUmemoryPool) {
-  static CallSite site{"cuDeviceSetMemPool"};
-  return not_supported(site, device);
-}

@@ -5,6 +5,7 @@
 
 #include "api/call.h"
 #include "device/engine_impl.h"
+#include "pools.h"
 
 namespace cudasim {
 namespace {
@@ -89,7 +90,13 @@ CUDASIM_API cuEventQuery(CUevent event) {
 }
 CUDASIM_API cuEventSynchronize(CUevent event) {
   static CallSite site{"cuEventSynchronize"};
-  return on_event(site, event, [](Engine::Impl& engine, Event& found) { return engine.synchronize(found); });
+  return call(site, Needs::kContext, [&](Driver& driver, ContextId) {
+    const EventPtr found = driver.engine.impl().find_event(event);
+    if (!found) return CUDA_ERROR_INVALID_HANDLE;
+    const CUresult result = driver.engine.impl().synchronize(*found);
+    driver.pools->host_synchronized();
+    return result;
+  });
 }
 CUDASIM_API cuEventElapsedTime(float* milliseconds, CUevent start, CUevent end) {
   static CallSite site{"cuEventElapsedTime"};

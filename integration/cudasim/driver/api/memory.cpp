@@ -1,5 +1,5 @@
-// cuMemAlloc and what asks about it. cuMemAllocManaged, cuMemAllocAsync, cuMemFreeAsync and memory pools are not part
-// of this device: their stubs answer CUDA_ERROR_NOT_SUPPORTED, as the device attributes say.
+// cuMemAlloc and what asks about it. cuMemAllocManaged is not part of this device: its stub answers
+// CUDA_ERROR_NOT_SUPPORTED, as the device attributes say.
 #define __CUDA_API_VERSION_INTERNAL
 #include <algorithm>
 #include <limits>
@@ -7,6 +7,7 @@
 
 #include "api/call.h"
 #include "memory/memory_impl.h"
+#include "pools.h"
 
 using namespace cudasim;
 
@@ -25,6 +26,11 @@ CUresult free_block(Driver& driver, ContextId context, const char* symbol, CUdev
   if (base == 0) return CUDA_SUCCESS;
   const Allocation* block = driver.memory.find_allocation(base);
   if (block == nullptr || block->base != base) return CUDA_ERROR_INVALID_VALUE;
+  if (block->pool != nullptr) {
+    // "The driver assumes that all accesses to the allocation are complete and performs no further synchronization."
+    driver.pools->free_at_once(symbol, *block);
+    return CUDA_SUCCESS;
+  }
   // The driver waits for all that is queued before it takes memory back.
   if (const CUresult result = driver.engine.wait_context(context); result != CUDA_SUCCESS) return result;
   block = driver.memory.find_allocation(base);  // the wait may have let another thread in

@@ -15,7 +15,7 @@ namespace {
 struct Pointer {
   CUdeviceptr address = 0;
   CUmemorytype type = CU_MEMORYTYPE_DEVICE;
-  ContextId context = ContextId::kNone;  // none: VMM, which belongs to no context
+  ContextId context = ContextId::kNone;  // none: VMM and memory pools, which belong to no context
   CUdeviceptr range_begin = 0;           // block, or reservation
   std::uint64_t range_size = 0;
   bool mapped = false;
@@ -27,6 +27,7 @@ struct Pointer {
   bool host = false;  // the host may use the address
   bool rdma = false;
   bool* sync_memops = nullptr;
+  CUmemoryPool pool = nullptr;
 };
 
 CUDA_POINTER_ATTRIBUTE_ACCESS_FLAGS access_flags(Access access) {
@@ -56,7 +57,8 @@ std::optional<Pointer> look_at(Memory::Impl& memory, CUdeviceptr address) {
   if (Allocation* block = memory.blocks.find(address)) {
     Pointer pointer = block_pointer(block->base, block->size, block->context, block->id, block->sync_memops);
     pointer.address = address;
-    pointer.rdma = true;
+    pointer.rdma = block->pool == nullptr;
+    pointer.pool = block->pool;
     return pointer;
   }
   if (PinnedBlock* block = memory.host.find(reinterpret_cast<void*>(address))) {
@@ -136,7 +138,7 @@ CUresult attribute_of(Driver& driver, const Pointer* pointer, CUpointer_attribut
     case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS:
       return give<unsigned>(out, static_cast<unsigned>(known.access));
     case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
-      return give<CUmemoryPool>(out, nullptr);
+      return give<CUmemoryPool>(out, known.pool);
     case CU_POINTER_ATTRIBUTE_MAPPING_SIZE:
       return give<size_t>(out, known.mapping_size);
     case CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR:

@@ -8,6 +8,7 @@
 #include "api/call.h"
 #include "contexts.h"
 #include "device/engine_impl.h"
+#include "pools.h"
 
 namespace cudasim {
 namespace {
@@ -37,7 +38,11 @@ CUresult destroy(CallSite& site, CUstream stream) {
 }
 
 CUresult synchronize(CallSite& site, CUstream stream, StreamMode mode) {
-  return on_stream(site, stream, mode, [](Driver& driver, Stream& found) { return driver.engine.wait(found); });
+  return on_stream(site, stream, mode, [](Driver& driver, Stream& found) {
+    const CUresult result = driver.engine.wait(found);
+    driver.pools->host_synchronized();
+    return result;
+  });
 }
 
 CUresult query(CallSite& site, CUstream stream, StreamMode mode) {

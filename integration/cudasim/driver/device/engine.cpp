@@ -231,8 +231,8 @@ OperationPtr Engine::Impl::make_operation(Stream& stream, Work work, HostThread&
   return operation;
 }
 
-void Engine::Impl::submit(Stream& stream, const OperationPtr& operation, const std::vector<OperationPtr>& extra) {
-  std::vector<OperationPtr> before = extra;
+std::vector<OperationPtr> Engine::Impl::predecessors(const Stream& stream) const {
+  std::vector<OperationPtr> before;
   if (stream.tail) before.push_back(stream.tail);
   const ContextState& context = contexts.at(stream.context);
   if (stream.kind == StreamKind::kLegacy) {
@@ -242,17 +242,32 @@ void Engine::Impl::submit(Stream& stream, const OperationPtr& operation, const s
   } else if (stream.blocking() && context.legacy && context.legacy->tail) {
     before.push_back(context.legacy->tail);
   }
+  return before;
+}
 
-  for (const OperationPtr& predecessor : before) {
-    Timeline::link(*predecessor, *operation);
-    ByteRunner::link(predecessor, *operation);
-  }
+void Engine::Impl::submit(Stream& stream, const OperationPtr& operation, const std::vector<OperationPtr>& extra,
+                          const std::vector<OperationPtr>& ran_before) {
+  std::vector<OperationPtr> before = predecessors(stream);
+  before.insert(before.end(), extra.begin(), extra.end());
+  const auto link_all = [&](const std::vector<OperationPtr>& group) {
+    for (const OperationPtr& predecessor : group) {
+      Timeline::link(*predecessor, *operation);
+      ByteRunner::link(predecessor, *operation);
+    }
+  };
+  link_all(before);
+  link_all(ran_before);
   if (checker.enabled()) {
     for (const OperationPtr& predecessor : before) operation->clock.join(predecessor->clock);
     operation->clock.join(host_clock);
     operation->clock.set(stream.actor, ++stream.steps);
     host_clock.set(host_actor,
                    host_clock.of(host_actor) + 1);  // what the host does from now on is not known to the operation
+  }
+  if (order_tracked) {
+    for (const OperationPtr& predecessor : before) operation->order.join(predecessor->order);
+    operation->order.join(synchronized);
+    operation->order.set(stream.actor, operation->sequence);
   }
   stream.tail = operation;
   live.emplace(operation->sequence, operation);
@@ -314,6 +329,11 @@ void Engine::Impl::host_learns(const Operation& operation) {
   if (checker.enabled()) host_clock.join(operation.clock);
 }
 
+void Engine::Impl::host_waited(const Operation& operation) {
+  host_learns(operation);
+  if (order_tracked) synchronized.join(operation.order);
+}
+
 CUresult Engine::Impl::wait(HostThread& thread, ContextId context, std::vector<OperationPtr> targets) {
   // The callback thread would wait for itself.
   if (CallbackThread::is_this_thread()) return CUDA_ERROR_NOT_PERMITTED;
@@ -326,7 +346,7 @@ CUresult Engine::Impl::wait(HostThread& thread, ContextId context, std::vector<O
   threads.move_clock(thread, end);
   advance(thread);
   bytes.require(targets);
-  for (const OperationPtr& target : targets) host_learns(*target);
+  for (const OperationPtr& target : targets) host_waited(*target);
   pace();
   return sticky(context);
 }
@@ -352,7 +372,7 @@ CUresult Engine::Impl::query(HostThread& thread, ContextId context, const std::v
     const CUresult error = sticky(context);
     return error != CUDA_SUCCESS ? error : CUDA_ERROR_NOT_READY;
   }
-  for (const OperationPtr& target : targets) host_learns(*target);
+  for (const OperationPtr& target : targets) host_waited(*target);
   return sticky(context);
 }
 
@@ -436,15 +456,6 @@ CUresult Engine::Impl::elapsed(const Event& start, const Event& end, Duration* o
 
 void Engine::host_access(const void* address, std::size_t size, bool write) {
   impl_->threads.log_access(reinterpret_cast<std::uintptr_t>(address), size, write);
-}
-
-void Engine::forget(const std::string& operation, std::span<const ByteRange> ranges) {
-  if (const Operation* const running = impl_->bytes.running()) {
-    impl_->checker.forget(running->actor, running->clock, operation, ranges);
-    return;
-  }
-  impl_->enter();
-  impl_->checker.forget(impl_->host_actor, impl_->host_clock, operation, ranges);
 }
 
 void Engine::drain(std::chrono::milliseconds patience) {

@@ -109,6 +109,10 @@ class Engine {
   // Bytes are given back: by the piece that is running on this thread, else by the calling host thread. Checker::forget
   // with its clock.
   void forget(const std::string& operation, std::span<const ByteRange> ranges);
+  // The same for memory pools: Checker::allocate, free_in_order and reserve.
+  void allocate(const std::string& operation, std::span<const ByteRange> ranges);
+  void free_in_order(const std::string& operation, std::span<const ByteRange> ranges);
+  void reserve(const std::string& operation, std::span<const ByteRange> ranges);
 
   // --- the end
   // -----------------------------------------------------------------------------------------------------------------

@@ -46,6 +46,21 @@ struct Engine::Impl {
   CUresult query(const Event& event);
   CUresult elapsed(const Event& start, const Event& end, Duration* out);
 
+  // --- stream-ordered memory (stream_order.cpp)
+  // -------------------------------------------------------------------------------------------------------------
+  // What an operation queued on the stream now would be ordered behind: for each actor the sequence of its last
+  // operation that is. From the first track_order() on.
+  void track_order() { order_tracked = true; }
+  VectorClock order_of_next(const Stream& stream) const;
+  // An operation that takes no time, on the stream and behind `behind`. It runs after `ran_before` too, which is no
+  // edge that a program may rely on.
+  OperationPtr queue_marker(Stream& stream, Work work, const std::vector<OperationPtr>& behind,
+                            const std::vector<OperationPtr>& ran_before);
+  // The host has waited for it (or asked and been told that it is over).
+  bool host_has_waited_for(const Operation& operation) const {
+    return synchronized.of(operation.actor) >= operation.sequence;
+  }
+
   // --- shared
   // ----------------------------------------------------------------------------------------------------------- What
   // every call does first: the calling thread has a clock, and host accesses so far are checked.
@@ -53,7 +68,9 @@ struct Engine::Impl {
   void advance(HostThread& thread);  // device up to the thread's clock
   StreamPtr make_stream(ContextId context, StreamKind kind, CUstream handle, unsigned flags, int priority);
   OperationPtr make_operation(Stream& stream, Work work, HostThread& thread);
-  void submit(Stream& stream, const OperationPtr& operation, const std::vector<OperationPtr>& extra);
+  void submit(Stream& stream, const OperationPtr& operation, const std::vector<OperationPtr>& extra,
+              const std::vector<OperationPtr>& ran_before = {});
+  std::vector<OperationPtr> predecessors(const Stream& stream) const;  // of what is queued next
   std::vector<OperationPtr> tails(
       const Stream& stream) const;  // what the stream's completion means, legacy rule included
   std::vector<OperationPtr> tails(ContextId context) const;
@@ -62,6 +79,7 @@ struct Engine::Impl {
   void wait_for_room(Stream& stream, HostThread& thread);
   void check_host_accesses();
   void host_learns(const Operation& operation);
+  void host_waited(const Operation& operation);
   void retire(Operation& operation);
   void purge_streams(ContextState& context);
   void pace();
@@ -84,6 +102,9 @@ struct Engine::Impl {
   ActorId host_actor{};
   VectorClock host_clock;
   std::vector<std::pair<ActorId, std::uint64_t>> free_actors;  // of purged streams, with their last step
+
+  bool order_tracked = false;
+  VectorClock synchronized;  // as Operation::order: what the host has waited for
 
   std::unordered_map<std::uint64_t, OperationPtr> live;  // not timed or not run
   CallbackThread callbacks;

@@ -16,6 +16,9 @@ struct Operation {
   ContextId context = ContextId::kNone;
   Work work;
   VectorClock clock;
+  // The same by what the driver itself knows: edges and waits alone, nothing that a host function told the host. What
+  // memory pools go by, so that their choices don't depend on when a host function ran. Kept once they are used.
+  VectorClock order;
 
   // Declared edges whose earlier end has not yet had its bytes run. Cleared when this one has run.
   std::vector<std::shared_ptr<Operation>> predecessors;

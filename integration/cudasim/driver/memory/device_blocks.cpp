@@ -17,39 +17,12 @@ CUresult DeviceBlocks::allocate(ContextId context, std::uint64_t size, CUdevicep
   if (size > space_.physical.capacity()) return CUDA_ERROR_OUT_OF_MEMORY;
   CUdeviceptr base = 0;
   const CUresult result = size < kSharedBelow ? place_in_slab(context, round_up(size, kBlockAlignment), &base)
-                                              : take_granules(round_up(size, kGranule), &base);
+                                              : space_.take_mapped(round_up(size, kGranule), &base);
   if (result != CUDA_SUCCESS) return result;
   blocks_.emplace(base, Allocation{base, size, context, space_.new_id(), false});
   space_.block_added(size);
   *out = base;
   return CUDA_SUCCESS;
-}
-
-CUresult DeviceBlocks::take_granules(std::uint64_t size, CUdeviceptr* out) {
-  auto extents = space_.take(size);
-  if (extents.empty()) return CUDA_ERROR_OUT_OF_MEMORY;
-  const auto address = space_.arena.ranges().take(size + kGranule, kGranule);
-  if (!address) {
-    space_.give(extents);
-    return CUDA_ERROR_OUT_OF_MEMORY;
-  }
-  space_.add_region(*address, {size, std::move(extents)});
-  if (!space_.map_region(*address, Access::kReadWrite)) {
-    give_granules(*address);
-    return CUDA_ERROR_OUT_OF_MEMORY;
-  }
-  *out = *address;
-  return CUDA_SUCCESS;
-}
-
-void DeviceBlocks::give_granules(CUdeviceptr base) {
-  const auto region = space_.regions().find(base);
-  const std::uint64_t size = region->second.size;
-  const std::vector<Extent> extents = region->second.extents;
-  space_.arena.unmap(base, size);
-  space_.remove_region(base);
-  space_.give(extents);
-  space_.arena.ranges().give(base, size + kGranule);
 }
 
 CUresult DeviceBlocks::place_in_slab(ContextId context, std::uint64_t size, CUdeviceptr* out) {
@@ -61,7 +34,7 @@ CUresult DeviceBlocks::place_in_slab(ContextId context, std::uint64_t size, CUde
     }
   }
   CUdeviceptr base = 0;
-  if (const CUresult result = take_granules(kGranule, &base); result != CUDA_SUCCESS) return result;
+  if (const CUresult result = space_.take_mapped(kGranule, &base); result != CUDA_SUCCESS) return result;
   auto& slab = slabs_.emplace(base, Slab{context, FreeRanges(base, kGranule)}).first->second;
   *out = *slab.free.take(size, kBlockAlignment);
   return CUDA_SUCCESS;
@@ -73,9 +46,14 @@ CUresult DeviceBlocks::free(CUdeviceptr base) {
   const std::uint64_t size = block->second.size;
   blocks_.erase(block);
   space_.block_removed(size);
+  give(base, size);
+  return CUDA_SUCCESS;
+}
+
+void DeviceBlocks::give(CUdeviceptr base, std::uint64_t size) {
   if (size >= kSharedBelow) {
-    give_granules(base);
-    return CUDA_SUCCESS;
+    space_.give_mapped(base);
+    return;
   }
   const std::uint64_t taken = round_up(size, kBlockAlignment);
   const auto slab = slabs_.find(base & ~(kGranule - 1));
@@ -86,10 +64,43 @@ CUresult DeviceBlocks::free(CUdeviceptr base) {
   }
   slab->second.free.give(base, taken);
   if (slab->second.free.all_free()) {
-    give_granules(slab->first);
+    space_.give_mapped(slab->first);
     slabs_.erase(slab);
   }
-  return CUDA_SUCCESS;
+}
+
+void DeviceBlocks::retire(CUdeviceptr base) {
+  const auto block = blocks_.find(base);
+  retired_.emplace(base, block->second.size);
+  space_.block_removed(block->second.size);
+  blocks_.erase(block);
+}
+
+void DeviceBlocks::finish(CUdeviceptr base) {
+  const auto block = retired_.find(base);
+  if (block == retired_.end()) return;
+  const std::uint64_t size = block->second;
+  retired_.erase(block);
+  give(base, size);
+}
+
+void DeviceBlocks::add_pooled(CUdeviceptr base, std::uint64_t size, CUmemoryPool pool, ContextId made_in) {
+  blocks_.emplace(base, Allocation{base, size, ContextId::kNone, space_.new_id(), false, pool, made_in});
+  space_.block_added(size);
+}
+
+void DeviceBlocks::remove_pooled(CUdeviceptr base) {
+  const auto block = blocks_.find(base);
+  space_.block_removed(block->second.size);
+  blocks_.erase(block);
+}
+
+std::vector<Allocation> DeviceBlocks::pooled_made_in(ContextId context) const {
+  std::vector<Allocation> found;
+  for (const auto& [base, block] : blocks_) {
+    if (block.pool != nullptr && block.made_in == context) found.push_back(block);
+  }
+  return found;
 }
 
 const Allocation* DeviceBlocks::find(CUdeviceptr address) const {

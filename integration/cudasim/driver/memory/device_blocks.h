@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <map>
+#include <vector>
 
 #include "memory/device_space.h"
 #include "memory/memory.h"
@@ -25,18 +26,27 @@ class DeviceBlocks {
   Allocation* find(CUdeviceptr address);
   void release_context(ContextId context);
 
+  // A block whose free is queued: no block any more, but its bytes stay until finish().
+  void retire(CUdeviceptr base);
+  void finish(CUdeviceptr base);
+
+  // Blocks of memory pools: known here, their bytes belong to the pool.
+  void add_pooled(CUdeviceptr base, std::uint64_t size, CUmemoryPool pool, ContextId made_in);
+  void remove_pooled(CUdeviceptr base);
+  std::vector<Allocation> pooled_made_in(ContextId context) const;
+
  private:
   struct Slab {
     ContextId context;
     FreeRanges free;
   };
 
-  CUresult take_granules(std::uint64_t size, CUdeviceptr* out);
-  void give_granules(CUdeviceptr base);
+  void give(CUdeviceptr base, std::uint64_t size);
   CUresult place_in_slab(ContextId context, std::uint64_t size, CUdeviceptr* out);
 
   DeviceSpace& space_;
   std::map<CUdeviceptr, Allocation> blocks_;
+  std::map<CUdeviceptr, std::uint64_t> retired_;  // sizes
   std::map<CUdeviceptr, Slab> slabs_;
 };
 

@@ -31,6 +31,7 @@ DeviceSpace::DeviceSpace(const Config& config, Counters& counters)
 
 std::vector<Extent> DeviceSpace::take(std::uint64_t size) {
   auto extents = physical.take(size);
+  if (extents.empty() && reclaim && reclaim(size)) extents = physical.take(size);
   if (!extents.empty()) counters_.held_changed(physical.held());
   return extents;
 }
@@ -38,6 +39,33 @@ std::vector<Extent> DeviceSpace::take(std::uint64_t size) {
 void DeviceSpace::give(const std::vector<Extent>& extents) {
   physical.give(extents);
   counters_.held_changed(physical.held());
+}
+
+CUresult DeviceSpace::take_mapped(std::uint64_t size, CUdeviceptr* out) {
+  auto extents = take(size);
+  if (extents.empty()) return CUDA_ERROR_OUT_OF_MEMORY;
+  const auto address = arena.ranges().take(size + kGranule, kGranule);
+  if (!address) {
+    give(extents);
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  }
+  add_region(*address, {size, std::move(extents)});
+  if (!map_region(*address, Access::kReadWrite)) {
+    give_mapped(*address);
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  }
+  *out = *address;
+  return CUDA_SUCCESS;
+}
+
+void DeviceSpace::give_mapped(CUdeviceptr base) {
+  const auto region = regions_.find(base);
+  const std::uint64_t size = region->second.size;
+  const std::vector<Extent> extents = region->second.extents;
+  arena.unmap(base, size);
+  remove_region(base);
+  give(extents);
+  arena.ranges().give(base, size + kGranule);
 }
 
 void DeviceSpace::add_region(std::uintptr_t address, Region region) { regions_.emplace(address, std::move(region)); }

@@ -33,6 +33,15 @@ class DeviceSpace {
   std::vector<Extent> take(std::uint64_t size);
   void give(const std::vector<Extent>& extents);
 
+  // Asked when the capacity does not allow a take: makes at least so many bytes free if it can. True: something was
+  // given back, try again.
+  std::function<bool(std::uint64_t size)> reclaim;
+
+  // Own granules with addresses of their own, reachable, followed by a granule that is never mapped. `size` is a
+  // multiple of the granule.
+  CUresult take_mapped(std::uint64_t size, CUdeviceptr* out);
+  void give_mapped(CUdeviceptr base);
+
   // Which bytes lie at [address, address + size); no access to them yet.
   void add_region(std::uintptr_t address, Region region);
   void remove_region(std::uintptr_t address);

@@ -20,13 +20,15 @@ namespace cudasim {
 struct Config;
 struct Counters;
 
-// A cuMemAlloc block.
+// A block of cuMemAlloc, or of a memory pool.
 struct Allocation {
   CUdeviceptr base;
   std::uint64_t size;  // as asked for
-  ContextId context;
-  std::uint64_t id;  // unique over the process's life
-  bool sync_memops;  // CU_POINTER_ATTRIBUTE_SYNC_MEMOPS
+  ContextId context;   // none: of a pool
+  std::uint64_t id;    // unique over the process's life
+  bool sync_memops;    // CU_POINTER_ATTRIBUTE_SYNC_MEMOPS
+  CUmemoryPool pool = nullptr;
+  ContextId made_in = ContextId::kNone;  // of a pool's block: where it was asked for
 };
 
 struct PinnedBlock {
