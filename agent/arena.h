@@ -111,6 +111,7 @@ struct BlockExtent {
   std::uint64_t base = 0;
   std::uint64_t bytes = 0;
   std::uint64_t number = 0;
+  bool driver_made = false;     // the driver knows the block too, and what it is
   CUmemoryPool pool = nullptr;  // stream-ordered: of which pool
 };
 bool arena_block_at(std::uint64_t address, BlockExtent* extent) noexcept;

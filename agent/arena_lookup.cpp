@@ -124,7 +124,7 @@ bool arena_block_at(std::uint64_t address, BlockExtent* extent) noexcept {
   const std::size_t count = find_blocks(address, found);
   for (std::size_t i = 0; i < count; ++i) {
     if (address - found[i]->base >= found[i]->bytes) continue;
-    *extent = {found[i]->base, found[i]->bytes, found[i]->number, found[i]->pool};
+    *extent = {found[i]->base, found[i]->bytes, found[i]->number, found[i]->window == nullptr, found[i]->pool};
     return true;
   }
   return false;

@@ -91,7 +91,10 @@ void arena_go_live(Arena& arena) noexcept {
   arena.plan = std::move(arena.next);
   arena.phase = Arena::Phase::kLive;
   arena.housekeeping = true;
-  if (arena.slab.is_driver_block()) arena.driver_peak = std::max(arena.driver_peak, footprint(arena));
+  if (arena.slab.is_driver_block()) {
+    arena_widen_range(arena.slab.window().base, arena.slab.live_bytes());
+    arena.driver_peak = std::max(arena.driver_peak, footprint(arena));
+  }
   arena.calm_iterations = 0;
   arena.deviating = false;
   ++arena.serial;

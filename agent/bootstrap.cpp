@@ -13,6 +13,8 @@ constexpr std::uint64_t kAlignment = shm::kPlanAlignment;
 // What is held may go beyond what has been needed by a sixteenth, or this much, before cached windows are taken apart.
 constexpr std::uint64_t kSlack = std::uint64_t{8} << 20;
 constexpr std::size_t kMostSharedChunks = 16;
+// So many chunks at once are not asked for without asking first whether there are as many.
+constexpr std::size_t kLarge = 64;
 
 constexpr std::uint64_t round_up(std::uint64_t value, std::uint64_t to) { return (value + to - 1) / to * to; }
 
@@ -111,7 +113,16 @@ bool Bootstrap::may_grow(std::uint64_t bytes) const noexcept {
   return chunks_.counts().held_bytes + bytes <= needed + std::max(needed / 16, kSlack);
 }
 
+// Programs try how much they can have: what cannot be had is not gathered first, chunk by chunk, with everything given
+// up for it that is held.
+bool Bootstrap::could_have(std::size_t count, bool only_held) const noexcept {
+  std::size_t held = free_.size();
+  for (const Window* const window : cached_) held += window->chunks.size();
+  return count <= held || (!only_held && chunks_.could_create(count - held));
+}
+
 CUresult Bootstrap::gather(std::size_t count, bool only_held, std::vector<Chunk*>* gathered) {
+  if (count >= kLarge && !could_have(count, only_held)) return CUDA_ERROR_OUT_OF_MEMORY;
   gathered->reserve(count);
   const auto take_free = [&] {
     while (gathered->size() < count && !free_.empty()) {

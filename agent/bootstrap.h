@@ -92,6 +92,7 @@ class Bootstrap {
   bool dismantle(Window* window, bool wait) noexcept;
   void forget(Window* window) noexcept;
   bool may_grow(std::uint64_t bytes) const noexcept;
+  bool could_have(std::size_t count, bool only_held) const noexcept;
 
   ChunkStore& chunks_;
   StreamTable& streams_;

@@ -117,6 +117,12 @@ CUresult ChunkStore::create(Chunk** chunk) {
   return CUDA_SUCCESS;
 }
 
+bool ChunkStore::could_create(std::size_t count) const noexcept {
+  std::size_t free = 0;
+  std::size_t total = 0;
+  return driver_.mem_get_info(&free, &total) != CUDA_SUCCESS || free / chunk_bytes_ >= count;
+}
+
 void ChunkStore::release(Chunk* chunk) {
   ++counts_.vmm_calls;
   const CUresult result = driver_.release(chunk->handle);

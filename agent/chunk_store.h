@@ -55,6 +55,8 @@ class ChunkStore {
 
   // Throw std::bad_alloc; return the driver's code otherwise.
   CUresult create(Chunk** chunk);
+  // Does the device have room for so many more? By the driver's count, which others change too.
+  bool could_create(std::size_t count) const noexcept;
   void release(Chunk* chunk);                                              // mapped nowhere any more
   CUresult map(std::uint64_t address, const std::vector<Chunk*>& chunks);  // all or none, with access
   CUresult unmap(std::uint64_t address, std::uint64_t bytes);

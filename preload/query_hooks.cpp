@@ -17,6 +17,11 @@ void correct(CUpointer_attribute attribute, void* data, const agent::BlockExtent
   if (attribute == CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE) *static_cast<CUmemoryPool*>(data) = block.pool;
 }
 
+// What the driver made, it knows best.
+bool is_served(CUdeviceptr address, agent::BlockExtent* block) noexcept {
+  return agent::arena_block_at(address, block) && !block->driver_made;
+}
+
 }  // namespace
 
 CUresult cuMemGetInfo_v2(size_t* free, size_t* total) noexcept {
@@ -30,7 +35,7 @@ CUresult cuMemGetInfo_v2(size_t* free, size_t* total) noexcept {
 CUresult cuMemGetAddressRange_v2(CUdeviceptr* base, size_t* bytes, CUdeviceptr address) noexcept {
   const CUresult result = real<Hook::cuMemGetAddressRange_v2>()(base, bytes, address);
   agent::BlockExtent block;
-  if (result != CUDA_SUCCESS || !agent::arena_block_at(address, &block)) return result;
+  if (result != CUDA_SUCCESS || !is_served(address, &block)) return result;
   if (base != nullptr) *base = block.base;
   if (bytes != nullptr) *bytes = block.bytes;
   return result;
@@ -39,7 +44,7 @@ CUresult cuMemGetAddressRange_v2(CUdeviceptr* base, size_t* bytes, CUdeviceptr a
 CUresult cuPointerGetAttribute(void* data, CUpointer_attribute attribute, CUdeviceptr address) noexcept {
   const CUresult result = real<Hook::cuPointerGetAttribute>()(data, attribute, address);
   agent::BlockExtent block;
-  if (result == CUDA_SUCCESS && agent::arena_block_at(address, &block)) correct(attribute, data, block);
+  if (result == CUDA_SUCCESS && is_served(address, &block)) correct(attribute, data, block);
   return result;
 }
 
@@ -47,7 +52,7 @@ CUresult cuPointerGetAttributes(unsigned int count, CUpointer_attribute* attribu
                                 CUdeviceptr address) noexcept {
   const CUresult result = real<Hook::cuPointerGetAttributes>()(count, attributes, data, address);
   agent::BlockExtent block;
-  if (result != CUDA_SUCCESS || attributes == nullptr || data == nullptr || !agent::arena_block_at(address, &block)) {
+  if (result != CUDA_SUCCESS || attributes == nullptr || data == nullptr || !is_served(address, &block)) {
     return result;
   }
   for (unsigned int i = 0; i < count; ++i) correct(attributes[i], data[i], block);

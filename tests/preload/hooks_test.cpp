@@ -94,7 +94,7 @@ std::size_t pinned_memory_removed(std::uint64_t address) noexcept {
 bool is_in_pinned_range(std::uint64_t) noexcept { return false; }
 bool arena_block_at(std::uint64_t address, BlockExtent* extent) noexcept {
   if (!arena_may_own(address)) return false;
-  *extent = {arena_range_begin, 777, 1};
+  *extent = {.base = arena_range_begin, .bytes = 777, .number = 1};
   return true;
 }
 std::uint64_t arena_reserve_bytes() noexcept { return 1000; }
