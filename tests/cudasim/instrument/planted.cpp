@@ -210,6 +210,110 @@ bool wait_before_record(Program& p) {
   return all(host, 29);
 }
 
+// --- stream-ordered memory
+
+CUdeviceptr pool_words(CUstream stream, std::size_t bytes = kBytes) {
+  CUdeviceptr words;
+  CHECK(cuMemAllocAsync(&words, bytes, stream));
+  return words;
+}
+
+// Memory that is there in the order of one stream is used on another one. Its former owner may still be at work on it.
+bool pool_used_before_allocated(Program& p) {
+  unsigned* host = p.pinned_words(1);
+  const CUdeviceptr old = pool_words(p.a);
+  p.launch_fill(p.a, old, 3);
+  CHECK(cuMemFreeAsync(old, p.a));
+  const CUdeviceptr words = pool_words(p.a);
+  p.edge(p.a, p.b);
+  p.launch_fill(p.b, words, 31);
+  CHECK(cuMemcpyDtoHAsync(host, words, kBytes, p.b));
+  CHECK(cuCtxSynchronize());
+  CHECK(cuMemFree(words));
+  return all(host, 31);
+}
+
+// Freed on one stream while another one still reads.
+bool pool_freed_before_used(Program& p) {
+  unsigned* host = p.pinned_words(1);
+  const CUdeviceptr words = pool_words(p.a);
+  p.launch_fill(p.a, words, 37);
+  CHECK(cuStreamSynchronize(p.a));
+  CHECK(cuMemcpyDtoHAsync(host, words, kBytes, p.b));
+  p.edge(p.b, p.a);
+  CHECK(cuMemFreeAsync(words, p.a));
+  CHECK(cuCtxSynchronize());
+  return all(host, 37);
+}
+
+// The same of memory that came from cuMemAlloc.
+bool block_freed_before_used(Program& p) {
+  unsigned* host = p.pinned_words(1);
+  const CUdeviceptr words = p.device_words();
+  p.launch_fill(p.a, words, 41);
+  CHECK(cuStreamSynchronize(p.a));
+  CHECK(cuMemcpyDtoHAsync(host, words, kBytes, p.b));
+  p.edge(p.b, p.a);
+  CHECK(cuMemFreeAsync(words, p.a));
+  CHECK(cuCtxSynchronize());
+  return all(host, 41);
+}
+
+// All in one stream, but the free comes too early.
+bool pool_used_after_freed(Program& p) {
+  unsigned* host = p.pinned_words(1);
+  const CUdeviceptr words = pool_words(p.a), sum = p.device_words();
+  p.launch_fill(p.a, words, 43);
+  if (p.wrong) CHECK(cuMemFreeAsync(words, p.a));
+  p.launch_add(p.a, sum, words);
+  if (!p.wrong) CHECK(cuMemFreeAsync(words, p.a));
+  CHECK(cuMemcpyDtoHAsync(host, sum, kBytes, p.a));
+  CHECK(cuCtxSynchronize());
+  return all(host, 43);
+}
+
+// cuMemFree of such memory waits for nothing.
+bool pool_freed_at_once(Program& p) {
+  unsigned* host = p.pinned_words(1);
+  const CUdeviceptr words = pool_words(p.a);
+  p.launch_fill(p.a, words, 47);
+  CHECK(cuMemcpyDtoHAsync(host, words, kBytes, p.a));
+  if (!p.wrong) CHECK(cuStreamSynchronize(p.a));
+  CHECK(cuMemFree(words));
+  CHECK(cuCtxSynchronize());
+  return all(host, 47);
+}
+
+// Memory of a pool that no allocation holds.
+bool pool_overrun(Program& p) {
+  const CUdeviceptr words = pool_words(p.a, p.wrong ? kBytes - 512 : kBytes);
+  p.launch_fill(p.a, words, 53);
+  CHECK(cuMemFreeAsync(words, p.a));
+  CHECK(cuCtxSynchronize());
+  return true;
+}
+
+// That memory was free by the time it was asked for says nothing about what else its former owner's stream has done.
+bool pool_reuse_is_no_edge(Program& p) {
+  unsigned* host = p.pinned_words(1);
+  const CUdeviceptr shared = p.device_words();
+  constexpr std::size_t kMost = 20u << 20;  // a pool takes 32 MiB at a time: no room for two
+  const CUdeviceptr words = pool_words(p.a, kMost);
+  p.launch_fill(p.a, words, 3);
+  p.launch_fill(p.a, shared, 59);
+  CHECK(cuMemFreeAsync(words, p.a));
+  for (int i = 0; i < 20; ++i) {  // time goes by
+    std::size_t free, total;
+    CHECK(cuMemGetInfo(&free, &total));
+  }
+  const CUdeviceptr again = pool_words(p.b, kMost);
+  p.edge(p.a, p.b);
+  CHECK(cuMemcpyDtoHAsync(host, shared, kBytes, p.b));
+  CHECK(cuMemFreeAsync(again, p.b));
+  CHECK(cuCtxSynchronize());
+  return again == words && all(host, 59);
+}
+
 const std::map<std::string, std::function<bool(Program&)>> kCases = {
     {"compute_then_copy", compute_then_copy},
     {"copy_then_compute", copy_then_compute},
@@ -219,6 +323,13 @@ const std::map<std::string, std::function<bool(Program&)>> kCases = {
     {"host_reads_early", host_reads_early},
     {"host_writes_early", host_writes_early},
     {"wait_before_record", wait_before_record},
+    {"pool_used_before_allocated", pool_used_before_allocated},
+    {"pool_freed_before_used", pool_freed_before_used},
+    {"block_freed_before_used", block_freed_before_used},
+    {"pool_used_after_freed", pool_used_after_freed},
+    {"pool_freed_at_once", pool_freed_at_once},
+    {"pool_overrun", pool_overrun},
+    {"pool_reuse_is_no_edge", pool_reuse_is_no_edge},
 };
 
 }  // namespace

@@ -38,6 +38,7 @@ struct Planted {
   const char* name;
   const char* first;  // parts of the names of the two operations
   const char* second;
+  bool harms = true;  // this time: some seed gives wrong contents
 };
 
 class PlantedTest : public testing::TestWithParam<Planted> {};
@@ -50,6 +51,7 @@ TEST_P(PlantedTest, CheckerNamesBothOperations) {
 }
 
 TEST_P(PlantedTest, SomeSeedGivesWrongContents) {
+  if (!GetParam().harms) GTEST_SKIP() << "a mistake without a consequence that could be seen here";
   int wrong = 0;
   for (int seed = 1; seed <= kSeeds; ++seed) {
     const Outcome outcome = run("CUDASIM_CHECK=off CUDASIM_SEED=" + std::to_string(seed), GetParam().name, "wrong");
@@ -75,7 +77,15 @@ INSTANTIATE_TEST_SUITE_P(All, PlantedTest,
                                          Planted{"across_aliases", "fill", "cuMemcpyDtoHAsync"},
                                          Planted{"host_reads_early", "cuMemcpyDtoHAsync", "host"},
                                          Planted{"host_writes_early", "cuMemcpyHtoDAsync", "host"},
-                                         Planted{"wait_before_record", "fill", "cuMemcpyDtoHAsync"}),
+                                         Planted{"wait_before_record", "fill", "cuMemcpyDtoHAsync"},
+                                         Planted{"pool_used_before_allocated", "cuMemAllocAsync", "fill"},
+                                         Planted{"pool_freed_before_used", "cuMemFreeAsync", "cuMemcpyDtoHAsync"},
+                                         Planted{"block_freed_before_used", "cuMemFreeAsync", "cuMemcpyDtoHAsync"},
+                                         Planted{"pool_used_after_freed", "used after it was freed: 'cuMemFreeAsync",
+                                                 "add"},
+                                         Planted{"pool_freed_at_once", "cuMemFree_v2", "fill"},
+                                         Planted{"pool_overrun", "not allocated: 'a memory pool'", "fill", false},
+                                         Planted{"pool_reuse_is_no_edge", "fill", "cuMemcpyDtoHAsync", false}),
                          [](const auto& planted) { return std::string(planted.param.name); });
 
 }  // namespace

@@ -84,6 +84,14 @@ void DeviceBlocks::finish(CUdeviceptr base) {
   give(base, size);
 }
 
+bool DeviceBlocks::is_retired(CUdeviceptr address, std::uint64_t size) const {
+  auto block = retired_.upper_bound(address);
+  if (block == retired_.begin()) return false;
+  --block;
+  const std::uint64_t skipped = address - block->first;
+  return skipped < block->second && size <= block->second - skipped;
+}
+
 void DeviceBlocks::add_pooled(CUdeviceptr base, std::uint64_t size, CUmemoryPool pool, ContextId made_in) {
   blocks_.emplace(base, Allocation{base, size, ContextId::kNone, space_.new_id(), false, pool, made_in});
   space_.block_added(size);

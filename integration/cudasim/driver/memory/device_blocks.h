@@ -29,6 +29,7 @@ class DeviceBlocks {
   // A block whose free is queued: no block any more, but its bytes stay until finish().
   void retire(CUdeviceptr base);
   void finish(CUdeviceptr base);
+  bool is_retired(CUdeviceptr address, std::uint64_t size) const;  // all of it, in one such block
 
   // Blocks of memory pools: known here, their bytes belong to the pool.
   void add_pooled(CUdeviceptr base, std::uint64_t size, CUmemoryPool pool, ContextId made_in);

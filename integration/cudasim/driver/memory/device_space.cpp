@@ -41,7 +41,7 @@ void DeviceSpace::give(const std::vector<Extent>& extents) {
   counters_.held_changed(physical.held());
 }
 
-CUresult DeviceSpace::take_mapped(std::uint64_t size, CUdeviceptr* out) {
+CUresult DeviceSpace::take_mapped(std::uint64_t size, CUdeviceptr* out, bool pooled) {
   auto extents = take(size);
   if (extents.empty()) return CUDA_ERROR_OUT_OF_MEMORY;
   const auto address = arena.ranges().take(size + kGranule, kGranule);
@@ -49,7 +49,7 @@ CUresult DeviceSpace::take_mapped(std::uint64_t size, CUdeviceptr* out) {
     give(extents);
     return CUDA_ERROR_OUT_OF_MEMORY;
   }
-  add_region(*address, {size, std::move(extents)});
+  add_region(*address, {size, std::move(extents), pooled});
   if (!map_region(*address, Access::kReadWrite)) {
     give_mapped(*address);
     return CUDA_ERROR_OUT_OF_MEMORY;
@@ -71,6 +71,14 @@ void DeviceSpace::give_mapped(CUdeviceptr base) {
 void DeviceSpace::add_region(std::uintptr_t address, Region region) { regions_.emplace(address, std::move(region)); }
 
 void DeviceSpace::remove_region(std::uintptr_t address) { regions_.erase(address); }
+
+bool DeviceSpace::is_pooled(std::uintptr_t address, std::uint64_t size) const {
+  auto region = regions_.upper_bound(address);
+  if (region == regions_.begin()) return false;
+  --region;
+  const std::uint64_t skipped = address - region->first;
+  return region->second.pooled && skipped <= region->second.size && size <= region->second.size - skipped;
+}
 
 void DeviceSpace::for_each_extent(std::uintptr_t address, std::uint64_t size,
                                   const std::function<void(Extent)>& visit) const {

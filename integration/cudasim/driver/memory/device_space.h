@@ -24,6 +24,7 @@ class DeviceSpace {
   struct Region {
     std::uint64_t size;
     std::vector<Extent> extents;  // in address order
+    bool pooled = false;          // of a memory pool
   };
 
   PhysicalMemory physical;
@@ -39,13 +40,14 @@ class DeviceSpace {
 
   // Own granules with addresses of their own, reachable, followed by a granule that is never mapped. `size` is a
   // multiple of the granule.
-  CUresult take_mapped(std::uint64_t size, CUdeviceptr* out);
+  CUresult take_mapped(std::uint64_t size, CUdeviceptr* out, bool pooled = false);
   void give_mapped(CUdeviceptr base);
 
   // Which bytes lie at [address, address + size); no access to them yet.
   void add_region(std::uintptr_t address, Region region);
   void remove_region(std::uintptr_t address);
   const std::map<std::uintptr_t, Region>& regions() const { return regions_; }
+  bool is_pooled(std::uintptr_t address, std::uint64_t size) const;  // all of it, in one region
   // Physical bytes of the parts of [address, address + size) that have any, in address order.
   void for_each_extent(std::uintptr_t address, std::uint64_t size, const std::function<void(Extent)>& visit) const;
 

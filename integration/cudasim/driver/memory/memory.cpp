@@ -35,6 +35,11 @@ bool Memory::is_device_range(CUdeviceptr address, std::uint64_t size) const {
   }
 }
 
+bool Memory::is_device_range_in_order(CUdeviceptr address, std::uint64_t size) const {
+  const Impl& impl = *impl_;
+  return is_device_range(address, size) || impl.blocks.is_retired(address, size) || impl.space.is_pooled(address, size);
+}
+
 const PinnedBlock* Memory::find_pinned(const void* address) const {
   const Impl& impl = *impl_;
   return impl.host.find(address);

@@ -60,6 +60,10 @@ class Memory {
   bool is_device_range(CUdeviceptr address, std::uint64_t size) const;
   bool is_pinned_range(const void* address, std::uint64_t size) const;
 
+  // The same for work that was queued earlier: blocks whose free is queued too, and all that a memory pool holds (which
+  // of its bytes an operation may touch is for the checker to say).
+  bool is_device_range_in_order(CUdeviceptr address, std::uint64_t size) const;
+
   const PinnedBlock* find_pinned(const void* address) const;
 
   // False: certainly neither device nor pinned memory. Lock-free, a few ns: asked for every instrumented access.

@@ -64,7 +64,7 @@ std::optional<PoolSpace::Segment> PoolSpace::grow(std::uint64_t size) {
   const std::uint64_t room = space_.physical.capacity() - space_.physical.held();
   const std::uint64_t wanted = step <= most_ - held_ && step <= room ? step : least;
   CUdeviceptr base = 0;
-  if (space_.take_mapped(wanted, &base) != CUDA_SUCCESS) return std::nullopt;
+  if (space_.take_mapped(wanted, &base, /*pooled=*/true) != CUDA_SUCCESS) return std::nullopt;
   segments_.emplace(base, wanted);
   held_ += wanted;
   give(base, wanted, nullptr);
