@@ -61,6 +61,9 @@
   PLAIN(cuMemPoolSetAttribute, 11020)                               \
   PLAIN(cuMemPoolGetAccess, 11020)                                  \
   PLAIN(cuMemPoolSetAccess, 11020)                                  \
+  PLAIN(cuMemGetDefaultMemPool, 13000)                              \
+  PLAIN(cuMemGetMemPool, 13000)                                     \
+  PLAIN(cuMemSetMemPool, 13000)                                     \
   PLAIN(cuIpcGetMemHandle, 4010)                                    \
   PLAIN(cuIpcOpenMemHandle, 11000)                                  \
   PLAIN(cuIpcCloseMemHandle, 4010)                                  \

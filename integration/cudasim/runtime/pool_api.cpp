@@ -6,6 +6,7 @@
 using namespace cudart;
 
 static_assert(sizeof(cudaMemPoolProps) == sizeof(CUmemPoolProps));
+static_assert(sizeof(cudaMemLocation) == sizeof(CUmemLocation));
 static_assert(sizeof(cudaMemAccessDesc) == sizeof(CUmemAccessDesc));
 static_assert(static_cast<int>(cudaMemPoolAttrReleaseThreshold) == static_cast<int>(CU_MEMPOOL_ATTR_RELEASE_THRESHOLD));
 static_assert(static_cast<int>(cudaMemPoolAttrUsedMemHigh) == static_cast<int>(CU_MEMPOOL_ATTR_USED_MEM_HIGH));
@@ -54,4 +55,24 @@ cudaError_t cudaDeviceGetMemPool(cudaMemPool_t* memPool, int device) {
 
 cudaError_t cudaDeviceSetMemPool(int device, cudaMemPool_t memPool) {
   return call_context<&DriverTable::cuDeviceSetMemPool>(kDefaultStream, device, memPool);
+}
+
+// Pools by location and kind of memory, since CUDA 13. An older driver has none of them, and the call says so.
+
+cudaError_t cudaMemGetDefaultMemPool(cudaMemPool_t* memPool, struct cudaMemLocation* location,
+                                     enum cudaMemAllocationType type) {
+  return call_context<&DriverTable::cuMemGetDefaultMemPool>(
+      kDefaultStream, memPool, reinterpret_cast<CUmemLocation*>(location), static_cast<CUmemAllocationType>(type));
+}
+
+cudaError_t cudaMemGetMemPool(cudaMemPool_t* memPool, struct cudaMemLocation* location,
+                              enum cudaMemAllocationType type) {
+  return call_context<&DriverTable::cuMemGetMemPool>(
+      kDefaultStream, memPool, reinterpret_cast<CUmemLocation*>(location), static_cast<CUmemAllocationType>(type));
+}
+
+cudaError_t cudaMemSetMemPool(struct cudaMemLocation* location, enum cudaMemAllocationType type,
+                              cudaMemPool_t memPool) {
+  return call_context<&DriverTable::cuMemSetMemPool>(kDefaultStream, reinterpret_cast<CUmemLocation*>(location),
+                                                     static_cast<CUmemAllocationType>(type), memPool);
 }

@@ -280,6 +280,81 @@ void streams() {
   CHECK_OK(cudaFreeHost(host));
 }
 
+void pools() {
+  int supported = 0;
+  CHECK_OK(cudaDeviceGetAttribute(&supported, cudaDevAttrMemoryPoolsSupported, 0));
+  CHECK(supported == 1);
+  cudaMemPool_t fixed = nullptr;
+  cudaMemPool_t current = nullptr;
+  CHECK_OK(cudaDeviceGetDefaultMemPool(&fixed, 0));
+  CHECK_OK(cudaDeviceGetMemPool(&current, 0));
+  CHECK(fixed != nullptr && current == fixed);
+  cudaMemLocation location{};
+  location.type = cudaMemLocationTypeDevice;
+  CHECK_OK(cudaMemGetDefaultMemPool(&current, &location, cudaMemAllocationTypePinned));
+  CHECK(current == fixed);
+
+  cudaMemPoolProps properties{};
+  properties.allocType = cudaMemAllocationTypePinned;
+  properties.location = location;
+  cudaMemPool_t pool = nullptr;
+  CHECK_OK(cudaMemPoolCreate(&pool, &properties));
+  unsigned long long threshold = ~0ull;
+  CHECK_OK(cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &threshold));
+  cudaMemAccessFlags access = cudaMemAccessFlagsProtNone;
+  CHECK_OK(cudaMemPoolGetAccess(&access, pool, &location));
+  CHECK(access == cudaMemAccessFlagsProtReadWrite);
+  CHECK_OK(cudaDeviceSetMemPool(0, pool));
+
+  cudaStream_t stream = nullptr;
+  CHECK_OK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+  constexpr int kCount = 1 << 16;
+  int* values = nullptr;
+  CHECK_OK(cudaMallocAsync(&values, kCount * sizeof(int), stream));
+  CHECK_OK(cudaMemsetAsync(values, 0, kCount * sizeof(int), stream));
+  add_constant<int, 5><<<kCount / 256, 256, 0, stream>>>(values, kCount);
+  std::vector<int> got(kCount);
+  CHECK_OK(cudaMemcpyAsync(got.data(), values, kCount * sizeof(int), cudaMemcpyDeviceToHost, stream));
+  CHECK_OK(cudaStreamSynchronize(stream));
+  CHECK(got == std::vector<int>(kCount, 5));
+  cudaPointerAttributes attributes;
+  CHECK_OK(cudaPointerGetAttributes(&attributes, values + 7));
+  CHECK(attributes.type == cudaMemoryTypeDevice && attributes.device == 0);
+  CHECK_OK(cudaFreeAsync(values, stream));
+  int* again = nullptr;
+  CHECK_OK(cudaMallocFromPoolAsync(&again, kCount * sizeof(int), pool, stream));
+  CHECK(again == values);
+  unsigned long long used = 0;
+  CHECK_OK(cudaMemPoolGetAttribute(pool, cudaMemPoolAttrUsedMemCurrent, &used));
+  CHECK(used == kCount * sizeof(int));
+  CHECK_OK(cudaFreeAsync(again, stream));
+  CHECK_OK(cudaStreamSynchronize(stream));
+  unsigned long long reserved = 0;
+  CHECK_OK(cudaMemPoolGetAttribute(pool, cudaMemPoolAttrReservedMemCurrent, &reserved));
+  CHECK(reserved >= used);
+  CHECK_OK(cudaMemPoolTrimTo(pool, 0));
+  CHECK_OK(cudaMemPoolGetAttribute(pool, cudaMemPoolAttrReservedMemCurrent, &reserved));
+  CHECK(reserved == 0);
+
+  // Stream 0 of this program's kind; and blocks of one kind, freed the other way.
+  int* plain = nullptr;
+  CHECK_OK(cudaMallocAsync(&values, sizeof(int), nullptr));
+  CHECK_OK(cudaMalloc(&plain, sizeof(int)));
+  store_one<<<1, 1>>>(values);
+  store_one<<<1, 1>>>(plain);
+  CHECK_OK(cudaFreeAsync(plain, nullptr));
+  CHECK_OK(cudaStreamSynchronize(nullptr));
+  CHECK_OK(cudaFree(values));
+  CHECK_OK(cudaFreeAsync(nullptr, stream));
+  CHECK_ERROR(cudaErrorMemoryAllocation, cudaMallocAsync(&values, size_t{1} << 50, stream));
+
+  CHECK_OK(cudaMemPoolDestroy(pool));
+  CHECK_OK(cudaDeviceGetMemPool(&current, 0));
+  CHECK(current == fixed);
+  CHECK_ERROR(cudaErrorInvalidValue, cudaMemPoolDestroy(fixed));
+  CHECK_OK(cudaStreamDestroy(stream));
+}
+
 void errors() {
   int local = 0;
   CHECK_ERROR(cudaErrorInvalidValue, cudaFree(&local));
@@ -324,6 +399,7 @@ int main() {
   symbols();
   launches();
   streams();
+  pools();
   errors();
   reset();
   CHECK_OK(cudaMalloc(&g_at_exit.block, 64));
