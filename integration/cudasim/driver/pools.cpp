@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "device/engine_impl.h"
+#include "device_attributes.h"
 #include "driver.h"
 #include "memory/memory_impl.h"
 
@@ -35,7 +36,9 @@ Value read(const void* in) {
 
 }  // namespace
 
-Pools::Pools(Driver& driver) : driver_(driver) {
+Pools::Pools(Driver& driver)
+    : driver_(driver),
+      available_(device_attribute(driver.config.device, CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED).value_or(0) != 0) {
   create(0, &current_);
   driver_.memory.impl().space.reclaim = [this](std::uint64_t size) { return reclaim(size); };
 }

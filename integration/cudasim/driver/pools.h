@@ -36,6 +36,8 @@ class Pools {
  public:
   explicit Pools(Driver& driver);  // makes the default pool
 
+  bool available() const { return available_; }  // as the device's attribute says
+
   CUresult create(std::uint64_t most, CUmemoryPool* out);
   CUresult destroy(CUmemoryPool handle);
   bool is_pool(CUmemoryPool handle) const { return find(handle) != nullptr; }
@@ -85,6 +87,7 @@ class Pools {
   std::vector<ByteRange> bytes_of(CUdeviceptr base, std::uint64_t size) const;
 
   Driver& driver_;
+  bool available_;
   std::map<CUmemoryPool, std::unique_ptr<Pool>> pools_;  // the default one first
   CUmemoryPool current_ = nullptr;
   std::uint64_t made_ = 0;

@@ -18,6 +18,7 @@ CUresult on_stream(CallSite& site, CUstream handle, StreamMode mode,
                    const std::function<CUresult(Driver&, Stream&)>& body) {
   return call(site, Needs::kInit, [&](Driver& driver, ContextId context) {
     Stream* const stream = driver.engine.find_stream(context, handle, mode);
+    if (!driver.pools->available()) return CUDA_ERROR_NOT_SUPPORTED;
     if (stream == nullptr) {
       const bool is_default = handle == nullptr || handle == CU_STREAM_LEGACY || handle == CU_STREAM_PER_THREAD;
       return is_default && context == ContextId::kNone ? CUDA_ERROR_INVALID_CONTEXT : CUDA_ERROR_INVALID_HANDLE;
@@ -90,13 +91,16 @@ CUresult tell(CUmemoryPool* out, CUmemoryPool pool) {
 }
 
 CUresult on_device(CallSite& site, CUdevice device, const std::function<CUresult(Driver&)>& body) {
-  return call(site, Needs::kInit,
-              [&](Driver& driver, ContextId) { return device == kDevice ? body(driver) : CUDA_ERROR_INVALID_DEVICE; });
+  return call(site, Needs::kInit, [&](Driver& driver, ContextId) {
+    if (device != kDevice) return CUDA_ERROR_INVALID_DEVICE;
+    return driver.pools->available() ? body(driver) : CUDA_ERROR_NOT_SUPPORTED;
+  });
 }
 
 CUresult of_kind(CallSite& site, const CUmemLocation* location, CUmemAllocationType type,
                  const std::function<CUresult(Driver&)>& body) {
   return call(site, Needs::kInit, [&](Driver& driver, ContextId) {
+    if (!driver.pools->available()) return CUDA_ERROR_NOT_SUPPORTED;
     const CUresult bad = check_kind(location, type);
     return bad != CUDA_SUCCESS ? bad : body(driver);
   });
@@ -132,6 +136,7 @@ CUDASIM_API cuMemFreeAsync_ptsz(CUdeviceptr base, CUstream stream) {
 CUDASIM_API cuMemPoolCreate(CUmemoryPool* out, const CUmemPoolProps* properties) {
   static CallSite site{"cuMemPoolCreate"};
   return call(site, Needs::kInit, [&](Driver& driver, ContextId) {
+    if (!driver.pools->available()) return CUDA_ERROR_NOT_SUPPORTED;
     if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
     const CUresult bad = check_properties(properties);
     return bad != CUDA_SUCCESS ? bad : driver.pools->create(properties->maxSize, out);
