@@ -3,9 +3,15 @@
 #include <cerrno>
 #include <cstring>
 
+#include "agent/memory_limit.h"
 #include "agent/spin_lock.h"
 
 namespace memopt::agent {
+namespace {
+
+constexpr std::uint64_t kPartOfMemory = 16;
+
+}  // namespace
 
 Lanes::Taken Lanes::take(shm::RingWriter* ring) noexcept {
   const LockGuard guard(lock_);
@@ -39,6 +45,15 @@ bool Lanes::make(std::size_t* capacity, bool own_descriptors, std::string* why) 
     }
     if (free > waiting_.load(std::memory_order_relaxed)) return true;  // one ahead
     Lane& lane = lanes_[count];
+    // A small part of what a limit leaves: what the program itself will need is not known.
+    const MemoryLeft left = memory_left();
+    while (*capacity > shm::kMinRingCapacity && shm::kRingDataOffset + *capacity > left.bytes / kPartOfMemory)
+      *capacity /= 2;
+    if (shm::kRingDataOffset + *capacity > left.bytes / kPartOfMemory) {
+      *why = "no shared memory for a ring of " + std::to_string(*capacity) + " bytes: the limit of the control group " +
+             left.group + " leaves " + std::to_string(left.bytes) + " bytes";
+      return false;
+    }
     while (!lane.memory.create("memopt-ring", shm::kRingDataOffset + *capacity, own_descriptors)) {
       if (*capacity <= shm::kMinRingCapacity) {
         *why = "no shared memory for a ring of " + std::to_string(*capacity) + " bytes: " + std::strerror(errno);

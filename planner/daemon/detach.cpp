@@ -57,6 +57,13 @@ bool detach(bool already_orphaned, int keep, std::string* error) {
   if (nice(kNiceness) == -1 && errno != 0) {
     // Not permitted to become nicer: a seccomp profile. It works as it is.
   }
+  // Where memory runs out (the program's control group counts ours too), it is this process that can be spared.
+  if (const int file = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC); file >= 0) {
+    if (write(file, "1000", 4) != 4) {
+      // It stays as likely to be ended as any other.
+    }
+    close(file);
+  }
   return true;
 }
 

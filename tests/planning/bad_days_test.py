@@ -48,6 +48,49 @@ def wait_until(condition, what):
         time.sleep(0.02)
 
 
+class ControlGroup:
+    """A group of its own for memory, of version 1 or 2, whichever is mounted."""
+
+    def __init__(self, name):
+        first = os.path.isdir("/sys/fs/cgroup/memory")
+        self.folder = os.path.join("/sys/fs/cgroup/memory" if first else "/sys/fs/cgroup", name)
+        self.limits = ("memory.limit_in_bytes", "memory.max_usage_in_bytes") if first else ("memory.max", "memory.peak")
+        self.procs = os.path.join(self.folder, "cgroup.procs")
+        try:
+            os.mkdir(self.folder)
+        except OSError:
+            self.usable = False
+            return
+        self.usable = all(os.path.exists(os.path.join(self.folder, name)) for name in self.limits)
+
+    def limit(self, size):
+        with open(os.path.join(self.folder, self.limits[0]), "w", encoding="ascii") as file:
+            file.write(str(size))
+
+    def peak(self):
+        with open(os.path.join(self.folder, self.limits[1]), encoding="ascii") as file:
+            return int(file.read())
+
+    def members(self):
+        with open(self.procs, encoding="ascii") as file:
+            return [int(line) for line in file]
+
+    def empty(self):
+        """A planner that was started from within is a member too, and lives on for a while."""
+        def gone():
+            for pid in self.members():
+                try:
+                    os.kill(pid, signal.SIGKILL)
+                except ProcessLookupError:
+                    pass
+            return not self.members()
+        wait_until(gone, "the control group is not empty")
+
+    def remove(self):
+        self.empty()
+        os.rmdir(self.folder)
+
+
 class BadDays(PlanningCase):
     @classmethod
     def setUpClass(cls):
@@ -138,6 +181,27 @@ class BadDays(PlanningCase):
         status = self.status_during(lambda status: (status.get("plan") or {}).get("note"), shim=SHORT_MEMORY + ":" + SHIM,
                                     SHORT_MEMORY=f"memfd:{errno.ENOSPC}")
         self.assertIn(os.strerror(errno.ENOSPC), json.dumps(status["plan"]))
+
+    def test_a_small_control_group(self):
+        """Beyond the limit of a control group the kernel kills, and the process killed may be the program: rings are made small there, or
+        not at all, and the planner is killed first. The simulated device's memory counts as the program's too."""
+        group = self.control_group()
+        inside = ["bash", "-c", f'echo $$ > {group.procs}; exec "$@"', "inside", *self.command]
+        self.assert_same(Run(inside, MEMOPT_RING="128K", MEMOPT_PLANNER="/nonexistent"))
+        needed = group.peak()
+        self.assertGreater(needed, 32 << 20)
+        for spare in (64, 16):
+            with self.subTest(mebibytes_beside_the_programs_need=spare):
+                group.limit(needed + (spare << 20))
+                self.assert_same(Run(inside, MEMOPT_PLANNER_NAME=f"{PLANNER_NAME}-group-{spare}"))
+                group.empty()
+
+    def control_group(self):
+        group = ControlGroup(f"memopt-test-{os.getpid()}")
+        if not group.usable:
+            self.skipTest("control groups for memory can't be made here: root, and the memory controller, are needed")
+        self.addCleanup(group.remove)
+        return group
 
     def test_no_descriptors_left(self):
         limited = ["bash", "-c", 'ulimit -n 12; exec "$@"', "limited", *self.command]
