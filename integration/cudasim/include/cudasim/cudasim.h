@@ -21,7 +21,7 @@ typedef struct CudasimCounters {
   uint64_t
       bytes_live;  // bytes the program asked for and has not freed (cuMemAlloc and cuMemCreate sizes as given), now
   uint64_t bytes_live_peak;
-  uint64_t blocks_live;               // live cuMemAlloc blocks, now
+  uint64_t blocks_live;               // live blocks of cuMemAlloc and of memory pools, now
   uint64_t blocks_live_at_peak;       // when bytes_live was at its peak
   uint64_t blocks_2mib_live_at_peak;  // of these, with at least 2 MiB
   uint64_t capacity;                  // bytes of the device
