@@ -186,7 +186,7 @@ CUresult Pools::allocate(CUmemoryPool handle, Stream& stream, const std::string&
     driver_.engine.allocate(name, ranges);
     return CUDA_SUCCESS;
   };
-  engine.queue_marker(stream, std::move(work), behind, ran_before);
+  allocated_by_[base] = engine.queue_marker(stream, std::move(work), behind, ran_before);
   *out = base;
   return CUDA_SUCCESS;
 }
@@ -218,6 +218,7 @@ CUresult Pools::free(Stream& stream, const std::string& symbol, CUdeviceptr base
     return CUDA_SUCCESS;
   }
   blocks.remove_pooled(base);
+  allocated_by_.erase(base);
   Pool& pool = *pools_.at(block.pool);
   pool.used -= taken_size;
   pool.space.give(base, taken_size, by);
@@ -226,6 +227,8 @@ CUresult Pools::free(Stream& stream, const std::string& symbol, CUdeviceptr base
 
 void Pools::free_at_once(const std::string& symbol, Allocation block) {
   const std::uint64_t taken_size = rounded(block.size);
+  driver_.engine.impl().show_unless_known(allocated_by_.at(block.base));
+  allocated_by_.erase(block.base);
   driver_.engine.free_in_order(symbol, bytes_of(block.base, taken_size));
   DeviceSpace& space = driver_.memory.impl().space;
   if (space.physical.poison() && space.physical.held() <= kPoisonedHeld)

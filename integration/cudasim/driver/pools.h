@@ -90,6 +90,7 @@ class Pools {
   bool available_;
   std::map<CUmemoryPool, std::unique_ptr<Pool>> pools_;  // the default one first
   CUmemoryPool current_ = nullptr;
+  std::map<CUdeviceptr, OperationPtr> allocated_by_;  // of pools' blocks
   std::uint64_t made_ = 0;
   struct Retired {
     CUdeviceptr base;

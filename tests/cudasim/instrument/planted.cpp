@@ -284,6 +284,17 @@ bool pool_freed_at_once(Program& p) {
   return all(host, 47);
 }
 
+// Nor does it for the allocation itself.
+bool pool_freed_before_allocated(Program& p) {
+  const CUdeviceptr shared = p.device_words();
+  p.launch_fill(p.a, shared, 3);
+  const CUdeviceptr words = pool_words(p.a);
+  if (!p.wrong) CHECK(cuStreamSynchronize(p.a));
+  CHECK(cuMemFree(words));
+  CHECK(cuCtxSynchronize());
+  return true;
+}
+
 // Memory of a pool that no allocation holds.
 bool pool_overrun(Program& p) {
   const CUdeviceptr words = pool_words(p.a, p.wrong ? kBytes - 512 : kBytes);
@@ -328,6 +339,7 @@ const std::map<std::string, std::function<bool(Program&)>> kCases = {
     {"block_freed_before_used", block_freed_before_used},
     {"pool_used_after_freed", pool_used_after_freed},
     {"pool_freed_at_once", pool_freed_at_once},
+    {"pool_freed_before_allocated", pool_freed_before_allocated},
     {"pool_overrun", pool_overrun},
     {"pool_reuse_is_no_edge", pool_reuse_is_no_edge},
 };

@@ -50,6 +50,13 @@ TEST_P(PlantedTest, CheckerNamesBothOperations) {
   EXPECT_NE(outcome.output.find(GetParam().second), std::string::npos) << outcome.output;
 }
 
+TEST_P(PlantedTest, CheckerFindsItInEveryOrder) {
+  for (int seed = 1; seed <= 4; ++seed) {
+    const Outcome outcome = run("CUDASIM_SEED=" + std::to_string(seed), GetParam().name, "wrong");
+    EXPECT_EQ(outcome.exit_code, 86) << "seed " << seed << ": " << outcome.output;
+  }
+}
+
 TEST_P(PlantedTest, SomeSeedGivesWrongContents) {
   if (!GetParam().harms) GTEST_SKIP() << "a mistake without a consequence that could be seen here";
   int wrong = 0;
@@ -69,23 +76,24 @@ TEST_P(PlantedTest, TwinWithTheEdgeIsSilentAndRight) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(All, PlantedTest,
-                         testing::Values(Planted{"compute_then_copy", "fill", "cuMemcpyDtoHAsync"},
-                                         Planted{"copy_then_compute", "cuMemcpyHtoDAsync", "add"},
-                                         Planted{"compute_then_overwrite", "add", "cuMemcpyHtoDAsync"},
-                                         Planted{"copy_then_copy", "cuMemcpyHtoDAsync", "cuMemcpyDtoHAsync"},
-                                         Planted{"across_aliases", "fill", "cuMemcpyDtoHAsync"},
-                                         Planted{"host_reads_early", "cuMemcpyDtoHAsync", "host"},
-                                         Planted{"host_writes_early", "cuMemcpyHtoDAsync", "host"},
-                                         Planted{"wait_before_record", "fill", "cuMemcpyDtoHAsync"},
-                                         Planted{"pool_used_before_allocated", "cuMemAllocAsync", "fill"},
-                                         Planted{"pool_freed_before_used", "cuMemFreeAsync", "cuMemcpyDtoHAsync"},
-                                         Planted{"block_freed_before_used", "cuMemFreeAsync", "cuMemcpyDtoHAsync"},
-                                         Planted{"pool_used_after_freed", "used after it was freed: 'cuMemFreeAsync",
-                                                 "add"},
-                                         Planted{"pool_freed_at_once", "cuMemFree_v2", "fill"},
-                                         Planted{"pool_overrun", "not allocated: 'a memory pool'", "fill", false},
-                                         Planted{"pool_reuse_is_no_edge", "fill", "cuMemcpyDtoHAsync", false}),
-                         [](const auto& planted) { return std::string(planted.param.name); });
+INSTANTIATE_TEST_SUITE_P(
+    All, PlantedTest,
+    testing::Values(Planted{"compute_then_copy", "fill", "cuMemcpyDtoHAsync"},
+                    Planted{"copy_then_compute", "cuMemcpyHtoDAsync", "add"},
+                    Planted{"compute_then_overwrite", "add", "cuMemcpyHtoDAsync"},
+                    Planted{"copy_then_copy", "cuMemcpyHtoDAsync", "cuMemcpyDtoHAsync"},
+                    Planted{"across_aliases", "fill", "cuMemcpyDtoHAsync"},
+                    Planted{"host_reads_early", "cuMemcpyDtoHAsync", "host"},
+                    Planted{"host_writes_early", "cuMemcpyHtoDAsync", "host"},
+                    Planted{"wait_before_record", "fill", "cuMemcpyDtoHAsync"},
+                    Planted{"pool_used_before_allocated", "cuMemAllocAsync", "fill"},
+                    Planted{"pool_freed_before_used", "cuMemFreeAsync", "cuMemcpyDtoHAsync"},
+                    Planted{"block_freed_before_used", "cuMemFreeAsync", "cuMemcpyDtoHAsync"},
+                    Planted{"pool_used_after_freed", "used after it was freed: 'cuMemFreeAsync", "add"},
+                    Planted{"pool_freed_at_once", "cuMemFree_v2", "fill"},
+                    Planted{"pool_freed_before_allocated", "cuMemAllocAsync", "cuMemFree_v2", false},
+                    Planted{"pool_overrun", "not allocated: 'a memory pool'", "fill", false},
+                    Planted{"pool_reuse_is_no_edge", "fill", "cuMemcpyDtoHAsync", false}),
+    [](const auto& planted) { return std::string(planted.param.name); });
 
 }  // namespace

@@ -1,6 +1,9 @@
 // Stream-ordered allocation and memory pools through the driver API.
+#include <atomic>
+#include <chrono>
 #include <limits>
 #include <random>
+#include <thread>
 
 #include "api_fixture.h"
 
@@ -166,6 +169,47 @@ TEST_F(PoolTest, WhatTheHostHasWaitedForIsAnybodysWhateverThePolicies) {
   EXPECT_EQ(cuStreamSynchronize(a), CUDA_SUCCESS);
   EXPECT_EQ(allocate(kBlock, b), first);
   free(first, b);
+}
+
+TEST_F(PoolTest, AnAnswerIsAsGoodAsAWaitButReleasesNothing) {
+  for (const auto attribute :
+       {CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES, CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC})
+    set_flag(attribute, 0);
+  const CUdeviceptr first = allocate(kMost, a);
+  EXPECT_EQ(cuMemsetD8Async(first, 1, kMost, a), CUDA_SUCCESS);
+  free(first, a);
+  EXPECT_EQ(cuEventRecord(event, a), CUDA_SUCCESS);
+  EXPECT_EQ(cuEventQuery(event), CUDA_ERROR_NOT_READY);
+  cudasim_host_works(1'000'000);
+  EXPECT_EQ(cuEventQuery(event), CUDA_SUCCESS);
+  EXPECT_EQ(reserved(), kStep);
+  EXPECT_EQ(allocate(kMost, b), first);
+  EXPECT_EQ(reserved(), kStep);
+  free(first, b);
+}
+
+void raise_flag(void* flag) { static_cast<std::atomic<bool>*>(flag)->store(true); }
+
+// What a host function tells the program, the driver does not hear: placement is the same whenever it runs.
+TEST_F(PoolTest, AHostFunctionIsNoWait) {
+  for (const auto attribute :
+       {CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES, CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC,
+        CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES}) {
+    set_flag(attribute, 0);
+  }
+  keep(std::numeric_limits<cuuint64_t>::max());
+  const CUdeviceptr first = allocate(kMost, a);
+  free(first, a);
+  std::atomic<bool> ran{false};
+  EXPECT_EQ(cuLaunchHostFunc(a, raise_flag, &ran), CUDA_SUCCESS);
+  for (int i = 0; i < 10'000 && !ran.load(); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  ASSERT_TRUE(ran.load());
+  const CUdeviceptr second = allocate(kMost, b);
+  EXPECT_NE(second, first);
+  EXPECT_EQ(cuStreamSynchronize(a), CUDA_SUCCESS);
+  EXPECT_EQ(allocate(kMost, b), first);
+  free(first, b);
+  free(second, b);
 }
 
 TEST_F(PoolTest, AFullDeviceLeadsToAWaitOnTheDevice) {

@@ -61,6 +61,10 @@ struct Engine::Impl {
     return synchronized.of(operation.actor) >= operation.sequence;
   }
 
+  // For the checker: an operation that the host should have waited for and has not is brought to run, so that what it
+  // conflicts with is found in whatever order bytes change.
+  void show_unless_known(const OperationPtr& operation);
+
   // --- shared
   // ----------------------------------------------------------------------------------------------------------- What
   // every call does first: the calling thread has a clock, and host accesses so far are checked.

@@ -18,6 +18,12 @@ OperationPtr Engine::Impl::queue_marker(Stream& stream, Work work, const std::ve
   return operation;
 }
 
+void Engine::Impl::show_unless_known(const OperationPtr& operation) {
+  if (!checker.enabled() || operation->run) return;
+  if (host_clock.of(operation->actor) >= operation->clock.of(operation->actor)) return;
+  bytes.try_require({&operation, 1}, std::chrono::milliseconds(0));
+}
+
 namespace {
 
 using Entry = void (Checker::*)(ActorId, const VectorClock&, const std::string&, std::span<const ByteRange>);
