@@ -12,6 +12,7 @@ import simulated
 PROGRAMS = os.environ["TEST_WORKLOADS"]
 SIMULATOR = os.environ["TEST_SIMULATOR"]
 PRESETS = os.environ["TEST_PRESETS"]
+SHIM = os.environ.get("TEST_SHIM", "")
 PREFIX = os.environ.get("SANITIZER_PRELOAD", "")
 MIB = 1 << 20
 
@@ -21,10 +22,10 @@ DRIVER = ["vector_driver"]
 SMALL = ["--iterations", "6", "--elements", "40000"]
 
 
-def run(program, *arguments, kernels="kernels", **environment):
+def run(program, *arguments, kernels="kernels", preload="", **environment):
     clean = simulated.clean_environment()
-    if PREFIX:
-        clean["LD_PRELOAD"] = PREFIX.rstrip(":")
+    if PREFIX or preload:
+        clean["LD_PRELOAD"] = (PREFIX + preload).rstrip(":")
     clean["LD_LIBRARY_PATH"] = os.path.join(SIMULATOR, "lib")
     clean["CUDASIM_KERNELS"] = os.path.join(SIMULATOR, kernels, "vector.so")
     return simulated.Finished([os.path.join(PROGRAMS, program), *arguments], clean | environment)
@@ -81,6 +82,19 @@ class VectorPrograms(unittest.TestCase):
                     done = self.succeed(program, *SMALL, kernels="kernels-instrumented", CUDASIM_INSTRUMENT="1",
                                         **({"CUDASIM_SEED": seed} if seed else {}))
                     self.assertTrue(done.report["kernels_instrumented"])
+
+    def test_shim(self):
+        if not SHIM:
+            self.skipTest("the shim is not part of this build")
+        for program in RUNTIME + ASYNC + DRIVER:
+            reference = self.succeed(program)
+            for seed in None, "1", "2", "3":
+                with self.subTest(program=program, seed=seed):
+                    done = run(program, preload=SHIM, MEMOPT_PLANNER_NAME=f"vector-{os.getpid()}",
+                               **({"CUDASIM_SEED": seed} if seed else {}))
+                    self.assertEqual(done.code, 0, done.output + done.errors)
+                    self.assertEqual(done.last_line, reference.last_line)
+                    self.assertEqual(done.report["counters"]["races"], 0)
 
     def test_footprint_of_pools(self):
         done = self.succeed("vector_async")
