@@ -18,7 +18,8 @@ RULES = {
     "tools": {"planner", "shm"},
     "integration/cudasim": set(),
     "integration/workloads": {"integration/cudasim", "planner", "shm"},
-    "tests": {"preload", "agent", "shm", "planner", "tools", "integration/cudasim", "integration/workloads"},
+    "integration/gpu": {"integration/cudasim"},
+    "tests": {"preload", "agent", "shm", "planner", "tools", "integration/cudasim", "integration/workloads", "integration/gpu"},
 }
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.MULTILINE)
 TARGET = re.compile(r"^\s*add_(?:library|executable)\(\s*([\w.-]+)", re.MULTILINE)
