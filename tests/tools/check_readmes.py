@@ -4,7 +4,8 @@ import os
 
 import tree
 
-ROOMS = ["preload", "agent", "shm", "planner", "tools", "tools/memoptctl", "integration/cudasim", "integration/workloads", "tests"]
+ROOMS = ["preload", "agent", "shm", "planner", "tools", "tools/memoptctl", "integration/cudasim", "integration/workloads",
+         "integration/gpu", "tests"]
 
 
 def findings(root, rooms=None):

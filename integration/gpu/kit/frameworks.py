@@ -1,0 +1,67 @@
+"""Programs of real frameworks: native twice (do they repeat bit by bit at all?), with memopt, then the frameworks' own ways to hold less memory."""
+import os
+
+import measured
+
+# Would decide what this is to find out.
+SETTINGS = ("PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF", "PYTORCH_NO_CUDA_MEMORY_CACHING", "XLA_PYTHON_CLIENT_ALLOCATOR",
+            "XLA_PYTHON_CLIENT_PREALLOCATE", "XLA_PYTHON_CLIENT_MEM_FRACTION", "XLA_FLAGS", "CUDA_LAUNCH_BLOCKING")
+LIMIT = 60  # seconds for one run
+ITERATIONS = 30
+
+_TORCH = (("expandable segments", {"PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:True"}, False),
+          ("cudaMallocAsync", {"PYTORCH_CUDA_ALLOC_CONF": "backend:cudaMallocAsync"}, False),
+          ("memopt, no caching", {"PYTORCH_NO_CUDA_MEMORY_CACHING": "1"}, True))
+# Script, and variants beside native and memopt: name, environment, with memopt.
+CASES = (("torch_resnet50", _TORCH), ("torch_gpt", _TORCH), ("torch_lstm", _TORCH),
+         ("jax_mlp", (("platform allocator", {"XLA_PYTHON_CLIENT_ALLOCATOR": "platform"}, False),
+                      ("no preallocation", {"XLA_PYTHON_CLIENT_PREALLOCATE": "false"}, False))),
+         ("triton_kernel", ()),
+         ("cupy_mlp", (("no pool", {"GPU_KIT_CUPY_POOL": "off"}, False), ("memopt, no pool", {"GPU_KIT_CUPY_POOL": "off"}, True))))
+
+
+class Frameworks:
+    def __init__(self, setting):
+        self._setting = setting
+        self._native = {}
+
+    def _once(self, case, variant, extra, shim):
+        setting = self._setting
+        command = [setting.python, setting.file("frameworks", case + ".py"), "--hold", "--iterations", str(3 if setting.small else ITERATIONS),
+                   *(["--small"] if setting.small else [])]
+        environment = setting.environment({**{name: None for name in SETTINGS}, **extra}, shim=shim)
+        return measured.measure(setting, f"{case}, {variant}", command, min(LIMIT, setting.results.left()), environment)
+
+    def first(self):
+        """Every case native, native again and with memopt."""
+        for case, _ in CASES:
+            native = self._once(case, "native", {}, False)
+            if native.missing or not native.ended.ok:
+                self._setting.results.row(measured.row(case, "native", native))
+                continue
+            self._native[case] = native
+            again = self._once(case, "native again", {}, False)
+            repeats = measured.compared(again, native)
+            self._setting.results.row(measured.row(case, "native", native, "repeats" if repeats == "same" else repeats,
+                                                   "" if again.ended.ok else "again: " + again.ended.why()))
+            shimmed = self._once(case, "memopt", {}, True)
+            self._setting.results.row(measured.row(case, "memopt", shimmed, measured.compared(shimmed, native)))
+
+    def others(self):
+        for case, variants in CASES:
+            if case not in self._native:
+                continue
+            for variant, extra, shim in variants:
+                found = self._once(case, variant, extra, shim)
+                self._setting.results.row(measured.row(case, variant, found, measured.compared(found, self._native[case])))
+
+    def recorded(self):
+        """(case, command, environment) of what is worth a recording here."""
+        for case in (case for case, _ in CASES if case.startswith("torch_") and case in self._native):
+            setting = self._setting
+            command = [setting.python, setting.file("frameworks", case + ".py"), "--iterations", "12", *(["--small"] if setting.small else [])]
+            yield case, command, setting.environment({name: None for name in SETTINGS})
+
+    @staticmethod
+    def scripts(setting):
+        return [os.path.join(setting.pack, "frameworks", case + ".py") for case, _ in CASES]

@@ -1,0 +1,68 @@
+"""The project's own programs: native twice, then with memopt."""
+import os
+import subprocess
+import sys
+
+import measured
+
+
+class Program:
+    def __init__(self, name, command, needs, runtime=False, limit=40):
+        self.name, self.command, self.needs, self.runtime, self.limit = name, command, needs, runtime, limit
+
+
+def _net(setting, name, batch):
+    """A generated trace; its folder is the run's own."""
+    path = os.path.join(setting.scratch, name + ".trace")
+    if not os.path.exists(path):
+        subprocess.run([sys.executable, setting.file("workloads", "nets", "nets.py"), name, "--batch", str(batch), "-o", path], check=True,
+                       capture_output=True, timeout=60)
+    return path
+
+
+def _programs(setting):
+    workloads = lambda *parts: setting.file("workloads", *parts)  # noqa: E731
+    small = setting.small
+    epochs = "1" if small else "4" if setting.simulator else "60"
+    shape = ["--epochs", epochs] + (["--batch", "96", "--width", "2"] if small else [])
+    for suffix in "", "_static":
+        yield Program("digits_cnn" + suffix, [workloads("digits_cnn" + suffix), *shape], "digits_cnn" + suffix, runtime=not suffix)
+    for name in "vector_runtime", "vector_driver", "vector_async":
+        yield Program(name, [workloads(name)], name, runtime=True)
+    yield Program("train.py", [setting.python, workloads("train.py"), *(["--epochs", "2"] if small else [])], "train.py")
+    rounds = "12" if setting.simulator else "60"
+    for net, batch in (("vgg11", 4 if setting.simulator else 100), *(() if small else (("resnet18", 8 if setting.simulator else 100),))):
+        yield Program("replay " + net, [workloads("replay"), lambda net=net, batch=batch: _net(setting, net, batch), "--iterations", rounds],
+                      "replay")
+
+
+def _unable(setting, program):
+    """Why the program can't be run here; empty if it can."""
+    if not setting.has("workloads", program.needs):
+        return "not in the pack"
+    if program.name.endswith("_static") and setting.simulator and setting.manifest.get("static_runtime") == "nvidia":
+        return "NVIDIA's runtime is linked in, which the simulated driver can't serve"
+    if program.runtime and not setting.simulator and not setting.runtime:
+        return "no libcudart.so.13 was found on this machine"
+    return ""
+
+
+def run(setting):
+    for program in _programs(setting):
+        unable = _unable(setting, program)
+        if unable:
+            setting.results.row({"case": program.name, "variant": "native", "remark": unable})
+            continue
+        command = [word() if callable(word) else word for word in program.command]
+
+        def once(variant, shim):
+            limit = min(program.limit, setting.results.left())
+            return measured.measure(setting, f"{program.name}, {variant}", command, limit,
+                                    setting.environment(shim=shim, runtime=program.runtime))
+
+        native, again = once("native", False), once("native again", False)
+        repeats = measured.compared(again, native)
+        setting.results.row(measured.row(program.name, "native", native, "repeats" if repeats == "same" else repeats,
+                                         "" if again.ended.ok or not native.ended.ok else "again: " + again.ended.why()))
+        shimmed = once("memopt", True)
+        setting.results.row(measured.row(program.name, "memopt", shimmed, measured.compared(shimmed, native)))

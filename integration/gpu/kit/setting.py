@@ -1,0 +1,107 @@
+"""Where everything lies, and the environment in which programs are started."""
+import glob
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import uuid
+
+import memory
+import processes
+
+SIMULATED_DEVICE = "h200"
+
+
+class PackError(Exception):
+    pass
+
+
+def _runtime_folders():
+    """Folders that may have NVIDIA's shared runtime, likeliest first."""
+    yield from filter(None, os.environ.get("LD_LIBRARY_PATH", "").split(":"))
+    for root in filter(None, [os.environ.get("CUDA_HOME"), *sorted(glob.glob("/usr/local/cuda*"), reverse=True)]):
+        yield from (os.path.join(root, "lib64"), os.path.join(root, "targets", "x86_64-linux", "lib"))
+    for entry in sys.path:
+        yield from (os.path.join(entry, "nvidia", "cu13", "lib"), os.path.join(entry, "nvidia", "cuda_runtime", "lib"))
+    try:
+        listed = subprocess.run(["ldconfig", "-p"], capture_output=True, text=True, timeout=20).stdout
+    except (OSError, subprocess.SubprocessError):
+        listed = ""
+    for line in listed.splitlines():
+        if "libcudart.so.13" in line and "=>" in line:
+            yield os.path.dirname(line.split("=>")[1].strip())
+
+
+def _loads(name):
+    return subprocess.run([sys.executable, "-c", f"import ctypes; ctypes.CDLL({name!r})"], capture_output=True).returncode == 0
+
+
+class Setting:
+    def __init__(self, pack, results, simulator=None, small=False, python=sys.executable):
+        self.pack, self.results, self.simulator, self.small, self.python = os.path.abspath(pack), results, simulator, small, python
+        try:
+            with open(os.path.join(self.pack, "manifest.json"), encoding="utf-8") as file:
+                self.manifest = json.load(file)
+        except (OSError, ValueError) as error:
+            raise PackError(f"{self.pack} is no pack of tools/pack-gpu: {error}") from error
+        self.nvml = None if simulator else memory.Nvml()
+        # A planner of this run's own, whatever else runs here.
+        self.planner = "kit-" + uuid.uuid4().hex[:12]
+        self._scratch = tempfile.TemporaryDirectory(prefix="memopt-gpu-")
+        self.scratch = self._scratch.name
+        self._compat = self._lacking()
+        self.runtime = None
+        if not simulator:
+            self.runtime = next((folder for folder in _runtime_folders() if os.path.exists(os.path.join(folder, "libcudart.so.13"))), None)
+
+    def file(self, *parts):
+        return os.path.join(self.pack, *parts)
+
+    def has(self, *parts):
+        return os.path.exists(self.file(*parts))
+
+    def _lacking(self):
+        """A folder of those carried libraries that this machine does not have, if there are any: its own are never replaced."""
+        folder = self.file("lib", "compat")
+        lacking = [name for name in sorted(os.listdir(folder)) if not _loads(name)] if os.path.isdir(folder) else []
+        if not lacking:
+            return []
+        beside = os.path.join(self.scratch, "compat")
+        os.makedirs(beside)
+        for name in lacking:
+            os.symlink(os.path.join(folder, name), os.path.join(beside, name))
+        return [beside]
+
+    @property
+    def library(self):
+        return self.file("lib", "libmemopt.so")
+
+    @property
+    def memoptctl(self):
+        return self.file("bin", "memoptctl")
+
+    @property
+    def report(self):
+        """Where the simulated driver leaves its own account of a program."""
+        return os.path.join(self.scratch, "simulated")
+
+    def environment(self, extra=None, shim=False, runtime=False):
+        names = dict(extra or {})
+        folders = [os.environ.get("LD_LIBRARY_PATH", "")]
+        if self.simulator:
+            folders.insert(0, os.path.join(self.simulator, "lib"))
+            names.setdefault("CUDASIM_DEVICE", SIMULATED_DEVICE)
+            names.setdefault("CUDASIM_REPORT", self.report)
+        elif runtime and self.runtime:
+            folders.insert(0, self.runtime)
+        folders += self._compat
+        names["LD_LIBRARY_PATH"] = ":".join(filter(None, folders)) or None
+        names["MEMOPT_PLANNER_NAME"] = self.planner
+        names["PYTHONDONTWRITEBYTECODE"] = "1"
+        if shim:
+            names["LD_PRELOAD"] = self.library
+        return processes.clean_environment(names)
+
+    def close(self):
+        self._scratch.cleanup()
