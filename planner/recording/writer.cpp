@@ -22,16 +22,14 @@ using recording::EntryKind;
 constexpr std::chrono::milliseconds kFlushInterval{500};
 // The clock is read once in so many records: it costs as much as one of them.
 constexpr std::uint32_t kAddsPerLook = 64;
-// Fast, and most of what a higher level would win: records repeat.
-constexpr int kLevel = 1;
 
 std::uint64_t header_hash(const BlockHeader& header) { return XXH64(&header, offsetof(BlockHeader, header_hash), 0); }
 
 }  // namespace
 
 RecordingWriter::RecordingWriter(int fd, const RecordingInfo& info,
-                                 std::function<void(const std::string& why)> complain)
-    : fd_(fd), complain_(std::move(complain)), compressor_(ZSTD_createCCtx(), ZSTD_freeCCtx) {
+                                 std::function<void(const std::string& why)> complain, int level)
+    : fd_(fd), level_(level), complain_(std::move(complain)), compressor_(ZSTD_createCCtx(), ZSTD_freeCCtx) {
   if (!compressor_) {
     ::close(fd_);
     throw std::bad_alloc();
@@ -116,7 +114,7 @@ void RecordingWriter::flush() {
   flushed_ = std::chrono::steady_clock::now();
   if (raw_.empty() || !error_.empty()) return;
   const std::size_t packed = ZSTD_compressCCtx(compressor_.get(), packed_.data() + sizeof(BlockHeader),
-                                               packed_.size() - sizeof(BlockHeader), raw_.data(), raw_.size(), kLevel);
+                                               packed_.size() - sizeof(BlockHeader), raw_.data(), raw_.size(), level_);
   if (ZSTD_isError(packed) != 0) {
     // The room suffices by zstd's own word: this is a shortage of memory.
     error_ = std::string("the recording could not be compressed: ") + ZSTD_getErrorName(packed);

@@ -25,9 +25,14 @@ namespace memopt::planner {
 
 class RecordingWriter {
  public:
+  // Most of what a higher level would win: records repeat.
+  static constexpr int kFastLevel = 1;
+
   // Takes the descriptor, which is at the beginning of an empty file, and writes the header there.
   // `complain` gets the reason of a failed write, at most once. It may be empty.
-  RecordingWriter(int fd, const RecordingInfo& info, std::function<void(const std::string& why)> complain);
+  // `level` is zstd's: higher is smaller and slower.
+  RecordingWriter(int fd, const RecordingInfo& info, std::function<void(const std::string& why)> complain,
+                  int level = kFastLevel);
   ~RecordingWriter();  // what is buffered is written; without finish() the file counts as cut
   RecordingWriter(const RecordingWriter&) = delete;
   RecordingWriter& operator=(const RecordingWriter&) = delete;
@@ -55,6 +60,7 @@ class RecordingWriter {
   bool write(const void* data, std::size_t bytes);
 
   int fd_;
+  int level_;
   std::function<void(const std::string&)> complain_;
   std::string error_;
   std::vector<std::byte> raw_;

@@ -15,6 +15,7 @@
 #include "plan_command.h"
 #include "printable.h"
 #include "record_command.h"
+#include "reduce_command.h"
 #include "run_command.h"
 #include "show_command.h"
 #include "status_command.h"
@@ -84,6 +85,23 @@ int parse_and_run(int argc, char** argv) {
       ->type_name("OUT");
   plan_app->footer("Exit code: 0; 1 if FILE can't be read; 4 if no iteration was found in it.");
 
+  memopt::tools::ReduceOptions reduce;
+  CLI::App* reduce_app = app.add_subcommand("reduce", "Cut a recording down to its steady iteration");
+  reduce_app->add_option("file", reduce.file, "written by memoptctl record")->type_name("FILE")->required();
+  reduce_app->add_option("-o,--output", reduce.output, "the smaller recording")->type_name("OUT")->required();
+  reduce_app
+      ->add_option("--iterations", reduce.reduction.iterations,
+                   "iterations to keep beside the one by whose repeat they are known (1)")
+      ->check(CLI::Range(1, 1000))
+      ->type_name("N");
+  reduce_app->add_flag("--hash-names", reduce.reduction.hash_names,
+                       "shorten long kernel names; leave out call stacks, loaded files and arguments");
+  reduce_app->add_flag("--parameters", reduce.reduction.parameters, "keep the bytes of launch parameters");
+  reduce_app->add_flag("--force", reduce.force, "overwrite OUT");
+  reduce_app->footer(
+      "OUT is planned again, and written only if it has the same iteration.\nExit code: 0; 1 if a file can't be read "
+      "or written; 4 if no iteration was found.");
+
   CLI::App* options_app = app.add_subcommand("options", "List the environment variables that memopt reads");
   bool markdown = false;
   options_app->add_flag("--markdown", markdown, "as the table in docs/options.md");
@@ -130,6 +148,10 @@ int parse_and_run(int argc, char** argv) {
     return memopt::tools::show(show);
   }
   if (*plan_app) return memopt::tools::plan(plan);
+  if (*reduce_app) {
+    reduce.reduction.version = MEMOPT_VERSION;
+    return memopt::tools::reduce(reduce);
+  }
   return memopt::tools::options(markdown);
 }
 
