@@ -10,6 +10,7 @@
 #include <stdexcept>
 
 #include "plan_command.h"
+#include "planner/recording/reader.h"
 #include "printable.h"
 
 namespace memopt::tools {
@@ -45,6 +46,8 @@ int reduce(const ReduceOptions& options) {
   SteadyWindow window;
   try {
     window = find_steady_window(options.file);
+  } catch (const planner::RecordingError& error) {
+    throw std::runtime_error(printable(options.file) + ": " + error.what());
   } catch (const std::runtime_error& error) {
     fmt::print(stderr, "memoptctl: {}\n", printable(error.what()));
     return kExitNoIteration;
