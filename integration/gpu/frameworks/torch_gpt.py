@@ -34,6 +34,7 @@ class Gpt(nn.Module):
         self.token, self.place = nn.Embedding(tokens, width), nn.Parameter(torch.zeros(length, width))
         self.blocks = nn.ModuleList([Block(width, heads, length) for _ in range(layers)])
         self.norm, self.head = nn.LayerNorm(width), nn.Linear(width, tokens, bias=False)
+        nn.init.normal_(self.token.weight, std=0.02)
         self.head.weight = self.token.weight
         self.register_buffer("mask", torch.full((length, length), float("-inf")).triu(1), persistent=False)
 

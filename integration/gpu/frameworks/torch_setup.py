@@ -17,6 +17,8 @@ def device():
         report.missing("PyTorch finds no CUDA device")
     torch.manual_seed(1998)
     torch.use_deterministic_algorithms(True, warn_only=True)
+    # Otherwise all memory that is not written at once is filled, which no training does.
+    torch.utils.deterministic.fill_uninitialized_memory = False
     torch.backends.cudnn.deterministic = True
     torch.backends.cudnn.benchmark = False
     return torch.device("cuda", 0)

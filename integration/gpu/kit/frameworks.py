@@ -1,12 +1,9 @@
 """Programs of real frameworks: native twice (do they repeat bit by bit at all?), with memopt, then the frameworks' own ways to hold less memory."""
-import os
-
 import measured
 
 # Would decide what this is to find out.
 SETTINGS = ("PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF", "PYTORCH_NO_CUDA_MEMORY_CACHING", "XLA_PYTHON_CLIENT_ALLOCATOR",
             "XLA_PYTHON_CLIENT_PREALLOCATE", "XLA_PYTHON_CLIENT_MEM_FRACTION", "XLA_FLAGS", "CUDA_LAUNCH_BLOCKING")
-LIMIT = 60  # seconds for one run
 ITERATIONS = 30
 
 _TORCH = (("expandable segments", {"PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:True"}, False),
@@ -30,7 +27,7 @@ class Frameworks:
         command = [setting.python, setting.file("frameworks", case + ".py"), "--hold", "--iterations", str(3 if setting.small else ITERATIONS),
                    *(["--small"] if setting.small else [])]
         environment = setting.environment({**{name: None for name in SETTINGS}, **extra}, shim=shim)
-        return measured.measure(setting, f"{case}, {variant}", command, min(LIMIT, setting.results.left()), environment)
+        return measured.measure(setting, f"{case}, {variant}", command, setting.limit(), environment)
 
     def first(self):
         """Every case native, native again and with memopt."""
@@ -61,7 +58,3 @@ class Frameworks:
             setting = self._setting
             command = [setting.python, setting.file("frameworks", case + ".py"), "--iterations", "12", *(["--small"] if setting.small else [])]
             yield case, command, setting.environment({name: None for name in SETTINGS})
-
-    @staticmethod
-    def scripts(setting):
-        return [os.path.join(setting.pack, "frameworks", case + ".py") for case, _ in CASES]

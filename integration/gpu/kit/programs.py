@@ -56,8 +56,7 @@ def run(setting):
         command = [word() if callable(word) else word for word in program.command]
 
         def once(variant, shim):
-            limit = min(program.limit, setting.results.left())
-            return measured.measure(setting, f"{program.name}, {variant}", command, limit,
+            return measured.measure(setting, f"{program.name}, {variant}", command, setting.limit(program.limit),
                                     setting.environment(shim=shim, runtime=program.runtime))
 
         native, again = once("native", False), once("native again", False)

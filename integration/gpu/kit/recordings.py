@@ -5,7 +5,6 @@ import re
 import processes
 
 MOST_BYTES = 300 << 10
-LIMIT = 60
 
 
 def record(setting, name, command, environment):
@@ -15,11 +14,11 @@ def record(setting, name, command, environment):
     reduced = results.path(name + ".rec")
 
     def step(title, words, limit):
-        ended = processes.run(words, min(limit, results.left()), environment)
+        ended = processes.run(words, setting.limit(limit), environment)
         results.log(f"{name}, {title}", ended)
         return ended
 
-    done = step("record", [setting.memoptctl, "record", "-o", whole, "--force", "--", *command], LIMIT)
+    done = step("record", [setting.memoptctl, "record", "-o", whole, "--force", "--", *command], setting.run_limit)
     if not os.path.exists(whole):
         row["remark"] = "nothing was recorded: " + (done.why() or done.errors.strip()[-200:])
     else:

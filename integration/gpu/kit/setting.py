@@ -11,6 +11,7 @@ import memory
 import processes
 
 SIMULATED_DEVICE = "h200"
+RUN_LIMIT = 60  # seconds for one program
 
 
 class PackError(Exception):
@@ -38,8 +39,9 @@ def _loads(name):
 
 
 class Setting:
-    def __init__(self, pack, results, simulator=None, small=False, python=sys.executable):
-        self.pack, self.results, self.simulator, self.small, self.python = os.path.abspath(pack), results, simulator, small, python
+    def __init__(self, pack, results, simulator=None, small=False, run_limit=RUN_LIMIT, python=sys.executable):
+        self.pack, self.results, self.simulator = os.path.abspath(pack), results, simulator
+        self.small, self.run_limit, self.python = small, run_limit, python
         try:
             with open(os.path.join(self.pack, "manifest.json"), encoding="utf-8") as file:
                 self.manifest = json.load(file)
@@ -76,6 +78,10 @@ class Setting:
     @property
     def library(self):
         return self.file("lib", "libmemopt.so")
+
+    def limit(self, most=RUN_LIMIT):
+        """Seconds that a program which starts now may take."""
+        return min(most, self.run_limit, self.results.left())
 
     @property
     def memoptctl(self):

@@ -1,0 +1,292 @@
+#!/usr/bin/env python3
+"""The whole kit from an unpacked pack on the simulated driver: it comes to its end and to a table, whatever fails or hangs on the way."""
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+import cases
+import kit
+
+sys.path.insert(0, os.path.join(kit.SOURCE, "integration", "gpu", "kit"))
+import processes  # noqa: E402
+import results  # noqa: E402
+
+LIBC = {"libc.so.6", "libm.so.6", "libdl.so.2", "libpthread.so.0", "librt.so.1", "ld-linux-x86-64.so.2"}
+MOST_FILES = 8
+
+
+class WithFolder(unittest.TestCase):
+    def setUp(self):
+        scratch = tempfile.TemporaryDirectory()
+        self.addCleanup(scratch.cleanup)
+        self.folder = scratch.name
+
+
+class Pack(WithFolder):
+    def elf_files(self):
+        for folder, _, names in os.walk(kit.pack()):
+            for name in names:
+                path = os.path.join(folder, name)
+                with open(path, "rb") as file:
+                    if file.read(4) == b"\x7fELF":
+                        yield os.path.relpath(path, kit.pack()), path
+
+    def test_is_small_and_says_what_it_is(self):
+        sizes = [os.path.getsize(os.path.join(folder, name)) for folder, _, names in os.walk(kit.pack()) for name in names]
+        self.assertLess(sum(sizes), 64 << 20)
+        with open(os.path.join(kit.pack(), "manifest.json"), encoding="utf-8") as file:
+            manifest = json.load(file)
+        self.assertEqual(sum(manifest["files"].values()), manifest["bytes"])
+        self.assertIn("bin/facts", manifest["files"])
+        self.assertIn("lib/libunwind.so.8", manifest["files"])
+        self.assertRegex(kit.pack_output(), r"needs glibc 2\.\d+")
+
+    def test_needs_nothing_that_other_machines_lack(self):
+        carried = set(os.listdir(os.path.join(kit.pack(), "lib", "compat")))
+        seen = 0
+        for name, path in self.elf_files():
+            shown = subprocess.run(["readelf", "-dW", path], capture_output=True, text=True, check=True).stdout
+            needed = set(re.findall(r"\(NEEDED\).*\[(.+)\]", shown))
+            with self.subTest(name=name):
+                self.assertEqual(needed - LIBC - {"libcuda.so.1", "libcudart.so.13"} - carried, set())
+                # What a program is started with decides, not where it was built.
+                self.assertNotRegex(shown, "RPATH|RUNPATH")
+                if name in ("bin/memoptctl", "bin/memoptd", "bin/facts", "lib/libmemopt.so", "workloads/replay"):
+                    self.assertEqual(needed - LIBC - {"libcuda.so.1"}, set())
+                    seen += 1
+        self.assertEqual(seen, 5)
+
+    def test_is_stripped(self):
+        for name, path in self.elf_files():
+            sections = subprocess.run(["readelf", "-SW", path], capture_output=True, text=True, check=True).stdout
+            self.assertNotIn(".debug_info", sections, name)
+
+    def test_replaces_a_pack_and_nothing_else(self):
+        precious = os.path.join(self.folder, "precious")
+        os.makedirs(precious)
+        with open(os.path.join(precious, "file"), "w", encoding="utf-8"):
+            pass
+        done = kit.make_pack(precious)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("is there, and no pack", done.stderr)
+        self.assertTrue(os.path.exists(os.path.join(precious, "file")))
+        for _ in range(2):
+            self.assertEqual(kit.make_pack(os.path.join(self.folder, "pack")).returncode, 0)
+
+    def test_a_build_that_is_not_there_is_named(self):
+        done = kit.run([sys.executable, kit.PACK_PROGRAM, "--source", kit.SOURCE, "--build", "/nowhere", "--output", os.path.join(self.folder, "x")])
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("/nowhere/bin/memoptctl is missing", done.stderr)
+
+
+class Whole(WithFolder):
+    @classmethod
+    def setUpClass(cls):
+        folder = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(folder.cleanup)
+        cls.run_all = kit.RunAll(folder.name, PYTHONPATH=kit.STUBS)
+
+    def test_comes_to_its_end(self):
+        self.assertEqual(self.run_all.code, 0, self.run_all.output + self.run_all.errors)
+        self.assertTrue(all(part["failure"] is None for part in self.run_all.results["parts"]), self.run_all.output)
+        self.assertEqual(len(self.run_all.results["parts"]), 5)
+
+    def test_writes_few_small_files_of_plain_names(self):
+        self.assertEqual([name for name in self.run_all.files if not name.endswith(".rec")],
+                         ["facts.json", "log.txt", "results.json", "table.txt"])
+        self.assertLessEqual(len(self.run_all.files), MOST_FILES)
+        for name in self.run_all.files:
+            self.assertRegex(name, r"^[A-Za-z0-9._-]+$")
+            self.assertLess(os.path.getsize(os.path.join(self.run_all.folder, name)), 16 << 20)
+
+    def test_facts_are_there(self):
+        with open(os.path.join(self.run_all.folder, "facts.json"), encoding="utf-8") as file:
+            facts = json.load(file)["facts"]
+        self.assertGreaterEqual(len(facts), 10)
+        self.assertTrue(facts["device"]["values"]["simulated"])
+        self.assertTrue(self.run_all.results["environment"]["simulated"])
+
+    def test_own_programs_repeat_and_stay_the_same_under_memopt(self):
+        for case in "digits_cnn", "train.py", "replay vgg11":
+            with self.subTest(case=case):
+                native, shimmed = self.run_all.row(case, "native"), self.run_all.row(case, "memopt")
+                self.assertEqual((native["bits"], native["remark"]), ("repeats", ""))
+                self.assertEqual(shimmed["bits"], "same", shimmed["remark"])
+                self.assertGreater(native["footprint_peak"], 0)
+                self.assertGreater(shimmed["footprint_peak"], 0)
+        # Long enough to be asked while it runs, on any machine.
+        replayed = self.run_all.row("replay vgg11", "memopt")
+        self.assertIn(replayed["state"], ("bootstrap", "recording", "planned", "deviating"))
+        self.assertIn("plan", replayed["status"])
+        self.assertGreater(replayed["allocation_calls"]["cuMemAlloc_v2"], 0)
+
+    def test_frameworks_are_run_in_all_their_ways(self):
+        for case in kit.CASES:
+            with self.subTest(case=case):
+                self.assertEqual(self.run_all.row(case, "native")["bits"], "repeats")
+                shimmed = self.run_all.row(case, "memopt")
+                self.assertEqual((shimmed["bits"], shimmed["iterations"]), ("same", 3))
+        for case in "torch_resnet50", "torch_gpt", "torch_lstm":
+            self.assertEqual([row["variant"] for row in self.run_all.rows(case) if row["variant"] != "recording"],
+                             ["native", "memopt", "expandable segments", "cudaMallocAsync", "memopt, no caching"])
+            self.assertEqual(self.run_all.row(case, "cudaMallocAsync")["start"]["allocator"], "cudaMallocAsync")
+            self.assertEqual(self.run_all.row(case, "native")["start"]["allocator"], "native")
+            self.assertEqual(len(self.run_all.rows(case, "recording")), 1)
+        self.assertEqual(self.run_all.row("cupy_mlp", "no pool")["start"]["allocator"], "none")
+
+    def test_a_recording_is_reduced_and_can_be_read(self):
+        path = os.path.join(self.run_all.folder, "digits_cnn.rec")
+        self.assertIn("digits_cnn.rec", self.run_all.files, self.run_all.row("digits_cnn", "recording")["remark"])
+        self.assertLess(os.path.getsize(path), 300 << 10)
+        self.assertIn("planned to 1.", self.run_all.row("digits_cnn", "recording")["remark"])
+        memoptctl = os.path.join(kit.pack(), "bin", "memoptctl")
+        shown = json.loads(kit.run([memoptctl, "show", "--json", path]).stdout)
+        self.assertTrue(shown["whole"])
+        self.assertEqual(shown["operations"].get("stack", 0), 0)
+
+    def test_the_table_comes_last_and_is_kept(self):
+        with open(os.path.join(self.run_all.folder, "table.txt"), encoding="utf-8") as file:
+            table = file.read().rstrip()
+        self.assertIn(table, self.run_all.output)
+        self.assertRegex(self.run_all.output.splitlines()[-1], r"^\d+ s; results in ")
+        self.assertEqual(table.splitlines()[0].split()[:3], ["case", "variant", "bits"])
+        for row in self.run_all.results["rows"]:
+            self.assertTrue(any(line.startswith(row["case"]) for line in table.splitlines()), row["case"])
+
+
+class Trouble(WithFolder):
+    def test_no_gpu(self):
+        # A machine may have one: its driver is hidden by a library path that has none that works.
+        fake = os.path.join(self.folder, "lib")
+        os.makedirs(fake)
+        with open(os.path.join(fake, "libcuda.so.1"), "w", encoding="utf-8") as file:
+            file.write("no library")
+        ran = kit.RunAll(self.folder, simulated_driver=False, LD_LIBRARY_PATH=fake)
+        self.assertEqual(ran.code, kit.NO_GPU, ran.output + ran.errors)
+        self.assertIn("no GPU here: ", ran.output)
+
+    def test_a_simulated_driver_is_no_gpu(self):
+        ran = kit.RunAll(self.folder, simulated_driver=False, LD_LIBRARY_PATH=os.path.join(kit.SIMULATOR, "lib"))
+        self.assertEqual(ran.code, kit.NO_GPU)
+        self.assertIn("--simulated runs on it", ran.output)
+
+    def test_what_hangs_is_killed_and_what_crashes_is_named(self):
+        begin = time.monotonic()
+        ran = kit.RunAll(self.folder, "--only", "frameworks", "--run-limit", "10", PYTHONPATH=kit.STUBS, STUB_HANG="jax", STUB_CRASH="cupy")
+        self.assertEqual(ran.code, 0, ran.output + ran.errors)
+        self.assertEqual(ran.row("jax_mlp", "native")["remark"], "killed after 10 s")
+        self.assertRegex(ran.row("cupy_mlp", "native")["remark"], "^signal 11")
+        self.assertEqual(ran.row("torch_gpt", "native")["bits"], "repeats")
+        self.assertIn("killed after 10 s", ran.output[ran.output.index("\ncase "):])
+        self.assertLess(time.monotonic() - begin, 200, "one hung program must cost its limit and little more")
+
+    def test_what_does_not_repeat_is_told(self):
+        ran = kit.RunAll(self.folder, "--only", "frameworks", PYTHONPATH=kit.STUBS, STUB_NOISE="1")
+        for case in kit.CASES:
+            self.assertEqual(ran.row(case, "native")["bits"], "differ", case)
+
+    def test_time_that_is_over(self):
+        ran = kit.RunAll(self.folder, "--limit", "2.5")
+        self.assertEqual(ran.code, 0, ran.output + ran.errors)
+        self.assertTrue(any("not begun, the time is over" in note for note in ran.results["notes"]))
+        self.assertIn("\ncase ", ran.output)
+
+    def test_missing_frameworks_are_rows(self):
+        ran = kit.RunAll(self.folder, "--only", "frameworks", PYTHONPATH="/nowhere")
+        self.assertEqual(ran.code, 0)
+        for case in kit.CASES:
+            if "missing" not in ran.row(case, "native")["remark"]:
+                self.skipTest("this machine has a framework")
+
+    def test_ended_from_outside_it_still_shows_the_table(self):
+        output = os.path.join(self.folder, "results")
+        process = subprocess.Popen([os.path.join(kit.pack(), "run-all"), "--simulated", "--simulator", kit.SIMULATOR, "--small", "--only",
+                                    "frameworks", "--output", output], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                   env=kit.environment(PYTHONPATH=kit.STUBS, STUB_HANG="jax"))
+        with process:
+            while "torch_lstm memopt" not in (line := process.stdout.readline()):
+                self.assertTrue(line, "it ended before")
+            process.send_signal(signal.SIGTERM)
+            rest = process.stdout.read()
+            self.assertEqual(process.wait(60), 128 + signal.SIGTERM)
+        self.assertIn("case ", rest)
+        with open(os.path.join(output, "results.json"), encoding="utf-8") as file:
+            self.assertGreaterEqual(len(json.load(file)["rows"]), 6)
+
+    def test_wrong_use(self):
+        for options, message in ((["--limit", "0"], "above 0"), (["--only", "weather"], "weather"), (["--simulated", "--simulator", "/nowhere"], "/nowhere"),
+                                 (["--pack", "/nowhere"], "is no pack of tools/pack-gpu")):
+            with self.subTest(options=options):
+                ran = kit.RunAll(self.folder, *options, simulated_driver=False)
+                self.assertEqual(ran.code, 2, ran.output)
+                self.assertIn(message, ran.errors)
+
+    def test_results_that_can_not_be_written(self):
+        done = kit.run([os.path.join(kit.pack(), "run-all"), "--output", "/proc/nowhere"])
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("the results can't be written", done.stderr)
+
+
+class Results(WithFolder):
+    def test_what_can_not_be_carried_is_left_out(self):
+        found = results.Results(self.folder, 10)
+        for index in range(10):
+            with open(found.path(f"recording{index}.rec"), "w", encoding="utf-8") as file:
+                file.write("x")
+        with open(os.path.join(self.folder, "odd name"), "w", encoding="utf-8"):
+            pass
+        with open(found.path("a-large-one"), "wb") as file:
+            file.truncate(results.MOST_BYTES + 1)
+        found.save()
+        found.check()
+        names = os.listdir(self.folder)
+        self.assertLessEqual(len(names), MOST_FILES)
+        self.assertTrue({"results.json", "table.txt", "log.txt"} <= set(names))
+        self.assertFalse({"odd name", "a-large-one"} & set(names))
+        self.assertRaises(ValueError, found.path, "../elsewhere")
+
+    def test_the_log_ends_before_it_is_too_large(self):
+        found = results.Results(self.folder, 10)
+        ended = processes.Ended()
+        ended.code, ended.output, ended.errors = 0, "line\n" * 100000, "\udcff" * 10
+        for _ in range(400):
+            found.log("much", ended)
+        self.assertLess(os.path.getsize(found.path("log.txt")), results.MOST_LOG + (1 << 20))
+
+
+class Processes(unittest.TestCase):
+    def test_a_program_and_all_that_it_started_are_killed(self):
+        ended = processes.run(["sh", "-c", "sleep 1000 & echo $!; sleep 1000"], 1)
+        self.assertEqual((ended.code, ended.why()), (None, "killed after 1 s"))
+        child = int(ended.output)
+        for _ in range(200):
+            try:
+                with open(f"/proc/{child}/stat", encoding="ascii") as file:
+                    if file.read().rsplit(")", 1)[1].split()[0] == "Z":
+                        return
+            except OSError:
+                return
+            time.sleep(0.05)
+        self.fail("the program's child lives on")
+
+    def test_output_without_end_is_bounded(self):
+        ended = processes.run(["sh", "-c", "yes & yes >&2"], 2)
+        self.assertLess(len(ended.output) + len(ended.errors), 3 * processes.MOST_TEXT)
+        self.assertEqual(ended.failure, "killed after 2 s")
+
+    def test_what_is_said_about_an_end(self):
+        for command, why in ((["sh", "-c", "echo no luck >&2; exit 3"], "exit code 3: no luck"), (["sh", "-c", "kill -9 $$"], "signal 9"),
+                             (["/nowhere/program"], "could not be started: ")):
+            self.assertTrue(processes.run(command, 30).why().startswith(why))
+        self.assertEqual(processes.run(["true"], 30).why(), "")
+        self.assertEqual(processes.run(["true"], 0).failure, "not run: no time left")
+
+
+if __name__ == "__main__":
+    cases.main()
