@@ -25,7 +25,7 @@ FILES = (("bin/memoptctl", "bin/memoptctl"), ("bin/memoptd", "bin/memoptd"), ("l
          ("workloads/replay_kernels.fatbin", "workloads/replay_kernels.fatbin"), ("workloads/train.py", "workloads/train.py"),
          ("workloads/digits_kernels.fatbin", "workloads/digits_kernels.fatbin"), ("workloads/data/digits.csv", "workloads/data/digits.csv"))
 # Programs of nvcc, and what lies beside them; those that a build lacks are left out and named.
-PROGRAMS = ("digits_cnn", "digits_cnn_static", "vector_runtime", "vector_driver", "vector_async")
+PROGRAMS = ("digits_cnn", "digits_cnn_static", "vector_runtime", "vector_driver", "vector_async", "vector_runtime_static", "vector_async_static")
 SOURCES = (("integration/gpu/run-all", "."), ("integration/gpu/README.md", "."), ("integration/gpu/kit/*.py", "kit"),
            ("integration/gpu/frameworks/*.py", "frameworks"), ("integration/workloads/nets/*.py", "workloads/nets"), ("LICENSE", "."))
 

@@ -27,7 +27,10 @@ class Frameworks:
         command = [setting.python, setting.file("frameworks", case + ".py"), "--hold", "--iterations", str(3 if setting.small else ITERATIONS),
                    *(["--small"] if setting.small else [])]
         environment = setting.environment({**{name: None for name in SETTINGS}, **extra}, shim=shim)
-        return measured.measure(setting, f"{case}, {variant}", command, setting.limit(), environment)
+        native = self._native.get(case)
+        # A program that hangs costs the ones behind it: it gets what the native run makes likely.
+        limit = setting.limit(3 * native.ended.seconds + 15) if native else setting.limit()
+        return measured.measure(setting, f"{case}, {variant}", command, limit, environment)
 
     def first(self):
         """Every case native, native again and with memopt."""

@@ -79,7 +79,8 @@ def row(case, variant, measured, bits=None, remark=""):
             result["state"], result["deviations"] = status["state"], plan.get("deviations")
             result["live_at"] = result["live_at"] or plan.get("iteration_at_live") or None
             result["memopt_footprint"] = plan.get("footprint")
-            if result["footprint_end"] is not None and plan.get("footprint") is not None:
+            # Asked at the same moment only where the program waits at its end.
+            if measured.ended.at_done and result["footprint_end"] is not None and plan.get("footprint") is not None:
                 result["unseen"] = max(0, result["footprint_end"] - plan["footprint"])
             result["status"] = {key: status[key] for key in KEPT if key in status}
             result["allocation_calls"] = {name: calls for name, calls in status.get("calls", {}).get("entry_points", {}).items()

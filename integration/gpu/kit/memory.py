@@ -3,7 +3,10 @@ import ctypes
 import json
 import os
 import threading
+import time
 
+SETTLE = 3  # seconds to wait for the device to let go of a program that has ended
+NOISE = 32 << 20
 
 class _Memory(ctypes.Structure):
     _fields_ = [("total", ctypes.c_ulonglong), ("free", ctypes.c_ulonglong), ("used", ctypes.c_ulonglong)]
@@ -20,6 +23,7 @@ class Nvml:
         except OSError as error:
             self.failure = str(error)
             return
+        self._lowest = None
         code = self._library.nvmlInit_v2() or self._library.nvmlDeviceGetHandleByIndex_v2(0, ctypes.byref(self._device))
         if code:
             self.failure = f"NVML: error {code}"
@@ -31,13 +35,26 @@ class Nvml:
         return memory.used if self._library.nvmlDeviceGetMemoryInfo(self._device, ctypes.byref(memory)) == 0 else None
 
 
+    def settled(self):
+        """What is used once programs that have ended are gone from the device, as far as that comes soon."""
+        used = self.used()
+        if used is None:
+            return None
+        self._lowest = used if self._lowest is None else min(self._lowest, used)
+        deadline = time.monotonic() + SETTLE
+        while used > self._lowest + NOISE and time.monotonic() < deadline:
+            time.sleep(0.05)
+            used = self.used()
+        return used
+
+
 class Sampler:
     """Footprint of what runs while it is entered: `peak`, and `now()`. None where NVML is not there."""
 
     INTERVAL = 0.01
 
     def __init__(self, nvml):
-        self._nvml, self.peak, self._base = nvml, None, nvml.used() if nvml else None
+        self._nvml, self.peak, self._base = nvml, None, nvml.settled() if nvml else None
         self._ended = threading.Event()
 
     def now(self):

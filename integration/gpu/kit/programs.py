@@ -27,8 +27,9 @@ def _programs(setting):
     shape = ["--epochs", epochs] + (["--batch", "96", "--width", "2"] if small else [])
     for suffix in "", "_static":
         yield Program("digits_cnn" + suffix, [workloads("digits_cnn" + suffix), *shape], "digits_cnn" + suffix, runtime=not suffix)
-    for name in "vector_runtime", "vector_driver", "vector_async":
-        yield Program(name, [workloads(name)], name, runtime=True)
+    for name in "vector_runtime", "vector_driver", "vector_async", "vector_runtime_static", "vector_async_static":
+        shape = ["--elements", "4096"] if small else [] if setting.simulator else ["--iterations", "500"]
+        yield Program(name, [workloads(name), *shape], name, runtime=name in ("vector_runtime", "vector_async"))
     yield Program("train.py", [setting.python, workloads("train.py"), *(["--epochs", "2"] if small else [])], "train.py")
     rounds = "12" if setting.simulator else "60"
     for net, batch in (("vgg11", 4 if setting.simulator else 100), *(() if small else (("resnet18", 8 if setting.simulator else 100),))):
@@ -55,13 +56,14 @@ def run(setting):
             continue
         command = [word() if callable(word) else word for word in program.command]
 
-        def once(variant, shim):
-            return measured.measure(setting, f"{program.name}, {variant}", command, setting.limit(program.limit),
+        def once(variant, shim, limit=program.limit):
+            return measured.measure(setting, f"{program.name}, {variant}", command, setting.limit(limit),
                                     setting.environment(shim=shim, runtime=program.runtime))
 
-        native, again = once("native", False), once("native again", False)
+        native = once("native", False)
+        again = once("native again", False)
         repeats = measured.compared(again, native)
         setting.results.row(measured.row(program.name, "native", native, "repeats" if repeats == "same" else repeats,
                                          "" if again.ended.ok or not native.ended.ok else "again: " + again.ended.why()))
-        shimmed = once("memopt", True)
+        shimmed = once("memopt", True, 3 * native.ended.seconds + 15)
         setting.results.row(measured.row(program.name, "memopt", shimmed, measured.compared(shimmed, native)))

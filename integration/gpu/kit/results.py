@@ -13,8 +13,10 @@ NAME = re.compile(r"[A-Za-z0-9._-]+\Z")
 class Results:
     def __init__(self, folder, limit):
         self.folder, self.begin, self.limit = folder, time.monotonic(), limit
+        self._part_end = limit
         os.makedirs(folder, exist_ok=True)
         self.data = {"format": 1, "environment": {}, "parts": [], "rows": [], "notes": []}
+        self.facts = []  # lines for people
         self._logged = 0
         open(self.path("log.txt"), "w", encoding="utf-8").close()
 
@@ -26,8 +28,13 @@ class Results:
     def elapsed(self):
         return time.monotonic() - self.begin
 
+    def begin_part(self, seconds):
+        """From here on `left` ends after so many seconds, or with the whole."""
+        self._part_end = min(self.limit, self.elapsed() + seconds)
+
     def left(self):
-        return self.limit - self.elapsed()
+        """Seconds that may be used until this part has to be over."""
+        return self._part_end - self.elapsed()
 
     def log(self, title, ended):
         """What a program printed goes to the log, shortened."""
@@ -53,11 +60,14 @@ class Results:
 
     def save(self):
         self.data["seconds"] = round(self.elapsed(), 1)
-        for name, text in (("results.json", json.dumps(self.data, indent=1) + "\n"), ("table.txt", table(self.data["rows"]))):
+        for name, text in (("results.json", json.dumps(self.data, indent=1) + "\n"), ("table.txt", self.report())):
             beside = self.path(name + ".new")
             with open(beside, "w", encoding="utf-8", errors="replace") as file:
                 file.write(text)
             os.replace(beside, self.path(name))
+
+    def report(self):
+        return table(self.data["rows"]) + "".join("\n" + line for line in self.facts) + ("\n" if self.facts else "")
 
     def check(self):
         """Removes what is more or larger than can be carried off; says so."""

@@ -47,6 +47,7 @@ class Setting:
                 self.manifest = json.load(file)
         except (OSError, ValueError) as error:
             raise PackError(f"{self.pack} is no pack of tools/pack-gpu: {error}") from error
+        self._make_executable()
         self.nvml = None if simulator else memory.Nvml()
         # A planner of this run's own, whatever else runs here.
         self.planner = "kit-" + uuid.uuid4().hex[:12]
@@ -62,6 +63,18 @@ class Setting:
 
     def has(self, *parts):
         return os.path.exists(self.file(*parts))
+
+    def _make_executable(self):
+        """Not every way of carrying files keeps the run bits."""
+        for name in self.manifest.get("files", {}):
+            path = self.file(name)
+            try:
+                with open(path, "rb") as file:
+                    program = file.read(4) == b"\x7fELF" and "lib" not in name.split("/")
+                if program and not os.access(path, os.X_OK):
+                    os.chmod(path, 0o755)
+            except OSError as error:
+                raise PackError(f"{path}: {error}") from error
 
     def _lacking(self):
         """A folder of those carried libraries that this machine does not have, if there are any: its own are never replaced."""
