@@ -90,6 +90,6 @@ def row(case, variant, measured, bits=None, remark=""):
         elif not measured.missing and measured.ended.ok:
             # Short programs are over before they are asked.
             result["state"] = "planned" if result["live_at"] else None
-            remark = remark or ("" if result["live_at"] else "not asked in time, or memopt is not in effect")
+            remark = remark or ("" if result["live_at"] else "over before memopt was asked, without a plan")
     result["remark"] = remark
     return result

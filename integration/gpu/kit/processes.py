@@ -9,6 +9,7 @@ import time
 
 OURS = ("CUDASIM_", "MEMOPT_", "CACHING_POOL_")
 BURIAL = 10  # seconds in which a killed process should be gone; one that the driver holds may never be
+LOOK = 0.1  # seconds between two looks at a program that runs
 MOST_TEXT = 200_000  # of each stream, kept
 
 
@@ -65,8 +66,8 @@ def end_group(process):
 
 def run(command, limit, environment=None, folder=None, at_done=None, watch=None):
     """Runs `command` for at most `limit` seconds. Lines of its output that are JSON objects with an "event" are collected; at the event "done"
-    `at_done(pid)` is asked (its answer is kept) and a line is written to the program's standard input. `watch(pid)` is called every half
-    second while it runs."""
+    `at_done(pid)` is asked (its answer is kept) and a line is written to the program's standard input. `watch(pid)` is called again
+    and again while it runs."""
     ended = Ended()
     begin = time.monotonic()
     if limit <= 0:
@@ -114,7 +115,7 @@ def run(command, limit, environment=None, folder=None, at_done=None, watch=None)
             if now - begin > limit:
                 ended.failure = f"killed after {limit:.0f} s"
                 break
-            if watch and now - last > 0.5:
+            if watch and now - last > LOOK:
                 last = now
                 watch(process.pid)
             time.sleep(0.02)
