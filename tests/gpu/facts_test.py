@@ -67,6 +67,9 @@ class Facts(unittest.TestCase):
         # Nine tenths of 64 MiB, less what the kernels' words take.
         self.assertEqual(small["chunks_of_16_mib_times_20"]["mappings"], 3)
         self.assertEqual(small["chunks_of_16_mib_times_20"]["bounded_by"], "free memory")
+        loaded = self.ask("--small", "--only", "vmm_under_load", CUDASIM_CAPACITY="8M")["vmm_under_load"]
+        self.assertIn("no room for 4", loaded["values"]["chunks_2_mib"]["error"])
+        self.assertNotIn("error", loaded)
 
     def test_who_waits_for_the_device(self):
         found = self.values("free_drains")

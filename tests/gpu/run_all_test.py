@@ -133,7 +133,7 @@ class Whole(WithFolder):
                 shimmed = self.run_all.row(case, "memopt")
                 self.assertEqual((shimmed["bits"], shimmed["iterations"]), ("same", 3))
         for case in "torch_resnet50", "torch_gpt", "torch_lstm":
-            self.assertEqual([row["variant"] for row in self.run_all.rows(case) if row["variant"] != "recording"],
+            self.assertEqual([row["variant"] for row in self.run_all.rows(case) if not row["variant"].startswith("recording")],
                              ["native", "memopt", "expandable segments", "cudaMallocAsync", "memopt, no caching"])
             self.assertEqual(self.run_all.row(case, "cudaMallocAsync")["start"]["allocator"], "cudaMallocAsync")
             self.assertEqual(self.run_all.row(case, "native")["start"]["allocator"], "native")
@@ -231,6 +231,71 @@ class Trouble(WithFolder):
         done = kit.run([os.path.join(kit.pack(), "run-all"), "--output", "/proc/nowhere"])
         self.assertEqual(done.returncode, 1)
         self.assertIn("the results can't be written", done.stderr)
+
+
+# run-all, told that it has found a GPU: everything then takes the ways that it takes on one.
+PRETEND = """
+import importlib.machinery, importlib.util, sys
+loader = importlib.machinery.SourceFileLoader("run_all", sys.argv[1])
+run_all = importlib.util.module_from_spec(importlib.util.spec_from_loader("run_all", loader))
+loader.exec_module(run_all)
+run_all.find_device = lambda where: {"name": "pretended"}
+sys.argv[1:] = sys.argv[2:]
+sys.exit(run_all.main())
+"""
+MEASURE = """
+import json, os, sys
+sys.path.insert(0, sys.argv[1])
+import measured, memory, results, setting
+found = results.Results(sys.argv[2], 60)
+where = setting.Setting(sys.argv[3], found)
+os.truncate(os.environ["FAKE_NVML_FILE"], 5 << 20)
+ran = measured.measure(where, "grow", ["sh", "-c", sys.argv[4]], 60, where.environment())
+print(json.dumps([ran.peak, ran.end, where.nvml.failure, where.runtime]))
+"""
+
+
+class AsOnAGpu(WithFolder):
+    def setUp(self):
+        super().setUp()
+        self.used = os.path.join(self.folder, "used")
+        with open(self.used, "w", encoding="utf-8"):
+            pass
+        # Driver and runtime are the simulator's, NVML is ours; nobody tells the kit.
+        self.libraries = os.path.join(kit.SIMULATOR, "lib")
+        self.machine = {"LD_LIBRARY_PATH": self.libraries + ":" + os.path.join(kit.BUILD, "tests", "fake_nvml"), "FAKE_NVML_FILE": self.used}
+
+    def test_own_programs_and_frameworks(self):
+        output = os.path.join(self.folder, "results")
+        done = kit.run([sys.executable, "-c", PRETEND, os.path.join(kit.pack(), "run-all"), "--small", "--only", "programs", "--only", "frameworks",
+                        "--output", output], PYTHONPATH=kit.STUBS, **self.machine)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        with open(os.path.join(output, "results.json"), encoding="utf-8") as file:
+            found = json.load(file)
+        self.assertEqual(found["environment"]["cudart_folder"], self.libraries)
+        self.assertEqual(found["environment"]["nvml"], "there")
+        self.assertTrue(all(part["failure"] is None for part in found["parts"]), done.stdout)
+        rows = {(row["case"], row["variant"]): row for row in found["rows"]}
+        for case in "digits_cnn", "digits_cnn_static", "train.py", "replay vgg11", "torch_gpt", "cupy_mlp":
+            self.assertEqual(rows[case, "native"]["bits"], "repeats", rows[case, "native"])
+            self.assertEqual(rows[case, "memopt"]["bits"], "same", rows[case, "memopt"])
+            self.assertIsNotNone(rows[case, "native"]["footprint_peak"])
+        self.assertEqual(rows["torch_gpt", "native"]["footprint_end"], 0)
+
+    def measure(self, program):
+        done = kit.run([sys.executable, "-c", MEASURE, os.path.join(kit.pack(), "kit"), os.path.join(self.folder, "results"), kit.pack(), program],
+                       **self.machine)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return json.loads(done.stdout)
+
+    def test_footprints_are_the_increase_by_nvml(self):
+        # What is there before the program, 5 MiB, is not the program's.
+        program = 'truncate -s 55M "$FAKE_NVML_FILE"; sleep 1; truncate -s 25M "$FAKE_NVML_FILE"; sleep 1; echo \'{"event":"done"}\'; read line'
+        self.assertEqual(self.measure(program), [50 << 20, 20 << 20, None, self.libraries])
+
+    def test_nvml_that_does_not_work_is_told(self):
+        self.machine["FAKE_NVML_BROKEN"] = "1"
+        self.assertEqual(self.measure("true"), [None, None, "NVML: error 9", self.libraries])
 
 
 class Results(WithFolder):

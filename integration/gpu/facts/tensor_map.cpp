@@ -44,9 +44,11 @@ Json hex(const Encoded& words) {
 void tensor_map(const Settings& settings, Findings& findings) {
   if (driver().cuTensorMapEncodeTiled == nullptr) throw std::runtime_error("the driver has no cuTensorMapEncodeTiled");
   const Device device;
-  CUdeviceptr block = 0;
+  CUdeviceptr allocation = 0;
   const std::size_t bytes = settings.small ? std::size_t{4} << 20 : std::size_t{1} << 30;
-  CALL(cuMemAlloc, &block, bytes);
+  CALL(cuMemAlloc, &allocation, bytes);
+  // Whatever bit below is turned, the address stays within the allocation.
+  const CUdeviceptr block = (allocation + bytes / 2 - 1) / (bytes / 2) * (bytes / 2);
   for (const auto& [name, type, element, rank] : {std::tuple{"float32_rank_2", CU_TENSOR_MAP_DATA_TYPE_FLOAT32, 4u, 2u},
                                                   std::tuple{"float16_rank_3", CU_TENSOR_MAP_DATA_TYPE_FLOAT16, 2u, 3u},
                                                   std::tuple{"uint8_rank_5", CU_TENSOR_MAP_DATA_TYPE_UINT8, 1u, 5u}}) {
@@ -60,7 +62,7 @@ void tensor_map(const Settings& settings, Findings& findings) {
       Encoded touched{};
       bool plain = true;  // each address bit is the same bit of word 0
       unsigned bits = 0;
-      for (std::uint64_t bit = 16; bit < bytes / 2; bit <<= 1) {
+      for (std::uint64_t bit = 16; bit < bytes / 4; bit <<= 1) {
         const Encoded moved = encode(block ^ bit, type, element, rank);
         ++bits;
         for (std::size_t i = 0; i < kWords; ++i) {

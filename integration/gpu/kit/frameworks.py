@@ -57,7 +57,7 @@ class Frameworks:
 
     def recorded(self):
         """(case, command, environment) of what is worth a recording here."""
+        setting = self._setting
         for case in (case for case, _ in CASES if case.startswith("torch_") and case in self._native):
-            setting = self._setting
             command = [setting.python, setting.file("frameworks", case + ".py"), "--iterations", "12", *(["--small"] if setting.small else [])]
             yield case, command, setting.environment({name: None for name in SETTINGS})

@@ -31,8 +31,8 @@ def _programs(setting):
         shape = ["--elements", "4096"] if small else [] if setting.simulator else ["--iterations", "500"]
         yield Program(name, [workloads(name), *shape], name, runtime=name in ("vector_runtime", "vector_async"))
     yield Program("train.py", [setting.python, workloads("train.py"), *(["--epochs", "2"] if small else [])], "train.py")
-    rounds = "12" if setting.simulator else "60"
-    for net, batch in (("vgg11", 4 if setting.simulator else 100), *(() if small else (("resnet18", 8 if setting.simulator else 100),))):
+    rounds, scale = ("12", 4) if setting.simulator or small else ("60", 100)
+    for net, batch in (("vgg11", scale), *(() if small else (("resnet18", scale),))):
         yield Program("replay " + net, [workloads("replay"), lambda net=net, batch=batch: _net(setting, net, batch), "--iterations", rounds],
                       "replay")
 
@@ -61,9 +61,12 @@ def run(setting):
                                     setting.environment(shim=shim, runtime=program.runtime))
 
         native = once("native", False)
+        if not native.ended.ok:
+            setting.results.row(measured.row(program.name, "native", native))
+            continue
         again = once("native again", False)
         repeats = measured.compared(again, native)
         setting.results.row(measured.row(program.name, "native", native, "repeats" if repeats == "same" else repeats,
-                                         "" if again.ended.ok or not native.ended.ok else "again: " + again.ended.why()))
+                                         "" if again.ended.ok else "again: " + again.ended.why()))
         shimmed = once("memopt", True, 3 * native.ended.seconds + 15)
         setting.results.row(measured.row(program.name, "memopt", shimmed, measured.compared(shimmed, native)))
