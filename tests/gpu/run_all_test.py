@@ -111,6 +111,7 @@ class Whole(WithFolder):
         self.assertGreaterEqual(len(facts), 10)
         self.assertTrue(facts["device"]["values"]["simulated"])
         self.assertTrue(self.run_all.results["environment"]["simulated"])
+        self.assertTrue(self.run_all.results["environment"]["doctor"])
 
     def test_own_programs_repeat_and_stay_the_same_under_memopt(self):
         for case in "digits_cnn", "train.py", "replay vgg11":

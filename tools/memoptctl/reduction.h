@@ -11,7 +11,7 @@ struct Reduction {
   std::uint32_t iterations = 1;
   bool hash_names = false;  // long kernel names become short ones, call stacks and loaded files go
   bool parameters = false;  // keep the bytes of launch parameters
-  std::string version;      // of the memopt that writes
+  std::string version{};    // of the memopt that writes
 };
 
 // Where the iterations of a recording begin and end.
