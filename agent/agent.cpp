@@ -9,6 +9,7 @@
 #include <new>
 
 #include "agent/arena.h"
+#include "agent/frameworks.h"
 #include "agent/in_flight.h"
 #include "agent/link.h"
 #include "agent/operations.h"
@@ -108,6 +109,7 @@ shm::Status read_status() {
   status.memory = g_gauge.read();
   read_arena(&status);
   status.stack_walker = stack_walker().status();
+  status.frameworks = loaded_frameworks();
   const Interposer* const interposer = g_interposer.load();
   if (interposer == nullptr) return status;
   for (std::size_t i = 0; i < interposer->symbol_count; ++i) {

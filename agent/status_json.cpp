@@ -102,8 +102,19 @@ std::string to_json(const shm::Status& status) {
   add(R"(}}}}, "memory": {{"live_bytes": {}, "peak_bytes": {}, "live_blocks": {}, "untracked": {}}}, )",
       status.memory.live.value(), status.memory.peak.value(), status.memory.blocks.value(), status.memory.untracked);
   if (status.plan) add(R"("plan": {}, )", plan_json(*status.plan));
-  add(R"("stack_walker": {{"kind": {}, "detail": {}}}, "driver": {}, "problems": [)", quoted(status.stack_walker.kind),
-      quoted(status.stack_walker.detail), quoted(status.driver));
+  add(R"("stack_walker": {{"kind": {}, "detail": {}}}, "driver": {}, "frameworks": [)",
+      quoted(status.stack_walker.kind), quoted(status.stack_walker.detail), quoted(status.driver));
+  separator = "";
+  for (const shm::FrameworkStatus& framework : status.frameworks) {
+    add(R"({}{{"name": {}, "setting": {}, "set_by": {}, "visible": {}, "text": {}}})", separator,
+        quoted(framework.name), quoted(framework.setting), quoted(framework.set_by),
+        !framework.visible   ? "null"
+        : *framework.visible ? "true"
+                             : "false",
+        quoted(framework.text));
+    separator = ", ";
+  }
+  out += R"(], "problems": [)";
   separator = "";
   for (const shm::Problem& problem : status.problems) {
     add(R"({}{{"code": {}, "text": {}}})", separator, quoted(problem.code), quoted(problem.text));

@@ -27,6 +27,9 @@ constexpr bool is_switch(std::string_view value) { return value == "0" || value 
 constexpr bool is_log_level(std::string_view value) {
   return value == "off" || value == "error" || value == "warn" || value == "info" || value == "debug";
 }
+constexpr bool is_framework_env(std::string_view value) {
+  return value == "auto" || value == "async" || value == "plain" || value == "off";
+}
 constexpr bool is_path(std::string_view value) { return !value.empty(); }
 constexpr bool is_instance_name(std::string_view value) {
   if (value.empty() || value.size() > 40) return false;
@@ -64,6 +67,7 @@ enum class OptionId : std::size_t {
   kPlannerName,
   kRing,
   kRecord,
+  kFrameworkEnv,
   kCount
 };
 
@@ -89,6 +93,10 @@ inline constexpr std::array<Option, static_cast<std::size_t>(OptionId::kCount)> 
     {"MEMOPT_RECORD", "0", "0 or 1",
      "1: record everything, launch parameters too, and plan nothing; set by memoptctl record.",
      option_check::is_switch},
+    {"MEMOPT_FRAMEWORK_ENV", "auto", "auto, async, plain or off",
+     "How frameworks are told to allocate one by one (docs/frameworks.md): auto: as memopt serves best; off: the "
+     "environment is left alone.",
+     option_check::is_framework_env},
 }};
 
 constexpr std::uint64_t ring_bytes(std::string_view value) {

@@ -104,6 +104,15 @@ struct PlanStatus {
   std::string note;            // what is awaited, or why planning did not help; empty: all well
 };
 
+// A framework with a pool of its own that is loaded in the process.
+struct FrameworkStatus {
+  std::string name;
+  std::string setting;          // in force for it: "NAME=value", empty: none
+  std::string set_by;           // "memopt", "user" or "nobody"
+  std::optional<bool> visible;  // its allocations reach the driver one by one; absent: can't be known
+  std::string text;             // for people
+};
+
 struct Status {
   pid_t pid = 0;
   uid_t uid = 0;
@@ -118,6 +127,7 @@ struct Status {
   std::optional<PlanStatus> plan;  // absent where nothing is planned (passthrough)
   StackWalkerStatus stack_walker;
   std::string driver;  // path of the libcuda in use, empty if not known yet
+  std::vector<FrameworkStatus> frameworks;
   std::vector<Problem> problems;
 };
 

@@ -1,0 +1,18 @@
+// Settings that make frameworks allocate one by one (shm/frameworks.h): added to the program's environment before the
+// program runs, and shown in status.
+#pragma once
+
+#include <vector>
+
+#include "shm/status.h"
+
+namespace memopt::agent {
+
+// Called once, while the library is initialised: before main, and before any framework that is loaded later. Adds to
+// the environment what the options in it ask for. Nothing is logged; without memory the environment stays as it is.
+void set_framework_environment() noexcept;
+
+// Frameworks that are loaded in this process now, and what holds for them. May throw std::bad_alloc.
+std::vector<shm::FrameworkStatus> loaded_frameworks();
+
+}  // namespace memopt::agent

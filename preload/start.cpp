@@ -1,0 +1,10 @@
+// What happens when the library is loaded: before main, and before what main loads.
+#include "agent/frameworks.h"
+
+namespace memopt::preload {
+namespace {
+
+[[gnu::constructor]] void at_start() noexcept { agent::set_framework_environment(); }
+
+}  // namespace
+}  // namespace memopt::preload
