@@ -1,4 +1,5 @@
-// memoptctl: `run` a program under memopt, see its `status`, `record` what it does and `show` that, list the `options`.
+// memoptctl: `run` a program under memopt, see its `status`, `record` what it does and `show` that, list
+// the `options` and `frameworks`.
 // One file a subcommand; this one only reads the line.
 #include <fmt/format.h>
 
@@ -11,6 +12,7 @@
 #include <string>
 #include <utility>
 
+#include "frameworks_command.h"
 #include "options_command.h"
 #include "plan_command.h"
 #include "printable.h"
@@ -106,6 +108,9 @@ int parse_and_run(int argc, char** argv) {
   bool markdown = false;
   options_app->add_flag("--markdown", markdown, "as the table in docs/options.md");
 
+  CLI::App* frameworks_app = app.add_subcommand("frameworks", "List what memopt sets so that frameworks are seen");
+  frameworks_app->add_flag("--markdown", markdown, "as the tables in docs/frameworks.md");
+
   // What follows the first "--" is the program's, whatever it looks like.
   char** const separator =
       std::find_if(argv, argv + argc, [](const char* argument) { return std::strcmp(argument, "--") == 0; });
@@ -152,7 +157,7 @@ int parse_and_run(int argc, char** argv) {
     reduce.reduction.version = MEMOPT_VERSION;
     return memopt::tools::reduce(reduce);
   }
-  return memopt::tools::options(markdown);
+  return *frameworks_app ? memopt::tools::frameworks(markdown) : memopt::tools::options(markdown);
 }
 
 }  // namespace

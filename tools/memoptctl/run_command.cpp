@@ -11,6 +11,7 @@
 
 #include "install_paths.h"
 #include "printable.h"
+#include "shm/frameworks.h"
 
 namespace memopt::tools {
 namespace {
@@ -57,6 +58,11 @@ int prepare_environment(const RunOptions& options) {
   }
   bool fits = set("LD_PRELOAD", preload);
   if (options.disable) fits = fits && set("MEMOPT_DISABLE", "1");
+  // The library does the same when it is loaded. That is too late for a program that is linked to its framework: the
+  // framework reads the environment before.
+  for (const shm::FrameworkSetting& setting : shm::framework_settings(shm::framework_route_of(environ), environ)) {
+    fits = fits && set(std::string(setting.variable).c_str(), setting.value);
+  }
   if (options.simulated_device) {
     const auto folder = find_simulator_folder();
     if (!folder)

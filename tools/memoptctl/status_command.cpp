@@ -78,6 +78,17 @@ StatusRow row_of(const Agent& agent) {
   row.bytes_live_peak = count_member(status, {"memory", "peak_bytes"});
   row.stack_walker = text_member(status, {"stack_walker", "kind"});
   read_plan(status, row);
+  if (const nlohmann::json* loaded = member(status, {"frameworks"}); loaded != nullptr && loaded->is_array()) {
+    for (const nlohmann::json& framework : *loaded) {
+      const std::string text = text_member(framework, {"name"}) + ": " + text_member(framework, {"text"});
+      const nlohmann::json* visible = member(framework, {"visible"});
+      if (visible != nullptr && visible->is_boolean() && !visible->get<bool>()) {
+        row.problems.push_back(text + "; its allocations are not seen one by one (docs/frameworks.md)");
+      } else {
+        row.frameworks.push_back(text);
+      }
+    }
+  }
   if (row.command == "?") row.command = text_member(status, {"executable"});
   if (row.calls == std::uint64_t{0}) row.problems.emplace_back("attached, but no call seen");
   if (const nlohmann::json* problems = member(status, {"problems"}); problems != nullptr && problems->is_array()) {
@@ -194,6 +205,7 @@ std::string table(const std::vector<StatusRow>& rows) {
     const StatusRow& row = rows[n - 1];
     const std::string indent(widths[0] + 2, ' ');
     if (!row.why.empty()) text += indent + row.why + "\n";
+    for (const std::string& framework : row.frameworks) text += indent + framework + "\n";
     for (const std::string& why : row.why_not) text += indent + "why: " + why + "\n";
     for (const std::string& problem : row.problems) text += indent + "problem: " + problem + "\n";
   }

@@ -25,10 +25,11 @@ struct StatusOptions {
 struct StatusRow {
   pid_t pid = 0;
   std::string command;
-  std::string state;                  // as the agent says; "disabled", "idle" or "?" where it says nothing
-  std::string why;                    // may be empty
-  std::vector<std::string> why_not;   // why planning did not help, or not yet; empty: it does, or none was tried
-  std::vector<std::string> problems;  // empty: all well
+  std::string state;                    // as the agent says; "disabled", "idle" or "?" where it says nothing
+  std::string why;                      // may be empty
+  std::vector<std::string> why_not;     // why planning did not help, or not yet; empty: it does, or none was tried
+  std::vector<std::string> frameworks;  // loaded, and what was set for them
+  std::vector<std::string> problems;    // empty: all well
   std::optional<std::uint64_t> calls, bytes_live, bytes_live_peak;
   // Of the plan; empty where the agent does not plan.
   std::optional<std::uint64_t> iteration, footprint, peak_load, deviations;
