@@ -30,4 +30,10 @@ std::optional<fs::path> find_simulator_folder() {
   return first_with("cudasim/lib", MEMOPT_BUILD_SIMULATOR, "libcuda.so.1");
 }
 
+std::string own_program() {
+  std::error_code ignored;
+  const fs::path self = fs::read_symlink("/proc/self/exe", ignored);
+  return ignored ? "/proc/self/exe" : self.string();
+}
+
 }  // namespace memopt::tools

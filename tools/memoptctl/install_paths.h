@@ -2,11 +2,15 @@
 #pragma once
 #include <filesystem>
 #include <optional>
+#include <string>
 
 namespace memopt::tools {
 
 // Both look beside the running binary first (../lib, ../cudasim/lib), so that a moved build folder uses its own files.
 std::optional<std::filesystem::path> find_library();           // libmemopt.so
 std::optional<std::filesystem::path> find_simulator_folder();  // the folder with the simulated libcuda.so.1
+
+// This binary, to be started again for something that may fail.
+std::string own_program();
 
 }  // namespace memopt::tools

@@ -12,6 +12,7 @@
 #include <string>
 #include <utility>
 
+#include "doctor_command.h"
 #include "frameworks_command.h"
 #include "options_command.h"
 #include "plan_command.h"
@@ -111,6 +112,26 @@ int parse_and_run(int argc, char** argv) {
   CLI::App* frameworks_app = app.add_subcommand("frameworks", "List what memopt sets so that frameworks are seen");
   frameworks_app->add_flag("--markdown", markdown, "as the tables in docs/frameworks.md");
 
+  memopt::tools::DoctorOptions doctor;
+  CLI::App* doctor_app =
+      app.add_subcommand("doctor", "Look for what keeps memopt from working here, or with one program");
+  doctor_app->add_flag("--json", doctor.json, "machine-readable, one object");
+  doctor_app->add_option("--sim", device, "look at the simulated driver: gtx1080ti, a100-40g, h200 or a device file")
+      ->type_name("PRESET");
+  doctor_app->add_option("--seconds", doctor.seconds, "let the program run so long at most")
+      ->check(CLI::Range(0.1, 86400.0))
+      ->capture_default_str()
+      ->type_name("N");
+  doctor_app->prefix_command();
+  doctor_app->footer(
+      "Form: memoptctl doctor [--json] [--sim PRESET] [--seconds N] [-- COMMAND [ARGUMENT...]]\nExit code: 0 no "
+      "problem (there may be warnings), 1 a problem, 2 wrong use.");
+
+  // The side of doctor's checks that may crash or hang; for doctor alone.
+  std::string probed;
+  CLI::App* probe_app = app.add_subcommand("probe", "")->group("");
+  probe_app->add_option("name", probed)->required();
+
   // What follows the first "--" is the program's, whatever it looks like.
   char** const separator =
       std::find_if(argv, argv + argc, [](const char* argument) { return std::strcmp(argument, "--") == 0; });
@@ -136,10 +157,23 @@ int parse_and_run(int argc, char** argv) {
     record.version = MEMOPT_VERSION;
     return memopt::tools::record(record);
   }
+  if (*doctor_app) {
+    if (!device.empty()) doctor.simulated_device = device;
+    doctor.command = doctor_app->remaining();
+    if (!doctor.command.empty() && doctor.command[0].starts_with('-')) {
+      fmt::print(stderr, "memoptctl: doctor has no option {}\n", memopt::tools::printable(doctor.command[0]));
+      return 2;
+    }
+    doctor.command.insert(doctor.command.end(),
+                          separator + (doctor.command.empty() && separator != argv + argc ? 1 : 0), argv + argc);
+    doctor.version = MEMOPT_VERSION;
+    return memopt::tools::doctor(doctor);
+  }
   if (separator != argv + argc) {
-    fmt::print(stderr, "memoptctl: only run and record take a program\n");
+    fmt::print(stderr, "memoptctl: only run, record and doctor take a program\n");
     return 2;
   }
+  if (*probe_app) return memopt::tools::probe(probed);
   if (*status_app) {
     if (pid != 0) status.pid = pid;
     return memopt::tools::status(status);
