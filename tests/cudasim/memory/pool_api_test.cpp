@@ -383,6 +383,25 @@ TEST_F(PoolTest, BlocksOfMemAllocMayBeFreedInOrder) {
   EXPECT_EQ(device_free(), 64u << 20);
 }
 
+TEST_F(PoolTest, TheEndOfTheContextEndsQueuedFrees) {
+  const CUdeviceptr plain = ApiTest::allocate(kBlock), small = ApiTest::allocate(100), pooled = allocate(kBlock, b);
+  for (const CUdeviceptr block : {plain, pooled}) EXPECT_EQ(cuMemsetD8Async(block, 1, kBlock, b), CUDA_SUCCESS);
+  for (const CUdeviceptr block : {plain, small, pooled}) free(block, b);
+  EXPECT_LT(device_free(), 64u << 20);  // TearDown sees to the rest
+}
+
+TEST_F(PoolTest, WhatIsFreedInOrderComesBackWhenTheDeviceIsFull) {
+  const CUdeviceptr plain = ApiTest::allocate(40u << 20);
+  free(plain, a);
+  CUdeviceptr next = 0;
+  EXPECT_EQ(cuMemAlloc(&next, 40u << 20), CUDA_ERROR_OUT_OF_MEMORY);
+  EXPECT_EQ(cuEventRecord(event, a), CUDA_SUCCESS);
+  cudasim_host_works(1'000'000);
+  EXPECT_EQ(cuEventQuery(event), CUDA_SUCCESS);
+  EXPECT_EQ(cuMemAlloc(&next, 40u << 20), CUDA_SUCCESS);
+  EXPECT_EQ(cuMemFree(next), CUDA_SUCCESS);
+}
+
 TEST_F(PoolTest, OnlyBlocksCanBeFreed) {
   const CUdeviceptr block = allocate(kBlock, a);
   EXPECT_EQ(cuMemFreeAsync(0, a), CUDA_ERROR_INVALID_VALUE);
@@ -470,6 +489,13 @@ TEST_F(PoolTest, ALimitOfItsOwn) {
   EXPECT_EQ(cuMemAllocFromPoolAsync(&second, 2u << 20, small, a), CUDA_SUCCESS);
   free(first, a);
   free(second, a);
+  EXPECT_EQ(cuMemPoolDestroy(small), CUDA_SUCCESS);
+  properties.maxSize = 1000;
+  ASSERT_EQ(cuMemPoolCreate(&small, &properties), CUDA_SUCCESS);
+  EXPECT_EQ(cuMemAllocFromPoolAsync(&first, 1000, small, a), CUDA_SUCCESS) << "limits are rounded up";
+  EXPECT_EQ(device_free(), (64u << 20) - (8u << 20) - kGranule) << "what was freed above is still held";
+  EXPECT_EQ(cuMemAllocFromPoolAsync(&second, kGranule, small, a), CUDA_ERROR_OUT_OF_MEMORY);
+  free(first, a);
   EXPECT_EQ(cuMemPoolDestroy(small), CUDA_SUCCESS);
 }
 

@@ -8,7 +8,9 @@
 namespace cudasim {
 
 PoolSpace::PoolSpace(DeviceSpace& space, std::uint64_t most)
-    : space_(space), most_(most == 0 ? std::numeric_limits<std::uint64_t>::max() : most) {}
+    : space_(space), most_(std::numeric_limits<std::uint64_t>::max() / kGranule * kGranule) {
+  if (most != 0 && most <= most_) most_ = (most + kGranule - 1) / kGranule * kGranule;
+}
 
 PoolSpace::Pieces::iterator PoolSpace::merge_with_previous(Pieces::iterator piece) {
   if (piece == pieces_.begin()) return piece;

@@ -22,7 +22,7 @@ class PoolSpace {
   // What the device gives in one piece for blocks that are smaller: few large steps, as seen of real drivers.
   static constexpr std::uint64_t kStep = std::uint64_t{32} << 20;
 
-  // `most`: bytes that it may hold, 0 for no limit.
+  // `most`: bytes that it may hold, rounded up to whole granules; 0 for no limit.
   PoolSpace(DeviceSpace& space, std::uint64_t most);
 
   struct Taken {
