@@ -79,7 +79,8 @@ void look_at_maps(pid_t pid, Seen& seen) {
     const std::string_view name = std::string_view(line).substr(slash + 1);
     seen.memopt = seen.memopt || name == "libmemopt.so";
     seen.driver = seen.driver || name.starts_with("libcuda.so");
-    seen.shared_runtime = seen.shared_runtime || name.starts_with("libcudart.so");
+    // Some wheels put a hash into the name.
+    seen.shared_runtime = seen.shared_runtime || name.starts_with("libcudart.so") || name.starts_with("libcudart-");
   }
 }
 
