@@ -19,9 +19,9 @@
 
 namespace memopt::shm {
 
-// Does the arena serve stream-ordered allocations (cuMemAllocAsync)? Until it does, frameworks are told to use plain
-// ones where they can.
-inline constexpr bool kServesStreamOrdered = false;
+// Does the arena serve stream-ordered allocations (cuMemAllocAsync)? Else frameworks are told to use plain ones where
+// they can.
+inline constexpr bool kServesStreamOrdered = true;
 
 // By which calls a framework is to allocate.
 enum class Route {

@@ -19,7 +19,7 @@ def findings(page, command):
     # A page may begin with words of its own; the generated part is its end.
     if printed.strip() and committed.endswith(printed):
         return []
-    return [f"{page} is out of date: make it by: {' '.join(command)} > {page}"]
+    return [f"{page} is out of date: it does not end with what this prints: {' '.join(command)}"]
 
 
 def main():
