@@ -594,7 +594,7 @@ TEST_F(PoolTest, AResetOfThePrimaryContextTakesItsBlocks) {
 // Blocks that are made on one stream, used on a second one and freed on a third, as caching allocators' users do it.
 // All bytes are read back and are the right ones, with all policies, and on a device that is nearly always full.
 TEST_F(PoolTest, BlocksThatWanderOverStreamsKeepTheirContents) {
-  constexpr int kRounds = 250;
+  constexpr int kRounds = 100;
   constexpr std::size_t kSlot = 4096;
   CUstream c = nullptr;
   ASSERT_EQ(cuStreamCreate(&c, CU_STREAM_DEFAULT), CUDA_SUCCESS);
