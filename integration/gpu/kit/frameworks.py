@@ -29,12 +29,12 @@ class Frameworks:
         environment = setting.environment({**{name: None for name in SETTINGS}, **extra}, shim=shim)
         native = self._native.get(case)
         # A program that hangs costs the ones behind it: it gets what the native run makes likely.
-        limit = setting.limit(3 * native.ended.seconds + 15) if native else setting.limit()
+        limit = setting.limit(3 * native.ended.seconds + setting.run_limit / 4 if native else setting.run_limit)
         return measured.measure(setting, f"{case}, {variant}", command, limit, environment)
 
     def first(self):
         """Every case native, native again and with memopt."""
-        for case, _ in CASES:
+        for case in (case for case, _ in CASES if self._setting.wants(case)):
             native = self._once(case, "native", {}, False)
             if native.missing or not native.ended.ok:
                 self._setting.results.row(measured.row(case, "native", native))

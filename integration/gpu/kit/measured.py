@@ -7,6 +7,7 @@ import processes
 
 # What of the agent's answer goes into results.json.
 KEPT = ("state", "reason", "memory", "plan", "stack_walker", "driver", "problems", "version")
+BEFORE_A_PLAN = ("passthrough", "bootstrap", "recording")
 ALLOCATIONS = ("Alloc", "Free", "Pool", "MemCreate", "MemMap", "Trim")
 
 
@@ -77,6 +78,9 @@ def row(case, variant, measured, bits=None, remark=""):
         if status:
             plan = status.get("plan") or {}
             result["state"], result["deviations"] = status["state"], plan.get("deviations")
+            # The line that a plan is live may be newer than the last answer.
+            if result["live_at"] and status["state"] in BEFORE_A_PLAN:
+                result["state"] = "planned"
             result["live_at"] = result["live_at"] or plan.get("iteration_at_live") or None
             result["memopt_footprint"] = plan.get("footprint")
             # Asked at the same moment only where the program waits at its end.

@@ -3,6 +3,7 @@ import json
 import os
 import signal
 import subprocess
+import sys
 import tempfile
 import threading
 import time
@@ -23,6 +24,21 @@ def clean_environment(extra=None, without=()):
         else:
             names[key] = str(value)
     return names
+
+
+_starting = False  # a program may be there that nobody knows yet
+_asked_to_end = False
+
+
+def end_on(number):
+    """Lets a signal end this process by SystemExit; never while a program is being started, which would be left behind."""
+    def handle(*_):
+        global _asked_to_end
+        _asked_to_end = True
+        if not _starting:
+            sys.exit(128 + number)
+
+    signal.signal(number, handle)
 
 
 class Ended:
@@ -68,18 +84,25 @@ def run(command, limit, environment=None, folder=None, at_done=None, watch=None)
     """Runs `command` for at most `limit` seconds. Lines of its output that are JSON objects with an "event" are collected; at the event "done"
     `at_done(pid)` is asked (its answer is kept) and a line is written to the program's standard input. `watch(pid)` is called again
     and again while it runs."""
+    global _starting
     ended = Ended()
     begin = time.monotonic()
     if limit <= 0:
         ended.failure = "not run: no time left"
         return ended
     with tempfile.TemporaryFile() as errors:
+        _starting = True
         try:
             process = subprocess.Popen([str(word) for word in command], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors,
                                        env=environment, cwd=folder, start_new_session=True)
         except OSError as error:
             ended.failure = f"could not be started: {error}"
             return ended
+        finally:
+            _starting = False
+        if _asked_to_end:
+            end_group(process)
+            sys.exit(128 + signal.SIGTERM)
 
         output, kept = [], [0]
 
@@ -110,16 +133,18 @@ def run(command, limit, environment=None, folder=None, at_done=None, watch=None)
         reader = threading.Thread(target=read, daemon=True)
         reader.start()
         last = 0.0
-        while process.poll() is None:
-            now = time.monotonic()
-            if now - begin > limit:
-                ended.failure = f"killed after {limit:.0f} s"
-                break
-            if watch and now - last > LOOK:
-                last = now
-                watch(process.pid)
-            time.sleep(0.02)
-        end_group(process)
+        try:
+            while process.poll() is None:
+                now = time.monotonic()
+                if now - begin > limit:
+                    ended.failure = f"killed after {limit:.0f} s"
+                    break
+                if watch and now - last > LOOK:
+                    last = now
+                    watch(process.pid)
+                time.sleep(0.02)
+        finally:  # whoever ends us ends it too
+            end_group(process)
         reader.join(BURIAL)
         if ended.failure is None:
             ended.code = process.returncode

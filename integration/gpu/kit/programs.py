@@ -7,8 +7,8 @@ import measured
 
 
 class Program:
-    def __init__(self, name, command, needs, runtime=False, limit=40):
-        self.name, self.command, self.needs, self.runtime, self.limit = name, command, needs, runtime, limit
+    def __init__(self, name, command, needs, runtime=False):
+        self.name, self.command, self.needs, self.runtime = name, command, needs, runtime
 
 
 def _net(setting, name, batch):
@@ -49,14 +49,14 @@ def _unable(setting, program):
 
 
 def run(setting):
-    for program in _programs(setting):
+    for program in filter(lambda one: setting.wants(one.name), _programs(setting)):
         unable = _unable(setting, program)
         if unable:
             setting.results.row({"case": program.name, "variant": "native", "remark": unable})
             continue
         command = [word() if callable(word) else word for word in program.command]
 
-        def once(variant, shim, limit=program.limit):
+        def once(variant, shim, limit=setting.run_limit):
             return measured.measure(setting, f"{program.name}, {variant}", command, setting.limit(limit),
                                     setting.environment(shim=shim, runtime=program.runtime))
 
@@ -68,5 +68,5 @@ def run(setting):
         repeats = measured.compared(again, native)
         setting.results.row(measured.row(program.name, "native", native, "repeats" if repeats == "same" else repeats,
                                          "" if again.ended.ok else "again: " + again.ended.why()))
-        shimmed = once("memopt", True, 3 * native.ended.seconds + 15)
+        shimmed = once("memopt", True, 3 * native.ended.seconds + setting.run_limit / 4)
         setting.results.row(measured.row(program.name, "memopt", shimmed, measured.compared(shimmed, native)))

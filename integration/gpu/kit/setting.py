@@ -39,9 +39,10 @@ def _loads(name):
 
 
 class Setting:
-    def __init__(self, pack, results, simulator=None, small=False, run_limit=RUN_LIMIT, python=sys.executable):
+    def __init__(self, pack, results, simulator=None, small=False, run_limit=RUN_LIMIT, cases=None, python=sys.executable):
         self.pack, self.results, self.simulator = os.path.abspath(pack), results, simulator
         self.small, self.run_limit, self.python = small, run_limit, python
+        self._cases = cases
         try:
             with open(os.path.join(self.pack, "manifest.json"), encoding="utf-8") as file:
                 self.manifest = json.load(file)
@@ -92,7 +93,10 @@ class Setting:
     def library(self):
         return self.file("lib", "libmemopt.so")
 
-    def limit(self, most=RUN_LIMIT):
+    def wants(self, case):
+        return not self._cases or case in self._cases
+
+    def limit(self, most):
         """Seconds that a program which starts now may take."""
         return min(most, self.run_limit, self.results.left())
 
