@@ -368,15 +368,15 @@ Served arena_allocate_async(CUdeviceptr* address, std::size_t bytes, CUmemoryPoo
   return allocate(address, bytes, return_address, &order);
 }
 
-void arena_note_async(CUdeviceptr address, std::size_t bytes, StreamName stream, void* return_address) noexcept {
-  if (current() == nullptr) return;
+bool arena_note_async(CUdeviceptr address, std::size_t bytes, StreamName stream, void* return_address) noexcept {
+  if (current() == nullptr) return false;
   Arena& arena = *current();
   Made made_block;
   {
     ArenaLock lock;
     if (arena.service != Arena::Service::kDriver || arena.streams.capturing() || !context_is_ours(arena, t_state) ||
         !arena.blocks.reserve_one()) {
-      return;
+      return false;
     }
     Block* const block = arena.blocks.make();
     block->bytes = bytes;
@@ -384,14 +384,15 @@ void arena_note_async(CUdeviceptr address, std::size_t bytes, StreamName stream,
     block->window = nullptr;
     if (!note_driver_block(arena, *block)) {
       arena.blocks.drop(block);
-      return;
+      return false;
     }
     block->ready = kAllStreams;
     insert(arena, block);
-    if (!recording()) return;
+    if (!recording()) return true;
     made_block = made(arena, *block);
   }
   record(arena, made_block, bytes, return_address, stream_number(stream));
+  return true;
 }
 
 std::uint64_t arena_reserve_bytes() noexcept {

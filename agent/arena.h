@@ -89,8 +89,8 @@ Served arena_allocate_async(CUdeviceptr* address, std::size_t bytes, CUmemoryPoo
                             void* return_address) noexcept;
 Served arena_free_async(CUdeviceptr address, StreamName stream) noexcept;
 // Memory that is served by the driver but followed by us (there is no virtual memory management, or everything is only
-// recorded): the driver has made this block.
-void arena_note_async(CUdeviceptr address, std::size_t bytes, StreamName stream, void* return_address) noexcept;
+// recorded): the driver has made this block. False: it is not followed.
+bool arena_note_async(CUdeviceptr address, std::size_t bytes, StreamName stream, void* return_address) noexcept;
 
 // The program's pools (memory_pools.h).
 void note_pool_created(CUmemoryPool pool, const CUmemPoolProps& properties) noexcept;

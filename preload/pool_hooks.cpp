@@ -23,8 +23,9 @@ CUresult allocate(CUdeviceptr* address, size_t bytes, CUmemoryPool pool, agent::
   }
   if (result == CUDA_SUCCESS && address != nullptr) {
     const std::uint64_t made = *address;
-    agent::blocks().insert(made, shm::Bytes(bytes));
-    agent::arena_note_async(made, bytes, stream, return_address);
+    if (!agent::arena_note_async(made, bytes, stream, return_address)) {
+      agent::blocks().insert(made, shm::Bytes(bytes));
+    }
   }
   return result;
 }

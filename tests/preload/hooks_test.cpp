@@ -46,6 +46,7 @@ struct Agent {
   std::map<std::uint64_t, std::size_t> pinned;
   std::set<CUstream> captured;
   bool serves_pools = false;
+  bool follows = false;
   bool relieved = false;
   std::vector<std::string> pool_calls;
 };
@@ -112,8 +113,9 @@ Served arena_free_async(CUdeviceptr address, StreamName stream) noexcept {
   g_agent.pool_calls.push_back(stream.per_thread ? "free per thread" : "free");
   return {true, CUDA_SUCCESS};
 }
-void arena_note_async(CUdeviceptr, std::size_t bytes, StreamName, void*) noexcept {
+bool arena_note_async(CUdeviceptr, std::size_t bytes, StreamName, void*) noexcept {
   g_agent.pool_calls.push_back("driver made " + std::to_string(bytes));
+  return g_agent.follows;
 }
 bool arena_relieve() noexcept { return std::exchange(g_agent.relieved, false); }
 BlockTable& blocks() noexcept {
@@ -298,6 +300,16 @@ TEST_F(Hooks, StreamOrderedAllocationIsServedOrPassedOn) {
   EXPECT_EQ(g_agent.pool_calls, (Calls{"allocate 300 current per thread", "free per thread", "free"}));
   EXPECT_EQ(hooks::cuMemFreeAsync(address - 1, nullptr), CUDA_SUCCESS);
   EXPECT_EQ(g_driver.size(), 1u);
+}
+
+TEST_F(Hooks, ABlockIsCountedOnce) {
+  CUdeviceptr address = 0x1000;
+  EXPECT_EQ(hooks::cuMemAllocAsync(&address, 100, stream()), CUDA_SUCCESS);
+  shm::Bytes size;
+  EXPECT_TRUE(agent::blocks().erase(address, &size));
+  g_agent.follows = true;
+  EXPECT_EQ(hooks::cuMemAllocAsync(&address, 100, stream()), CUDA_SUCCESS);
+  EXPECT_FALSE(agent::blocks().erase(address, &size)) << "whoever follows it counts it";
 }
 
 TEST_F(Hooks, WhatIsHeldWithoutNeedIsGivenBackBeforeAPoolIsOutOfMemory) {
