@@ -24,30 +24,34 @@ bool names(const char* entry, std::string_view variable) {
   return std::strncmp(entry, variable.data(), variable.size()) == 0 && entry[variable.size()] == '=';
 }
 
+// Array and strings, in one piece; kept, so that nothing is lost when the program takes entries out.
+constinit std::atomic<char**> g_made{nullptr};
+
 // A new array with the old entries and the settings. Not by setenv: programs have one of their own (bash does), which
 // is not ready before main. As with setenv's own arrays, nothing of it is ever freed.
 char** merged_environment(char* const* old, const std::vector<shm::FrameworkSetting>& settings) {
-  std::vector<char*> entries;
-  for (; old != nullptr && *old != nullptr; ++old) entries.push_back(*old);
+  std::size_t count = 0;
+  while (old != nullptr && old[count] != nullptr) ++count;
+  const std::size_t array_bytes = (count + settings.size() + 1) * sizeof(char*);
+  std::size_t bytes = array_bytes;
+  for (const shm::FrameworkSetting& setting : settings) bytes += setting.variable.size() + setting.value.size() + 2;
+  char* const piece = new char[bytes];
+  char** const entries = reinterpret_cast<char**>(piece);
+  char* text = piece + array_bytes;
+  std::copy_n(old, count, entries);
   for (const shm::FrameworkSetting& setting : settings) {
-    const std::size_t length = setting.variable.size() + 1 + setting.value.size();
-    char* const text = new char[length + 1];
+    char** const end = entries + count;
+    char** const place = std::find_if(entries, end, [&](const char* entry) { return names(entry, setting.variable); });
+    if (place == end) ++count;
+    *place = text;
     std::memcpy(text, setting.variable.data(), setting.variable.size());
-    text[setting.variable.size()] = '=';
-    std::memcpy(text + setting.variable.size() + 1, setting.value.c_str(), setting.value.size() + 1);
-    bool replaced = false;
-    for (char*& entry : entries) {
-      if (!names(entry, setting.variable)) continue;
-      entry = text;
-      replaced = true;
-      break;
-    }
-    if (!replaced) entries.push_back(text);
+    text += setting.variable.size();
+    *text++ = '=';
+    std::memcpy(text, setting.value.c_str(), setting.value.size() + 1);
+    text += setting.value.size() + 1;
   }
-  char** const merged = new char*[entries.size() + 1];
-  std::copy(entries.begin(), entries.end(), merged);
-  merged[entries.size()] = nullptr;
-  return merged;
+  entries[count] = nullptr;
+  return entries;
 }
 
 using Loaded = std::array<bool, shm::kFrameworks.size()>;
@@ -94,7 +98,10 @@ void set_framework_environment() noexcept {
   try {
     const std::vector<shm::FrameworkSetting> settings =
         shm::framework_settings(shm::framework_route_of(environ), environ);
-    if (!settings.empty()) environ = merged_environment(environ, settings);
+    if (!settings.empty()) {
+      environ = merged_environment(environ, settings);
+      g_made.store(environ, std::memory_order_relaxed);
+    }
     // A copy: programs overwrite the strings of their environment too (process titles).
     std::vector<std::string_view> wanted{shm::kFrameworkMark};
     for (const shm::FrameworkChoice& choice : shm::kFrameworkChoices) wanted.push_back(choice.variable);

@@ -38,7 +38,7 @@ _made = []
 def pack():
     """A pack that was unpacked in another place than it was made in."""
     if not _made:
-        folder = tempfile.mkdtemp(prefix="memopt-pack-")
+        folder = tempfile.mkdtemp(prefix="gpu-pack-")
         atexit.register(shutil.rmtree, folder, ignore_errors=True)
         archive = os.path.join(folder, "pack.tar.gz")
         done = make_pack(os.path.join(folder, "made"), "--archive", archive)

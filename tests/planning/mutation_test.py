@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Planted bugs in the agent must be caught: each mutant of libmemopt.so is built from a changed copy of one source file, and at least
-one run of replay or loop under it has to fail: a mismatch, a race, a crash, an invalid access, or a broken result."""
+one run of replay, loop or pools under it has to fail: a mismatch, a race, a crash, an invalid access, or a broken result."""
 import json
 import os
 import shlex
@@ -10,7 +10,7 @@ import tempfile
 import unittest
 
 import cases
-from runs import BUILD, LOOP, PLANNER, SOURCE, WORKLOADS, PlanningCase, Run
+from runs import BUILD, LOOP, PLANNER, POOLS, SOURCE, WORKLOADS, PlanningCase, Run
 
 # File, what stands there, what is put in its place, and what is wrong then.
 MUTANTS = {
@@ -26,9 +26,12 @@ MUTANTS = {
     "no-release-event": ("agent/stream_table.cpp", "if (needs_event(release.uses[i]) && !record(release.uses[i].slot)) release.unordered = true;",
                          "streams_[release.uses[i].slot].completed = release.uses[i].position;",
                          "the last use of a block counts as over at its free"),
-    "no-barrier-at-the-free": ("agent/arena.cpp", "    block->window->map.give_back(block->span, uses);\n  } else {",
+    "no-barrier-at-the-free": ("agent/arena_free.cpp", "    block->window->map.give_back(block->span, uses);\n  } else {",
                                "    block->window->map.give_back(block->span, Release{});\n  } else {",
                                "a freed place forgets who used it last"),
+    "allocation-ahead-of-its-stream": ("agent/arena.cpp", "  arena.streams.wait(static_cast<StreamSlot>(use.slot), block.former);\n", "",
+                                       "a stream-ordered allocation does not wait for the former users of its bytes"),
+    "free-without-a-place": ("agent/arena_free.cpp", "  uses.add(use);\n", "", "a stream-ordered free comes before what its stream did"),
 }
 
 
@@ -75,6 +78,7 @@ class Mutants(PlanningCase):
         replay = [os.path.join(WORKLOADS, "replay"), trace, "--iterations", 14, "--streams", 3]
         yield [LOOP, 30, "--keep", "--streams", 3, "--odd", 7], {}
         yield [LOOP, 30, "--keep", "--late", 9], {}
+        yield [POOLS, 30], {}
         yield replay, {}
         for seed in ("1", "2"):
             yield replay, {"CUDASIM_SEED": seed}

@@ -4,13 +4,10 @@
 The simulated driver's own pools are the reference; its checker stops a program in which an order is missing.
 """
 import itertools
-import os
 import unittest
 
 import cases
-from runs import BUILD, PlanningCase, Run
-
-POOLS = os.path.join(BUILD, "tests", "pools")
+from runs import POOLS, PlanningCase, Run
 
 
 class Pools(PlanningCase):

@@ -29,6 +29,7 @@ using std::chrono::milliseconds;
 constexpr milliseconds kStart{15'000};   // until it listens, on a machine that is busy
 constexpr milliseconds kAnswer{10'000};  // to the greeting
 constexpr milliseconds kLook{10};
+constexpr const char* kHangsUp = "it closed the connection without an answer";
 
 const char* const kReinstall = "install memoptd and libmemopt.so from one build; MEMOPT_PLANNER names another memoptd";
 
@@ -75,7 +76,8 @@ std::string greet(int socket, bool* refused) {
   hello.pid = ::getpid();
   std::strncpy(hello.program, "memoptctl doctor", sizeof hello.program - 1);
   if (const int failure = shm::send_message(socket, shm::MessageKind::kHello, hello, memory.get()); failure != 0) {
-    return std::strerror(failure);
+    // It may be gone before or after it could have read this.
+    return failure == EPIPE || failure == ECONNRESET ? kHangsUp : std::strerror(failure);
   }
   shm::ReceivedMessage answer;
   const auto until = std::chrono::steady_clock::now() + kAnswer;
@@ -84,7 +86,7 @@ std::string greet(int socket, bool* refused) {
     ::poll(&waiting, 1, 100);
     shm::receive_message(socket, answer);
     if (answer.state == shm::ReceivedMessage::State::kNothing) continue;
-    if (answer.state != shm::ReceivedMessage::State::kMessage) return "it closed the connection without an answer";
+    if (answer.state != shm::ReceivedMessage::State::kMessage) return kHangsUp;
     if (answer.kind == shm::MessageKind::kWelcome) return "";
     if (answer.kind == shm::MessageKind::kRefused) {
       *refused = true;

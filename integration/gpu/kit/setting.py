@@ -52,7 +52,7 @@ class Setting:
         self.nvml = None if simulator else memory.Nvml()
         # A planner of this run's own, whatever else runs here.
         self.planner = "kit-" + uuid.uuid4().hex[:12]
-        self._scratch = tempfile.TemporaryDirectory(prefix="memopt-gpu-")
+        self._scratch = tempfile.TemporaryDirectory(prefix="gpu-run-all-")
         self.scratch = self._scratch.name
         self._compat = self._lacking()
         self.runtime = None
