@@ -53,14 +53,11 @@ std::size_t find_blocks(std::uint64_t address, Block* found[2]) noexcept;
 // stream, before the operation is queued), and the block is known to be used by that stream.
 void use_block(Block& block, StreamUse use) noexcept;
 
-// As use_block, for every live block: the operation cannot be read (a launch whose parameters are unknown, a graph).
-void use_everything(StreamUse use) noexcept;
-
 // find_blocks and use_block for each of several addresses, for which nobody needs to know the blocks. Returns whether
 // there was one.
 bool use_addresses(const std::uint64_t* addresses, std::size_t count, StreamUse use) noexcept;
 
-// The operation may touch any live block: its parameters could not be read.
+// As use_block, for every live block: the operation cannot be read (a launch whose parameters are unknown, a graph).
 void use_everything(StreamUse use) noexcept;
 
 // Work is queued whose effect the host can see without a copy of its own or a wait (a copy to the host, a host
@@ -97,11 +94,11 @@ void note_pool_created(CUmemoryPool pool, const CUmemPoolProps& properties) noex
 void note_pool_destroyed(CUmemoryPool pool) noexcept;
 void note_pool_access(CUmemoryPool pool, CUdevice device) noexcept;  // another device's: it is no longer served
 void note_current_pool_changed() noexcept;
-// Our part in what a pool answers about its use; a high watermark that the program sets back; memory that it wants
-// back.
+// Our part in what a pool answers about its use; a high watermark that the program sets back; memory beyond `keep`
+// bytes that it wants back.
 void arena_pool_use(CUmemoryPool pool, CUmemPool_attribute attribute, std::uint64_t* value) noexcept;
 void arena_pool_reset(CUmemoryPool pool, CUmemPool_attribute attribute) noexcept;
-void arena_pool_trim(CUmemoryPool pool) noexcept;
+void arena_pool_trim(CUmemoryPool pool, std::size_t keep) noexcept;
 
 // The device is full: what is held for nobody goes back to the driver. False: nothing was.
 bool arena_relieve() noexcept;

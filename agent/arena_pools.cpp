@@ -44,10 +44,11 @@ void arena_pool_reset(CUmemoryPool pool, CUmemPool_attribute attribute) noexcept
   arena()->pools.reset_high(pool, attribute);
 }
 
-void arena_pool_trim(CUmemoryPool pool) noexcept {
+void arena_pool_trim(CUmemoryPool pool, std::size_t keep) noexcept {
   if (arena() == nullptr) return;
   ArenaLock lock;
-  if (arena()->pools.serves(pool)) arena()->bootstrap.trim(~std::size_t{0});
+  Arena& now = *arena();
+  if (now.pools.serves(pool) && now.bootstrap.cached_bytes() > keep) now.bootstrap.trim(~std::size_t{0});
 }
 
 }  // namespace memopt::agent

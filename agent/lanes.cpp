@@ -3,8 +3,8 @@
 #include <cerrno>
 #include <cstring>
 
-#include "agent/memory_limit.h"
 #include "agent/spin_lock.h"
+#include "shm/memory_limit.h"
 
 namespace memopt::agent {
 namespace {
@@ -46,12 +46,12 @@ bool Lanes::make(std::size_t* capacity, bool own_descriptors, std::string* why) 
     if (free > waiting_.load(std::memory_order_relaxed)) return true;  // one ahead
     Lane& lane = lanes_[count];
     // A small part of what a limit leaves: what the program itself will need is not known.
-    const MemoryLeft left = memory_left();
+    const shm::MemoryLeft left = shm::memory_left();
     while (*capacity > shm::kMinRingCapacity && shm::kRingDataOffset + *capacity > left.bytes / kPartOfMemory)
       *capacity /= 2;
     if (shm::kRingDataOffset + *capacity > left.bytes / kPartOfMemory) {
-      *why = "no shared memory for a ring of " + std::to_string(*capacity) + " bytes: the limit of the control group " +
-             left.group + " leaves " + std::to_string(left.bytes) + " bytes";
+      *why = "no shared memory for a ring of " + std::to_string(*capacity) + " bytes: the control group's limit in " +
+             left.file + " leaves " + std::to_string(left.bytes) + " bytes";
       return false;
     }
     while (!lane.memory.create("memopt-ring", shm::kRingDataOffset + *capacity, own_descriptors)) {

@@ -107,10 +107,4 @@ void MemoryPools::reset_high(CUmemoryPool handle, CUmemPool_attribute attribute)
   if (attribute == CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH) pool->reserved_high = pool->used;
 }
 
-void MemoryPools::forget() noexcept {
-  pools_.clear();
-  default_ = current_ = nullptr;
-  supported_ = asked_current_ = false;
-}
-
 }  // namespace memopt::agent

@@ -46,8 +46,6 @@ class MemoryPools {
   // The program has set a high watermark back.
   void reset_high(CUmemoryPool pool, CUmemPool_attribute attribute) noexcept;
 
-  void forget() noexcept;
-
  private:
   struct Pool {
     CUmemoryPool handle = nullptr;

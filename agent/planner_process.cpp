@@ -8,6 +8,8 @@
 #include <cstdio>
 #include <cstring>
 
+#include "shm/planner_path.h"
+
 namespace memopt::agent {
 namespace {
 
@@ -48,11 +50,9 @@ std::string find_planner(const std::string& wanted, std::string* why) {
     *why = "planner: the folder of this library is not known";
     return {};
   }
-  for (const char* const behind : {"/../bin/memoptd", "/memoptd"}) {
-    if (access((folder + behind).c_str(), X_OK) == 0) return folder + behind;
-  }
-  *why = "planner: no memoptd in " + folder + "/../bin or " + folder;
-  return {};
+  std::string found = shm::planner_beside(folder);
+  if (found.empty()) *why = "planner: no memoptd in " + shm::planner_places(folder);
+  return found;
 }
 
 }  // namespace memopt::agent

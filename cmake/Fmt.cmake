@@ -1,5 +1,5 @@
 # The target memopt_fmt: {fmt}, linked in. What is preloaded into somebody's program brings no shared library along, Debian has no static one,
-# and the header-only one costs seconds in every file that includes it (twelve under the sanitizers). So fmt's own source, which Debian's
+# and the header-only one is compiled again in every file that includes it, which takes seconds. So fmt's own source, which Debian's
 # package ships as format-inl.h, is compiled once. Its explicit instantiations are those of fmt's src/format.cc and differ from one major
 # version to the next: with one that is not known here, the header-only library is used.
 include_guard(GLOBAL)

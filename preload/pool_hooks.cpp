@@ -110,7 +110,7 @@ CUresult cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute attribute,
 
 CUresult cuMemPoolTrimTo(CUmemoryPool pool, size_t keep) noexcept {
   const CUresult result = real<Hook::cuMemPoolTrimTo>()(pool, keep);
-  if (result == CUDA_SUCCESS) agent::arena_pool_trim(pool);
+  if (result == CUDA_SUCCESS) agent::arena_pool_trim(pool, keep);
   return result;
 }
 

@@ -44,8 +44,12 @@ CUresult cuMemGetAddressRange_v2(CUdeviceptr* base, size_t* bytes, CUdeviceptr a
 CUresult cuPointerGetAttribute(void* data, CUpointer_attribute attribute, CUdeviceptr address) noexcept {
   const CUresult result = real<Hook::cuPointerGetAttribute>()(data, attribute, address);
   agent::BlockExtent block;
-  if (result == CUDA_SUCCESS && is_served(address, &block)) correct(attribute, data, block);
-  return result;
+  if (!is_served(address, &block)) return result;
+  // To the driver it is memory of no pool, which may be an error.
+  const bool of_pool = attribute == CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE && block.pool != nullptr && data != nullptr;
+  if (result != CUDA_SUCCESS && !of_pool) return result;
+  correct(attribute, data, block);
+  return CUDA_SUCCESS;
 }
 
 CUresult cuPointerGetAttributes(unsigned int count, CUpointer_attribute* attributes, void** data,

@@ -24,13 +24,11 @@
 #include <utility>
 #include <vector>
 
-namespace {
+#include "driver_program.h"
 
-void check(CUresult result, const char* what) {
-  if (result == CUDA_SUCCESS) return;
-  std::fprintf(stderr, "loop: %s: error %d\n", what, static_cast<int>(result));
-  std::exit(3);
-}
+const char* const kProgram = "loop";
+
+namespace {
 
 struct Block {
   CUdeviceptr address = 0;
@@ -80,16 +78,6 @@ class Program {
   unsigned int words_ = 0;
 };
 
-int number(const char* text, const char* what) {
-  char* end = nullptr;
-  const long value = std::strtol(text, &end, 10);
-  if (end == text || *end != '\0' || value < 0 || value > 100000000) {
-    std::fprintf(stderr, "loop: %s expects a number, not '%s'\n", what, text);
-    std::exit(2);
-  }
-  return static_cast<int>(value);
-}
-
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -125,12 +113,8 @@ int main(int argc, char** argv) {
       return 2;
     }
   }
-  check(cuInit(0), "cuInit");
   CUdevice device = 0;
-  CUcontext context = nullptr;
-  check(cuDeviceGet(&device, 0), "cuDeviceGet");
-  check(cuDevicePrimaryCtxRetain(&context, device), "cuDevicePrimaryCtxRetain");
-  check(cuCtxSetCurrent(context), "cuCtxSetCurrent");
+  const CUcontext context = open_device(&device);
 
   Program program(streams);
   std::vector<Block> kept;

@@ -23,13 +23,11 @@
 #include <string>
 #include <vector>
 
-namespace {
+#include "driver_program.h"
 
-void check(CUresult result, const char* what) {
-  if (result == CUDA_SUCCESS) return;
-  std::fprintf(stderr, "pools: %s: error %d\n", what, static_cast<int>(result));
-  std::exit(3);
-}
+const char* const kProgram = "pools";
+
+namespace {
 
 struct Block {
   CUdeviceptr address = 0;
@@ -220,16 +218,6 @@ void print_answers(CUmemoryPool pool, CUmemoryPool other) {
   std::printf("free is at most all: %d\n", free <= total);
 }
 
-int number(const char* text, const char* what) {
-  char* end = nullptr;
-  const long value = std::strtol(text, &end, 10);
-  if (end == text || *end != '\0' || value < 0 || value > 100000000) {
-    std::fprintf(stderr, "pools: %s expects a number, not '%s'\n", what, text);
-    std::exit(2);
-  }
-  return static_cast<int>(value);
-}
-
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -260,12 +248,8 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "pools: --streams expects 1 to 16\n");
     return 2;
   }
-  check(cuInit(0), "cuInit");
   CUdevice device = 0;
-  CUcontext context = nullptr;
-  check(cuDeviceGet(&device, 0), "cuDeviceGet");
-  check(cuDevicePrimaryCtxRetain(&context, device), "cuDevicePrimaryCtxRetain");
-  check(cuCtxSetCurrent(context), "cuCtxSetCurrent");
+  open_device(&device);
   CUmemPoolProps properties{};
   properties.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
   properties.location = {CU_MEM_LOCATION_TYPE_DEVICE, device};

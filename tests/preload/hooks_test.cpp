@@ -47,6 +47,7 @@ struct Agent {
   std::set<CUstream> captured;
   bool serves_pools = false;
   bool follows = false;
+  CUmemoryPool pool_of_blocks = nullptr;
   bool relieved = false;
   std::vector<std::string> pool_calls;
 };
@@ -95,7 +96,7 @@ std::size_t pinned_memory_removed(std::uint64_t address) noexcept {
 bool is_in_pinned_range(std::uint64_t) noexcept { return false; }
 bool arena_block_at(std::uint64_t address, BlockExtent* extent) noexcept {
   if (!arena_may_own(address)) return false;
-  *extent = {.base = arena_range_begin, .bytes = 777, .number = 1};
+  *extent = {.base = arena_range_begin, .bytes = 777, .number = 1, .pool = g_agent.pool_of_blocks};
   return true;
 }
 std::uint64_t arena_reserve_bytes() noexcept { return 1000; }
@@ -133,7 +134,9 @@ void note_pool_access(CUmemoryPool, CUdevice device) noexcept {
 void note_current_pool_changed() noexcept { g_agent.pool_calls.emplace_back("another"); }
 void arena_pool_use(CUmemoryPool, CUmemPool_attribute, std::uint64_t* value) noexcept { *value += 5000; }
 void arena_pool_reset(CUmemoryPool, CUmemPool_attribute) noexcept { g_agent.pool_calls.emplace_back("reset"); }
-void arena_pool_trim(CUmemoryPool) noexcept { g_agent.pool_calls.emplace_back("trim"); }
+void arena_pool_trim(CUmemoryPool, std::size_t keep) noexcept {
+  g_agent.pool_calls.push_back("trim to " + std::to_string(keep));
+}
 void note_stream_created(CUstream) noexcept { note("stream created"); }
 void note_stream_destroyed(CUstream) noexcept { note("stream destroyed"); }
 HostWait begin_host_wait_for_context() noexcept { return {}; }
@@ -302,6 +305,16 @@ TEST_F(Hooks, StreamOrderedAllocationIsServedOrPassedOn) {
   EXPECT_EQ(g_driver.size(), 1u);
 }
 
+TEST_F(Hooks, TheDriverNeedNotKnowThePoolOfABlock) {
+  const auto pool = reinterpret_cast<CUmemoryPool>(0x33);
+  CUmemoryPool found = nullptr;
+  g_result = CUDA_ERROR_INVALID_VALUE;
+  EXPECT_EQ(hooks::cuPointerGetAttribute(&found, CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE, kOurs), CUDA_ERROR_INVALID_VALUE);
+  g_agent.pool_of_blocks = pool;
+  EXPECT_EQ(hooks::cuPointerGetAttribute(&found, CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE, kOurs), CUDA_SUCCESS);
+  EXPECT_EQ(found, pool);
+}
+
 TEST_F(Hooks, ABlockIsCountedOnce) {
   CUdeviceptr address = 0x1000;
   EXPECT_EQ(hooks::cuMemAllocAsync(&address, 100, stream()), CUDA_SUCCESS);
@@ -339,7 +352,7 @@ TEST_F(Hooks, PoolsAreFollowedAndAnswerForWhatIsServedInTheirPlace) {
     EXPECT_EQ(hooks::cuMemPoolGetAttribute(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &threshold), result);
     EXPECT_EQ(hooks::cuMemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_USED_MEM_HIGH, &amount), result);
     EXPECT_EQ(hooks::cuMemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &threshold), result);
-    EXPECT_EQ(hooks::cuMemPoolTrimTo(pool, 0), result);
+    EXPECT_EQ(hooks::cuMemPoolTrimTo(pool, 77), result);
     EXPECT_EQ(hooks::cuMemPoolDestroy(pool), result);
     if (result != CUDA_SUCCESS) {
       EXPECT_EQ(g_agent.pool_calls, Calls{});
@@ -347,7 +360,7 @@ TEST_F(Hooks, PoolsAreFollowedAndAnswerForWhatIsServedInTheirPlace) {
     }
   }
   EXPECT_EQ(g_agent.pool_calls,
-            (Calls{"created on 3", "used by 3", "used by -1", "another", "reset", "trim", "destroyed"}));
+            (Calls{"created on 3", "used by 3", "used by -1", "another", "reset", "trim to 77", "destroyed"}));
   EXPECT_EQ(amount, 5001u);
   EXPECT_EQ(threshold, 2u);
 }

@@ -3,78 +3,19 @@
 #include <signal.h>
 #include <unistd.h>
 
-#include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "doctor_report.h"
 #include "limited_process.h"
-#include "limits_check.h"
 #include "planner_check.h"
 #include "preload_check.h"
 
 namespace memopt::tools {
 namespace {
 
-namespace fs = std::filesystem;
 using std::chrono::milliseconds;
 
 constexpr milliseconds kLong{60'000};
-
-class Root {
- public:
-  Root() : path_(fs::temp_directory_path() / ("memopt-root-" + std::to_string(::getpid()))) { fs::remove_all(path_); }
-  ~Root() { fs::remove_all(path_); }
-  void file(const std::string& name, const std::string& text) {
-    fs::create_directories((path_ / name).parent_path());
-    std::ofstream(path_ / name) << text;
-  }
-  const fs::path& path() const { return path_; }
-
- private:
-  fs::path path_;
-};
-
-TEST(Limits, NumbersAndNone) {
-  EXPECT_EQ(parse_limit("0"), 0u);
-  EXPECT_EQ(parse_limit("18446744073709551615\n"), ~std::uint64_t{0});
-  for (const char* const text : {"", "max", "-1", "12x", "18446744073709551616", " 1"}) EXPECT_FALSE(parse_limit(text));
-}
-
-TEST(Limits, GroupOfMemory) {
-  EXPECT_EQ(memory_group("0::/user.slice/x\n"), "/user.slice/x");
-  EXPECT_EQ(memory_group("5:cpu,cpuacct:/a\n4:memory:/b\n0::/c\n"), "/memory/b");
-  EXPECT_EQ(memory_group("3:hugetlb,memory:/d:e\n"), "/memory/d:e");
-  EXPECT_FALSE(memory_group("2:cpu:/a\n"));
-  EXPECT_FALSE(memory_group("garbage\n\n:\n"));
-}
-
-TEST(Limits, TheTightestGroupCounts) {
-  Root root;
-  root.file("proc/self/cgroup", "0::/a/b\n");
-  EXPECT_FALSE(read_group_memory(root.path()).limit);
-  root.file("sys/fs/cgroup/a/b/memory.max", "max\n");
-  EXPECT_FALSE(read_group_memory(root.path()).limit);
-  root.file("sys/fs/cgroup/a/memory.max", "1000\n");
-  root.file("sys/fs/cgroup/a/memory.current", "300\n");
-  root.file("sys/fs/cgroup/memory.max", "5000\n");
-  const GroupMemory memory = read_group_memory(root.path());
-  EXPECT_EQ(memory.limit, 1000u);
-  EXPECT_EQ(memory.used, 300u);
-  EXPECT_TRUE(memory.file.ends_with("/a/memory.max"));
-}
-
-TEST(Limits, VersionOne) {
-  Root root;
-  root.file("proc/self/cgroup", "7:memory:/docker/x\n0::/\n");
-  root.file("sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n");
-  EXPECT_FALSE(read_group_memory(root.path()).limit);
-  // In a container the path is the host's, and the limit is at the top.
-  root.file("sys/fs/cgroup/memory/memory.limit_in_bytes", "2000\n");
-  root.file("sys/fs/cgroup/memory/memory.usage_in_bytes", "1999\n");
-  EXPECT_EQ(read_group_memory(root.path()).limit, 2000u);
-  EXPECT_EQ(read_group_memory(root.path()).used, 1999u);
-}
 
 TEST(Planner, WireVersionIsInTheSocketsName) {
   const std::string listing =

@@ -19,6 +19,7 @@
 #include "shm/channel.h"
 #include "shm/message_socket.h"
 #include "shm/options.h"
+#include "shm/planner_path.h"
 #include "shm/sealed_memory.h"
 
 namespace memopt::tools {
@@ -33,7 +34,7 @@ constexpr const char* kHangsUp = "it closed the connection without an answer";
 
 const char* const kReinstall = "install memoptd and libmemopt.so from one build; MEMOPT_PLANNER names another memoptd";
 
-// As the agent looks for it (agent/planner_process.cpp).
+// As the agent looks for it.
 std::string planner_path(std::string& why) {
   if (const char* const wanted = std::getenv(std::string(shm::option(shm::OptionId::kPlanner).name).c_str());
       wanted != nullptr && *wanted != '\0') {
@@ -47,11 +48,9 @@ std::string planner_path(std::string& why) {
     return "";
   }
   const std::string folder = library->parent_path().string();
-  for (const char* const behind : {"/../bin/memoptd", "/memoptd"}) {
-    if (::access((folder + behind).c_str(), X_OK) == 0) return folder + behind;
-  }
-  why = fmt::format("there is no memoptd in {0}/../bin or {0}", folder);
-  return "";
+  std::string found = shm::planner_beside(folder);
+  if (found.empty()) why = "there is no memoptd in " + shm::planner_places(folder);
+  return found;
 }
 
 std::string read_all(const char* path) {

@@ -1,22 +1,37 @@
-#include "agent/memory_limit.h"
+// How much host memory a process may still take before a limit of its control group (a container's, a batch system's)
+// ends it: beyond that limit the kernel does not refuse memory but kills, and the process killed may be the program.
+// Both versions of control groups, all groups above the process's own. What files have in the page cache counts as
+// free, since the kernel takes it back.
+#pragma once
 
 #include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <charconv>
-#include <cstring>
+#include <cstddef>
+#include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 
 #include "shm/sealed_memory.h"
 
-namespace memopt::agent {
-namespace {
+namespace memopt::shm {
+
+struct MemoryLeft {
+  std::uint64_t bytes = ~std::uint64_t{0};
+  // Of the group that leaves least; the file is empty where there is no limit.
+  std::uint64_t limit = 0;
+  std::uint64_t used = 0;
+  std::string file;
+};
+
+namespace memory_limit_detail {
 
 // The whole of a small file; empty if it can't be read.
-std::string read_file(const std::string& name) {
-  const shm::Descriptor file(open(name.c_str(), O_RDONLY | O_CLOEXEC));
+inline std::string read_file(const std::string& name) {
+  const Descriptor file(open(name.c_str(), O_RDONLY | O_CLOEXEC));
   std::string text;
   char part[4096];
   while (file) {
@@ -27,15 +42,17 @@ std::string read_file(const std::string& name) {
   return text;
 }
 
-// The number at the beginning; nothing for "max" and anything else.
-std::optional<std::uint64_t> number_in(std::string_view text) {
+// Nothing for "max" and whatever is no number.
+inline std::optional<std::uint64_t> number_in(std::string_view text) {
+  while (!text.empty() && (text.back() == '\n' || text.back() == ' ')) text.remove_suffix(1);
   std::uint64_t value = 0;
-  if (std::from_chars(text.data(), text.data() + text.size(), value).ec != std::errc()) return std::nullopt;
+  const auto [stop, failed] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (text.empty() || failed != std::errc() || stop != text.data() + text.size()) return std::nullopt;
   return value;
 }
 
 // Of "name value" lines.
-std::uint64_t value_of(std::string_view text, std::string_view name) {
+inline std::uint64_t value_of(std::string_view text, std::string_view name) {
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t end = std::min(text.find('\n', at), text.size());
     const std::string_view line = text.substr(at, end - at);
@@ -53,23 +70,28 @@ struct Names {
   const char* inactive_files;  // in memory.stat, with everything below
   const char* active_files;
 };
-constexpr Names kFirst{"memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file", "total_active_file"};
-constexpr Names kSecond{"memory.max", "memory.current", "inactive_file", "active_file"};
+inline constexpr Names kFirst{"memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file",
+                              "total_active_file"};
+inline constexpr Names kSecond{"memory.max", "memory.current", "inactive_file", "active_file"};
 
-void look(const std::string& folder, const Names& names, MemoryLeft* least) {
-  const std::optional<std::uint64_t> limit = number_in(read_file(folder + "/" + names.limit));
-  const std::optional<std::uint64_t> usage = number_in(read_file(folder + "/" + names.usage));
-  if (!limit || !usage) return;
+// The first version says "no limit" by a number close to 2^63.
+inline constexpr std::uint64_t kNoLimit = std::uint64_t{1} << 62;
+
+inline void look(const std::string& folder, const Names& names, MemoryLeft* least) {
+  const std::string file = folder + "/" + names.limit;
+  const std::optional<std::uint64_t> limit = number_in(read_file(file));
+  if (!limit || *limit >= kNoLimit) return;
+  const std::uint64_t usage = number_in(read_file(folder + "/" + names.usage)).value_or(0);
   const std::string statistics = read_file(folder + "/memory.stat");
   const std::uint64_t files = value_of(statistics, names.inactive_files) + value_of(statistics, names.active_files);
-  const std::uint64_t used = *usage - std::min(*usage, files);
+  const std::uint64_t used = usage - std::min(usage, files);
   const std::uint64_t left = *limit - std::min(*limit, used);
-  if (left < least->bytes) *least = {left, folder};
+  if (left < least->bytes) *least = {left, *limit, used, file};
 }
 
 // The group and all above it. In a container the path may be one of the host's, which is not to be seen here: then the
 // container's own group is what is mounted.
-void look_upwards(const std::string& mount, std::string path, const Names& names, MemoryLeft* least) {
+inline void look_upwards(const std::string& mount, std::string path, const Names& names, MemoryLeft* least) {
   while (!path.empty() && path != "/") {
     look(mount + path, names, least);
     const std::size_t slash = path.rfind('/');
@@ -78,9 +100,11 @@ void look_upwards(const std::string& mount, std::string path, const Names& names
   look(mount, names, least);
 }
 
-}  // namespace
+}  // namespace memory_limit_detail
 
-MemoryLeft memory_left(const std::string& root) {
+// May throw std::bad_alloc. Reads a few small files. `root` is put before all their names: for tests.
+inline MemoryLeft memory_left(const std::string& root = {}) {
+  using namespace memory_limit_detail;
   MemoryLeft least;
   const std::string groups = read_file(root + "/proc/self/cgroup");
   // Lines of hierarchy:controllers:path; version 2 has the number 0 and no controllers.
@@ -102,4 +126,4 @@ MemoryLeft memory_left(const std::string& root) {
   return least;
 }
 
-}  // namespace memopt::agent
+}  // namespace memopt::shm

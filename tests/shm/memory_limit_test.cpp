@@ -1,4 +1,4 @@
-#include "agent/memory_limit.h"
+#include "shm/memory_limit.h"
 
 #include <gtest/gtest.h>
 
@@ -6,7 +6,7 @@
 #include <fstream>
 #include <string>
 
-namespace memopt::agent {
+namespace memopt::shm {
 namespace {
 
 constexpr std::uint64_t kUnlimited = ~std::uint64_t{0};
@@ -40,7 +40,7 @@ TEST_F(MemoryLimit, NothingIsLimitedWhereNothingCanBeRead) {
   EXPECT_EQ(left().bytes, kUnlimited);
   write("/proc/self/cgroup", "nonsense\n0:\n::::\n\n0::/gone\n3:memory:/gone\n");
   EXPECT_EQ(left().bytes, kUnlimited);
-  EXPECT_EQ(left().group, "");
+  EXPECT_EQ(left().file, "");
 }
 
 TEST_F(MemoryLimit, SecondVersion) {
@@ -49,7 +49,7 @@ TEST_F(MemoryLimit, SecondVersion) {
   EXPECT_EQ(left().bytes, kUnlimited);
   second("/user/job", "10000", "5000", "anon 1\ninactive_file 300\nactive_file 20\nfile 9999\n");
   EXPECT_EQ(left().bytes, 5320u);
-  EXPECT_TRUE(left().group.ends_with("/sys/fs/cgroup/user/job"));
+  EXPECT_TRUE(left().file.ends_with("/sys/fs/cgroup/user/job/memory.max"));
 }
 
 TEST_F(MemoryLimit, GroupsAboveLimitToo) {
@@ -82,5 +82,39 @@ TEST_F(MemoryLimit, FirstVersion) {
   EXPECT_EQ(left().bytes, 96000u);
 }
 
+TEST_F(MemoryLimit, NumbersAndNone) {
+  write("/proc/self/cgroup", "0::/job\n");
+  for (const char* const text : {"", "max", "-1", "12x", "18446744073709551616", " 1"}) {
+    second("/job", text, "0", "");
+    EXPECT_EQ(left().bytes, kUnlimited) << text;
+  }
+  second("/job", "0", "7", "");
+  EXPECT_EQ(left().bytes, 0u);
+}
+
+TEST_F(MemoryLimit, TheGroupWithTheMemoryController) {
+  const auto limited = [&](const std::string& group) {
+    write("/sys/fs/cgroup/memory" + group + "/memory.limit_in_bytes", "100\n");
+    return left().bytes;
+  };
+  write("/proc/self/cgroup", "5:cpu,cpuacct:/a\n4:memory:/b\n0::/c\n3:hugetlb,memory:/d:e\n");
+  EXPECT_EQ(limited("/a"), kUnlimited);
+  EXPECT_EQ(limited("/d:e"), 100u);
+  write("/proc/self/cgroup", "4:memory:/b\n0::/c\n");
+  EXPECT_EQ(left().bytes, kUnlimited);
+  EXPECT_EQ(limited("/b"), 100u);
+}
+
+TEST_F(MemoryLimit, TheGroupThatLeavesLeastCounts) {
+  write("/proc/self/cgroup", "0::/a/b\n");
+  write("/sys/fs/cgroup/a/b/memory.max", "max\n");
+  write("/sys/fs/cgroup/a/memory.max", "1000\n");
+  write("/sys/fs/cgroup/a/memory.current", "300\n");
+  write("/sys/fs/cgroup/memory.max", "5000\n");  // its use can't be read
+  EXPECT_EQ(left().limit, 1000u);
+  EXPECT_EQ(left().used, 300u);
+  EXPECT_TRUE(left().file.ends_with("/a/memory.max"));
+}
+
 }  // namespace
-}  // namespace memopt::agent
+}  // namespace memopt::shm
