@@ -1,0 +1,16 @@
+// The layout planner: a portfolio of solvers, anytime. The result only gets better with more time; it is never worse
+// than SmartPool's or Sekiyama's, and stops when the lower bound is met (or the capacity, if there is one).
+#pragma once
+
+#include "planner/layout/problem.h"
+#include "planner/layout/search.h"
+
+namespace memopt::layout {
+
+Outcome solve(const Problem& problem, const Limits& limits, const OnBetter& on_better = {});
+
+// From the solution of a similar problem: `previous[i]` is the offset that buffer i had, or kAnywhere for a new one.
+// Keeps buffers where they were as long as that costs no height; a few changes take milliseconds.
+Outcome solve_again(const Problem& problem, std::span<const std::uint64_t> previous, const Limits& limits);
+
+}  // namespace memopt::layout
