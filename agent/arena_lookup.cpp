@@ -37,7 +37,8 @@ Block* find_inside(Arena& arena, std::uint64_t address, Block** ends_here) noexc
   if (span->begin == offset && span->previous != nullptr && ends(span->previous->owner)) {
     *ends_here = span->previous->owner;
   }
-  return span->owner;
+  // Bytes that have no chunk any more have an owner that is no block.
+  return span->owner != nullptr && span->owner->number != 0 ? span->owner : nullptr;
 }
 
 // Puts the operation behind the block's former owners, and makes it one of the block's uses.

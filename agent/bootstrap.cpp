@@ -29,8 +29,11 @@ void erase_value(auto& list, auto value) {
 
 CUresult Bootstrap::serve(Block& block, bool only_held) noexcept {
   try {
-    const CUresult result =
-        block.bytes >= chunks_.chunk_bytes() ? serve_own(block, only_held) : serve_shared(block, only_held);
+    const bool large = block.bytes >= chunks_.chunk_bytes();
+    if (row_.may_give_up()) shorten_row(false);
+    const CUresult result = !large        ? serve_shared(block, only_held)
+                            : row_.open() ? serve_in_row(block, only_held)
+                                          : serve_own(block, only_held);
     if (result == CUDA_SUCCESS) {
       served_bytes_ += block.span->end - block.span->begin;
       served_peak_ = std::max(served_peak_, served_bytes_);
@@ -49,6 +52,37 @@ bool Bootstrap::take(Window& window, std::uint64_t begin, std::uint64_t end, Blo
   block.window = &window;
   block.base = window.base + begin;
   return true;
+}
+
+CUresult Bootstrap::serve_in_row(Block& block, bool only_held) {
+  std::size_t count = 0;
+  if (!row_.chunks_for(block.bytes, &count)) {
+    row_.close();
+    return serve_own(block, only_held);
+  }
+  std::vector<Chunk*> gathered;
+  CUresult result = gather(count, only_held, &gathered);
+  if (result != CUDA_SUCCESS) return result;
+  free_.reserve(free_.size() + gathered.size());
+  try {
+    result = row_.append(block, gathered);
+  } catch (const std::bad_alloc&) {
+    result = CUDA_ERROR_OUT_OF_MEMORY;
+  }
+  if (result != CUDA_SUCCESS) {
+    for (Chunk* const chunk : gathered) {
+      if (chunk->home == nullptr) free_.push_back(chunk);
+    }
+  }
+  return result;
+}
+
+bool Bootstrap::shorten_row(bool wait) noexcept {
+  try {
+    return row_.give_up(wait, &free_);
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
 }
 
 CUresult Bootstrap::serve_own(Block& block, bool only_held) {
@@ -118,6 +152,7 @@ bool Bootstrap::may_grow(std::uint64_t bytes) const noexcept {
 bool Bootstrap::could_have(std::size_t count, bool only_held) const noexcept {
   std::size_t held = free_.size();
   for (const Window* const window : cached_) held += window->chunks.size();
+  if (row_.may_give_up()) held += static_cast<std::size_t>(row_.free_bytes() / chunks_.chunk_bytes());
   return count <= held || (!only_held && chunks_.could_create(count - held));
 }
 
@@ -144,7 +179,7 @@ CUresult Bootstrap::gather(std::size_t count, bool only_held, std::vector<Chunk*
     const bool grow = !only_held && result == CUDA_SUCCESS && may_grow(chunks_.chunk_bytes());
     if (!grow) {
       Window* const window = oldest();
-      if (window != nullptr && dismantle(window, true)) {
+      if ((row_.may_give_up() && shorten_row(true)) || (window != nullptr && dismantle(window, true))) {
         take_free();
         continue;
       }
@@ -154,7 +189,7 @@ CUresult Bootstrap::gather(std::size_t count, bool only_held, std::vector<Chunk*
     result = chunks_.create(&chunk);
     if (result == CUDA_SUCCESS) {
       gathered->push_back(chunk);
-    } else if (result != CUDA_ERROR_OUT_OF_MEMORY || cached_.empty()) {
+    } else if (result != CUDA_ERROR_OUT_OF_MEMORY || (cached_.empty() && !row_.may_give_up())) {
       break;
     }
   }
@@ -216,6 +251,10 @@ bool Bootstrap::dismantle(Window* window, bool wait) noexcept {
 void Bootstrap::take_back(Block& block, const Release& uses) noexcept {
   Window* const window = block.window;
   served_bytes_ -= block.span->end - block.span->begin;
+  if (window->kind == Window::Kind::kRow) {
+    row_.take_back(block, uses);
+    return;
+  }
   window->map.give_back(block.span, uses);
   if (window->kind == Window::Kind::kOwn) {
     window->freed_at = ++frees_;
@@ -259,6 +298,7 @@ void Bootstrap::keep(Chunk* chunk) noexcept {
 
 bool Bootstrap::trim(std::size_t limit) noexcept {
   std::size_t done = 0;
+  if (row_.may_give_up() && shorten_row(false)) ++done;
   for (std::size_t i = 0; i < retiring_.size() && done < limit;) {
     Window* const window = retiring_[i];
     if (!streams_.is_over(window->map.last_uses(), true)) {
@@ -282,10 +322,14 @@ bool Bootstrap::trim(std::size_t limit) noexcept {
       ++i;
     }
   }
+  bool left = false;  // shared ones whose work is not over
   for (std::size_t i = 0; i < shared_.size() && done < limit;) {
-    if (!shared_[i]->map.has_owner() && dismantle(shared_[i], false)) {
+    if (shared_[i]->map.has_owner()) {
+      ++i;
+    } else if (dismantle(shared_[i], false)) {
       ++done;
     } else {
+      left = true;
       ++i;
     }
   }
@@ -294,7 +338,7 @@ bool Bootstrap::trim(std::size_t limit) noexcept {
     free_.pop_back();
     ++done;
   }
-  return done == limit || !retiring_.empty() || !cached_.empty();
+  return done == limit || left || !retiring_.empty() || !cached_.empty() || row_.may_give_up();
 }
 
 void Bootstrap::release_all() noexcept {
@@ -308,6 +352,7 @@ void Bootstrap::release_all() noexcept {
     }
     list->clear();
   }
+  row_.release_all();
   for (Chunk* const chunk : free_) {
     if (chunk->slab_slot < 0) chunks_.release(chunk);
   }
@@ -316,7 +361,7 @@ void Bootstrap::release_all() noexcept {
 }
 
 std::uint64_t Bootstrap::cached_bytes() const noexcept {
-  std::uint64_t sum = free_.size() * chunks_.chunk_bytes();
+  std::uint64_t sum = free_.size() * chunks_.chunk_bytes() + row_.free_bytes();
   for (const Window* const window : cached_) sum += window->bytes;
   for (const Window* const window : shared_) sum += window->bytes - window->map.owned_bytes();
   return sum;

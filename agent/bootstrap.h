@@ -1,6 +1,7 @@
-// Serves blocks before there is a plan, and what a plan does not know: a block of at least one chunk gets a window and
-// chunks of its own, smaller ones share. Windows of freed blocks stay mapped, to be used again, as long as what is held
-// stays near what has been needed; then their chunks are taken for others.
+// Serves blocks before there is a plan, and what a plan does not know. Blocks of at least one chunk stand in a row
+// until the program frees one (row.h); later ones get a window and chunks of their own. Smaller ones share. Windows of
+// freed blocks stay mapped, to be used again, as long as what is held stays near what has been needed; then their
+// chunks are taken for others.
 //
 // Not thread-safe: guarded by the arena's lock.
 #pragma once
@@ -13,26 +14,15 @@
 #include "agent/blocks.h"
 #include "agent/chunk_store.h"
 #include "agent/ownership.h"
+#include "agent/row.h"
 #include "agent/stream_table.h"
+#include "agent/window.h"
 
 namespace memopt::agent {
 
-// A range of addresses mapped onto chunks, and who owns its bytes.
-struct Window {
-  enum class Kind : std::uint8_t { kOwn, kShared, kSlab };
-
-  Kind kind = Kind::kOwn;
-  std::uint64_t base = 0;
-  std::uint64_t bytes = 0;
-  std::vector<Chunk*> chunks;
-  OwnershipMap map;
-  std::uint64_t freed_at = 0;  // kOwn without owner: when, by the count of frees
-  bool retiring = false;       // is only to be unmapped
-};
-
 class Bootstrap {
  public:
-  Bootstrap(ChunkStore& chunks, StreamTable& streams) : chunks_(chunks), streams_(streams) {}
+  Bootstrap(ChunkStore& chunks, StreamTable& streams) : chunks_(chunks), streams_(streams), row_(chunks, streams) {}
   Bootstrap(const Bootstrap&) = delete;
   Bootstrap& operator=(const Bootstrap&) = delete;
 
@@ -83,10 +73,12 @@ class Bootstrap {
   std::uint64_t cached_bytes() const noexcept;  // held, owned by nobody
 
  private:
+  CUresult serve_in_row(Block& block, bool only_held);
   CUresult serve_own(Block& block, bool only_held);
   CUresult serve_shared(Block& block, bool only_held);
   bool take(Window& window, std::uint64_t begin, std::uint64_t end, Block& block) noexcept;
   Window* find_cached(std::size_t count) noexcept;
+  bool shorten_row(bool wait) noexcept;
   CUresult gather(std::size_t count, bool only_held, std::vector<Chunk*>* gathered);
   CUresult open(Window::Kind kind, std::vector<Chunk*> chunks, Window** window);
   bool dismantle(Window* window, bool wait) noexcept;
@@ -96,6 +88,7 @@ class Bootstrap {
 
   ChunkStore& chunks_;
   StreamTable& streams_;
+  Row row_;
   std::vector<Window*> cached_;  // kOwn, without owner
   std::vector<Window*> shared_;
   std::vector<Window*> owned_;     // kOwn, of a live block

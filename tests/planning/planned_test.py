@@ -88,12 +88,12 @@ class Replayed(PlanningCase):
     def test_published_traces(self):
         for name in TRACES:
             with self.subTest(name):
-                self.assertLessEqual(self.check_steady_state(self.shared(name)), 1.10 if "vgg" in name.lower() else 1.25)
+                self.assertLessEqual(self.check_steady_state(self.shared(name)), 1.02 if name.startswith("vec") else 1.04)
 
     def test_networks(self):
         for name in NETS:
             with self.subTest(name):
-                self.assertLessEqual(self.check_steady_state(self.net(name)), 1.10)
+                self.assertLessEqual(self.check_steady_state(self.net(name)), 1.03)
 
     def test_any_order_that_the_edges_allow(self):
         trace = self.net("vgg11", "--batch", 8)
