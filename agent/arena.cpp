@@ -219,12 +219,6 @@ FollowedPlace* next_place(Arena& arena, ThreadState& thread, std::uint64_t bytes
   return expected != nullptr && expected->count != 0 ? expected->next_place() : nullptr;
 }
 
-// A plan that has come is taken up; what is being built grows.
-[[gnu::cold, gnu::noinline]] void look_for_plan(Arena& arena) noexcept {
-  if (std::unique_ptr<const Plan> plan = take_plan()) arena_adopt(arena, *plan);
-  if (arena.phase == Arena::Phase::kBuilding) arena_build(arena);
-}
-
 // What a stream-ordered call says beside the block.
 struct StreamOrder {
   StreamName stream;
@@ -266,7 +260,7 @@ void record(Arena& arena, const Made& made, std::size_t bytes, void* return_addr
   record_malloc({made.number, bytes, 0, reinterpret_cast<std::uint64_t>(return_address), stream, made.base}, 0);
   {
     ArenaLock lock;
-    look_for_plan(arena);
+    arena_look_for_plan(arena);
   }
   errno = kept_errno;
 }

@@ -73,6 +73,13 @@ void arena_adopt(Arena& arena, const Plan& plan) noexcept {
   }
 }
 
+void arena_look_for_plan(Arena& arena) noexcept {
+  if (std::unique_ptr<const Plan> plan = take_plan()) [[unlikely]]
+    arena_adopt(arena, *plan);
+  if (arena.phase == Arena::Phase::kBuilding) [[unlikely]]
+    arena_build(arena);
+}
+
 void arena_build(Arena& arena) noexcept {
   const std::size_t limit = arena.synchronous ? ~std::size_t{0} : kSlice;
   if (arena.slab.build(limit)) arena.phase = Arena::Phase::kArmed;
@@ -126,9 +133,12 @@ void arena_at_boundary(Arena& arena, const FollowedLane& lane) noexcept {
   arena.iterations += lane.rounds;
   ++arena.calm_iterations;
   arena.deviating = false;
+  // Nothing may be recorded any more when a better plan comes.
+  arena_look_for_plan(arena);
   if (arena.housekeeping) [[unlikely]] {
     const std::size_t limit = arena.synchronous ? ~std::size_t{0} : kTrimSlice;
-    arena.housekeeping = arena.bootstrap.trim(limit);
+    const bool longer = arena.phase == Arena::Phase::kLive && arena.slab.shorten(limit);
+    arena.housekeeping = arena.bootstrap.trim(limit) || longer;
     // Work on some of it may go on for long; what is left then is left.
     if (arena.calm_iterations > 4 * kCalm) arena.housekeeping = false;
   }

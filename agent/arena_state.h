@@ -45,7 +45,7 @@ struct Arena {
         chunks(functions),
         pools(functions),
         bootstrap(chunks, streams),
-        slab(functions, chunks, bootstrap) {}
+        slab(functions, streams, chunks, bootstrap) {}
 
   const Driver& driver;
   StreamTable streams;
@@ -102,6 +102,8 @@ Arena* make_arena() noexcept;
 
 // Service::kDriver: pointers into [base, base + bytes] may be ours from now on.
 void arena_widen_range(std::uint64_t base, std::uint64_t bytes) noexcept;
+// Takes up a plan that has come, and goes on with what is being built.
+void arena_look_for_plan(Arena& arena) noexcept;
 // A plan has come: begin to build what it needs.
 void arena_adopt(Arena& arena, const Plan& plan) noexcept;
 // A little more of what is being built; armed when it is there.

@@ -70,6 +70,29 @@ void OwnershipMap::grow(std::uint64_t bytes, const Release& release) {
   bytes_ += bytes;
 }
 
+bool OwnershipMap::is_free_from(std::uint64_t begin, Release* uses) const noexcept {
+  for (const Span* span = last_; span != nullptr && span->end > begin; span = span->previous) {
+    if (span->owner != nullptr) return false;
+    uses->add(span->release);
+  }
+  return true;
+}
+
+void OwnershipMap::shrink(std::uint64_t bytes) noexcept {
+  while (last_ != nullptr && last_->begin >= bytes) {
+    Span* const cut = last_;
+    last_ = cut->previous;
+    drop(cut);
+  }
+  if (last_ != nullptr) {
+    last_->end = std::min(last_->end, bytes);
+    last_->next = nullptr;
+  } else {
+    first_ = nullptr;
+  }
+  bytes_ = std::min(bytes_, bytes);
+}
+
 Span* OwnershipMap::find(std::uint64_t offset, Span* hint) noexcept {
   if (hint != nullptr && contains(hint, offset)) [[likely]]
     return hint;

@@ -70,6 +70,11 @@ class OwnershipMap {
   // Appends free bytes whose last uses are `release`. Throws std::bad_alloc; then nothing has changed.
   void grow(std::uint64_t bytes, const Release& release);
 
+  // Does nobody own a byte from `begin` on? Their last uses are then added to `uses`.
+  bool is_free_from(std::uint64_t begin, Release* uses) const noexcept;
+  // Cuts off the bytes from `bytes` on, which nobody owns.
+  void shrink(std::uint64_t bytes) noexcept;
+
   // Makes [begin, end) the owner's, and adds the last uses of all of it to `former`. Null, and nothing has changed, if
   // a byte of it is owned; `*in_the_way` is then that owner. Also null when out of memory; `*in_the_way` is then null.
   Span* take(std::uint64_t begin, std::uint64_t end, Block* owner, Span* hint, Release* former,

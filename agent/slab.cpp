@@ -25,8 +25,9 @@ bool Slab::want(std::uint64_t bytes, std::function<bool(std::uint64_t)> stays) {
   if (bytes > chunks_.device_bytes()) return false;
   // What was begun for another plan is of no use to this one if it reaches further.
   drop_beyond(static_cast<std::size_t>((bytes + chunk - 1) / chunk));
-  wanted_ = static_cast<std::size_t>((bytes + chunk - 1) / chunk);
-  window_.chunks.reserve(wanted_);
+  const std::size_t wanted = static_cast<std::size_t>((bytes + chunk - 1) / chunk);
+  window_.chunks.reserve(wanted);
+  wanted_ = wanted;
   stays_ = std::move(stays);
   return true;
 }
@@ -126,6 +127,33 @@ CUresult Slab::go_live() noexcept {
     return CUDA_ERROR_OUT_OF_MEMORY;
   }
   return CUDA_SUCCESS;
+}
+
+bool Slab::shorten(std::size_t limit) noexcept {
+  if (driver_block_) return false;
+  const std::uint64_t chunk_bytes = chunks_.chunk_bytes();
+  const std::size_t live = static_cast<std::size_t>(window_.map.bytes() / chunk_bytes);
+  // With chunks beyond the live ones a larger plan is being built.
+  if (live <= wanted_ || window_.chunks.size() > live) return false;
+  std::size_t count = live;
+  Release uses;
+  while (count > wanted_ && live - count < limit) {
+    Release more = uses;
+    if (!window_.map.is_free_from((count - 1) * chunk_bytes, &more) || !streams_.is_over(more, true)) break;
+    uses = more;
+    --count;
+  }
+  if (count == live) return true;
+  if (chunks_.unmap(window_.base + count * chunk_bytes, (live - count) * chunk_bytes) != CUDA_SUCCESS) return false;
+  window_.map.shrink(count * chunk_bytes);
+  window_.bytes = window_.map.bytes();
+  while (window_.chunks.size() > count) {
+    Chunk* const chunk = window_.chunks.back();
+    window_.chunks.pop_back();
+    chunk->slab_slot = -1;
+    if (chunk->home == nullptr) chunks_.release(chunk);
+  }
+  return count > wanted_;
 }
 
 void Slab::release() noexcept {

@@ -17,8 +17,8 @@ namespace memopt::agent {
 
 class Slab {
  public:
-  Slab(const Driver& driver, ChunkStore& chunks, Bootstrap& bootstrap)
-      : driver_(driver), chunks_(chunks), bootstrap_(bootstrap) {}
+  Slab(const Driver& driver, StreamTable& streams, ChunkStore& chunks, Bootstrap& bootstrap)
+      : driver_(driver), streams_(streams), chunks_(chunks), bootstrap_(bootstrap) {}
   Slab(const Slab&) = delete;
   Slab& operator=(const Slab&) = delete;
 
@@ -35,6 +35,10 @@ class Slab {
   // Makes everything that is wanted usable. CUDA_SUCCESS, or the driver's code: then the slab is as it was before
   // want(), with what had been live still live.
   CUresult go_live() noexcept;
+
+  // Gives back chunks beyond what is wanted, at most `limit`, from the end, as far as nobody owns them and their work
+  // is over. Returns whether there is more to do.
+  bool shorten(std::size_t limit) noexcept;
 
   Window& window() { return window_; }
   std::uint64_t live_bytes() const { return window_.map.bytes(); }
@@ -53,6 +57,7 @@ class Slab {
   void drop_beyond(std::size_t count) noexcept;
 
   const Driver& driver_;
+  StreamTable& streams_;
   ChunkStore& chunks_;
   Bootstrap& bootstrap_;
   Window window_;           // chunks beyond map.bytes() are mapped, but not live

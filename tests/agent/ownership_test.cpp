@@ -112,6 +112,24 @@ TEST_P(OwnershipModel, AgreesWithAnArray) {
       one.span = nullptr;
       continue;
     }
+    if (step % 100 == 99) {
+      // Cut off behind the last owner, or nearer to the end, and put back.
+      std::size_t owned = kUnits;
+      while (owned > 0 && cells[owned - 1].owner == nullptr) --owned;
+      const std::size_t cut = owned + random() % (kUnits - owned + 1);
+      Release uses;
+      ASSERT_TRUE(map.is_free_from(cut * kUnit, &uses));
+      if (owned > 0) {
+        ASSERT_FALSE(map.is_free_from((owned - 1) * kUnit, &uses));
+      }
+      for (std::size_t i = cut; i < kUnits; ++i)
+        ASSERT_GE(uses.count == 0 ? 0 : uses.uses[0].position, cells[i].position);
+      map.shrink(cut * kUnit);
+      ASSERT_TRUE(map.consistent());
+      ASSERT_EQ(map.bytes(), cut * kUnit);
+      map.grow((kUnits - cut) * kUnit, used_by(1, clock));
+      for (std::size_t i = cut; i < kUnits; ++i) cells[i].position = clock;
+    }
     const std::size_t size = 1 + (random() % 8 == 0 ? random() % 2000 : random() % 40);
     const std::size_t begin = random() % (kUnits - size);
     const std::size_t end = begin + size;
