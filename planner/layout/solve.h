@@ -10,7 +10,9 @@ namespace memopt::layout {
 Outcome solve(const Problem& problem, const Limits& limits, const OnBetter& on_better = {});
 
 // From the solution of a similar problem: `previous[i]` is the offset that buffer i had, or kAnywhere for a new one.
-// Keeps buffers where they were as long as that costs no height; a few changes take milliseconds.
+// Buffers stay where they were as long as that costs no height; those in each other's way, because one has grown or
+// lives longer, are placed anew, as few as possible. If what is left is too high, the buffers around it are placed
+// anew, too; then all, for the time of a few skylines. Milliseconds for thousands of buffers; limits as for `solve`.
 Outcome solve_again(const Problem& problem, std::span<const std::uint64_t> previous, const Limits& limits);
 
 }  // namespace memopt::layout

@@ -19,12 +19,14 @@ std::optional<fs::path> first_with(const fs::path& relative, const fs::path& bui
 
 }  // namespace
 
-std::optional<fs::path> find_library() {
+std::optional<fs::path> find_beside_library(const char* file) {
   const fs::path built = MEMOPT_BUILD_LIBRARY;
-  auto folder = first_with("lib", built.parent_path(), "libmemopt.so");
-  if (folder) *folder /= "libmemopt.so";
+  auto folder = first_with("lib", built.parent_path(), file);
+  if (folder) *folder /= file;
   return folder;
 }
+
+std::optional<fs::path> find_library() { return find_beside_library("libmemopt.so"); }
 
 std::optional<fs::path> find_simulator_folder() {
   return first_with("cudasim/lib", MEMOPT_BUILD_SIMULATOR, "libcuda.so.1");

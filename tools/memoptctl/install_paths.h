@@ -6,8 +6,9 @@
 
 namespace memopt::tools {
 
-// Both look beside the running binary first (../lib, ../cudasim/lib), so that a moved build folder uses its own files.
-std::optional<std::filesystem::path> find_library();           // libmemopt.so
+// All look beside the running binary first (../lib, ../cudasim/lib), so that a moved build folder uses its own files.
+std::optional<std::filesystem::path> find_library();  // libmemopt.so
+std::optional<std::filesystem::path> find_beside_library(const char* file);
 std::optional<std::filesystem::path> find_simulator_folder();  // the folder with the simulated libcuda.so.1
 
 // This binary, to be started again for something that may fail.

@@ -21,6 +21,7 @@
 #include "reduce_command.h"
 #include "run_command.h"
 #include "show_command.h"
+#include "solve_command.h"
 #include "status_command.h"
 
 namespace {
@@ -104,6 +105,41 @@ int parse_and_run(int argc, char** argv) {
   reduce_app->footer(
       "OUT is planned again, and written only if it has the same iteration.\nExit code: 0; 1 if a file can't be read "
       "or written; 4 if no iteration was found.");
+
+  memopt::tools::SolveOptions solve;
+  CLI::App* solve_app =
+      app.add_subcommand("solve", "Lay out buffers of known lifetimes in as little memory as possible");
+  solve_app
+      ->add_option("file", solve.file,
+                   "CSV with id,lower,upper,size (docs/formats/layout-csv.md), may be gzip's; -: stdin")
+      ->type_name("FILE");
+  solve_app->add_option("--capacity", solve.capacity, "fit into so many bytes, rather than into the fewest")
+      ->check(CLI::Range(std::uint64_t{0}, std::uint64_t{1} << 62))
+      ->type_name("BYTES");
+  solve_app->add_option("--time-limit", solve.seconds, "seconds of solving (10; 1 per cell of a comparison); 0: none")
+      ->check(CLI::Range(0.0, 1e9))
+      ->type_name("S");
+  solve_app->add_option("--solver", solve.solver, "one of --list")->capture_default_str()->type_name("NAME");
+  solve_app->add_option("--threads", solve.threads, "so many (one per processor)")
+      ->check(CLI::Range(1, 1024))
+      ->type_name("N");
+  solve_app->add_option("--seed", solve.seed, "of what is chosen at random")->capture_default_str()->type_name("N");
+  solve_app->add_flag("--json", solve.json, "machine-readable, one object");
+  solve_app->add_option("-o,--output", solve.output, "write the placement: the CSV with a column offset; -: stdout")
+      ->type_name("OUT");
+  solve_app->add_option("--plot", solve.plot, "draw the placement (SVG)")->type_name("OUT");
+  CLI::Option* check = solve_app->add_flag("--check", solve.check, "check the column offset instead of solving");
+  solve_app->add_flag("--keep-offsets", solve.keep_offsets, "take the column offset as fixed places")->excludes(check);
+  solve_app->add_option("--compare", solve.compare, "run all solvers on the .csv and .csv.gz below a folder")
+      ->type_name("FOLDER");
+  solve_app->add_option("--solvers", solve.solvers, "only these in the comparison")
+      ->delimiter(',')
+      ->type_name("A,B,...");
+  solve_app->add_flag("--list", solve.list, "list the solvers");
+  solve_app->footer(
+      "Exit code: 0 found (with --check: the placement holds); 1 a file can't be read or written; 2 bad input or wrong "
+      "use; 3 proven that nothing fits into the capacity; 4 nothing found in the time, or the solver does not take the "
+      "problem; 5 the placement does not hold.");
 
   CLI::App* options_app = app.add_subcommand("options", "List the environment variables that memopt reads");
   bool markdown = false;
@@ -191,6 +227,7 @@ int parse_and_run(int argc, char** argv) {
     reduce.reduction.version = MEMOPT_VERSION;
     return memopt::tools::reduce(reduce);
   }
+  if (*solve_app) return memopt::tools::solve(solve);
   return *frameworks_app ? memopt::tools::frameworks(markdown) : memopt::tools::options(markdown);
 }
 

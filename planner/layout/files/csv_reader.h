@@ -1,0 +1,21 @@
+// MiniMalloc's CSV (docs/formats/layout-csv.md): `id,lower,upper,size[,alignment][,gaps][,fixed][,offset][,hint]`.
+#pragma once
+
+#include <stdexcept>
+#include <string>
+#include <string_view>
+
+#include "planner/layout/files/instance.h"
+
+namespace memopt::layout {
+
+// What is wrong with a file, with the line where there is one: "line 3: size is negative: -4".
+class CsvError : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+// The problem holds (find_fault finds nothing). Throws CsvError. O(n log n).
+Instance read_csv(std::string_view text);
+
+}  // namespace memopt::layout

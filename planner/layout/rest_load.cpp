@@ -1,0 +1,60 @@
+#include "planner/layout/rest_load.h"
+
+#include <algorithm>
+#include <bit>
+
+namespace memopt::layout {
+
+void RestLoad::fill(const std::vector<std::uint64_t>& load) {
+  leaves_ = std::bit_ceil(std::max(1u, static_cast<std::uint32_t>(load.size())));
+  largest_.assign(2 * leaves_, 0);
+  taken_.assign(2 * leaves_, 0);
+  std::copy(load.begin(), load.end(), largest_.begin() + leaves_);
+  for (std::uint32_t i = leaves_ - 1; i > 0; --i) largest_[i] = std::max(largest_[2 * i], largest_[2 * i + 1]);
+}
+
+void RestLoad::subtract(std::uint32_t lo, std::uint32_t hi, std::uint64_t bytes) {
+  std::uint32_t left = lo + leaves_;
+  std::uint32_t right = hi + leaves_;
+  for (; left < right; left /= 2, right /= 2) {
+    if ((left & 1) != 0) taken_[left++] += bytes;
+    if ((right & 1) != 0) taken_[--right] += bytes;
+  }
+  const std::uint32_t ends[2] = {lo + leaves_, hi - 1 + leaves_};
+  for (const std::uint32_t end : ends) {
+    for (std::uint32_t i = end / 2; i > 0; i /= 2) largest_[i] = std::max(of_node(2 * i), of_node(2 * i + 1));
+  }
+}
+
+std::uint64_t RestLoad::maximum(std::uint32_t lo, std::uint32_t hi) const {
+  // Climbs from both ends; what was taken from a node counts for all found below it.
+  std::uint32_t left = lo + leaves_;
+  std::uint32_t right = hi - 1 + leaves_;
+  std::uint64_t from_left = of_node(left);
+  std::uint64_t from_right = of_node(right);
+  while (left / 2 != right / 2 && left != right) {
+    if ((left & 1) == 0) from_left = std::max(from_left, of_node(left + 1));
+    if ((right & 1) != 0) from_right = std::max(from_right, of_node(right - 1));
+    left /= 2;
+    right /= 2;
+    from_left -= taken_[left];
+    from_right -= taken_[right];
+  }
+  std::uint64_t result = std::max(from_left, from_right);
+  for (left /= 2; left > 0; left /= 2) result -= taken_[left];
+  return result;
+}
+
+std::uint32_t RestLoad::where(std::uint32_t lo, std::uint32_t hi, std::uint64_t maximum_of_range) const {
+  while (hi - lo > 1) {
+    const std::uint32_t middle = lo + (hi - lo) / 2;
+    if (maximum(lo, middle) == maximum_of_range) {
+      hi = middle;
+    } else {
+      lo = middle;
+    }
+  }
+  return lo;
+}
+
+}  // namespace memopt::layout

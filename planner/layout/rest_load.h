@@ -1,0 +1,29 @@
+// Internal to the room: the load that is still to be placed, by section.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+namespace memopt::layout {
+
+// A segment tree that adds to ranges and gives their maximum; nothing is pushed down.
+class RestLoad {
+ public:
+  // O(n).
+  void fill(const std::vector<std::uint64_t>& load);
+  // O(log n) each.
+  void subtract(std::uint32_t lo, std::uint32_t hi, std::uint64_t bytes);
+  std::uint64_t maximum(std::uint32_t lo, std::uint32_t hi) const;
+  // The first section of the range that has its maximum. O(log^2 n).
+  std::uint32_t where(std::uint32_t lo, std::uint32_t hi, std::uint64_t maximum) const;
+
+ private:
+  std::uint64_t of_node(std::uint32_t node) const { return largest_[node] - taken_[node]; }
+
+  std::uint32_t leaves_ = 1;
+  // Without what was taken from the node itself and from those above it.
+  std::vector<std::uint64_t> largest_;
+  std::vector<std::uint64_t> taken_;
+};
+
+}  // namespace memopt::layout

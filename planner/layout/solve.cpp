@@ -1,0 +1,188 @@
+#include "planner/layout/solve.h"
+
+#include <algorithm>
+#include <limits>
+#include <memory>
+#include <vector>
+
+#include "planner/layout/bounds.h"
+#include "planner/layout/branch_and_bound.h"
+#include "planner/layout/hole_fitting.h"
+#include "planner/layout/portfolio.h"
+#include "planner/layout/priorities.h"
+#include "planner/layout/skyline.h"
+#include "planner/layout/squeaky_wheel.h"
+#include "planner/layout/timeline.h"
+
+namespace memopt::layout {
+namespace {
+
+constexpr std::uint64_t kNever = std::numeric_limits<std::uint64_t>::max();
+
+// They fail on different problems. The first is the first plan.
+constexpr Weights kWeights[] = {{1, 0.5}, {0.5, 1}, {1, 1}, {0, 1}, {1, 0}, {1, 0.25}};
+constexpr std::size_t kWheels = 8;
+
+// Of a wheel's first turn, in runs over all buffers; each turn is longer by half.
+constexpr std::uint64_t kFirstTurn = 8;
+constexpr std::size_t kFirstWheels = 2;  // that turn at first; one more each time
+constexpr std::uint64_t kMostStepsPerTurn = 4'000'000;
+
+// Above that many buffers holes take longer than lines, and wait for their turn.
+constexpr std::size_t kMostForHolesAtOnce = 2000;
+
+// Above that many buffers the exact search finds nothing that a wheel does not find sooner.
+constexpr std::size_t kMostForExactSearch = 4000;
+constexpr std::uint64_t kFirstNodes = 20'000;
+
+// One on top of the other: what there is when not even one skyline could be finished.
+Solution stacked(const Problem& problem) {
+  Solution solution;
+  solution.offsets.reserve(problem.buffers.size());
+  for (const Buffer& buffer : problem.buffers) {
+    if (buffer.fixed != kAnywhere) solution.height = std::max(solution.height, buffer.fixed + buffer.bytes);
+  }
+  for (const Buffer& buffer : problem.buffers) {
+    if (buffer.fixed != kAnywhere) {
+      solution.offsets.push_back(buffer.fixed);
+      continue;
+    }
+    solution.offsets.push_back((solution.height + buffer.alignment - 1) / buffer.alignment * buffer.alignment);
+    solution.height = solution.offsets.back() + buffer.bytes;
+  }
+  return solution;
+}
+
+class Solving {
+ public:
+  Solving(const Problem& problem, const Limits& limits, const OnBetter& on_better)
+      : problem_(problem),
+        timeline_(problem),
+        portfolio_(limits, lower_bound_of(problem, timeline_), problem.capacity, on_better),
+        seed_(limits.seed),
+        cancelled_(limits.cancelled),
+        skylines_(portfolio_.threads()) {}
+
+  Outcome run() {
+    if (problem_.capacity && portfolio_.best().lower_bound > *problem_.capacity) return portfolio_.outcome();
+    skylines_[0] = std::make_unique<Skyline>(problem_, timeline_);
+    keys();
+    // Not a result to be proud of, but there is one, whatever the limits.
+    if (portfolio_.best().solution.offsets.empty()) portfolio_.offer(stacked(problem_), "stacked");
+    improve();
+    return portfolio_.outcome();
+  }
+
+ private:
+  // The first of a thread makes its own.
+  Skyline& skyline(unsigned thread) {
+    if (!skylines_[thread]) skylines_[thread] = std::make_unique<Skyline>(problem_, timeline_);
+    return *skylines_[thread];
+  }
+
+  void keys() {
+    std::vector<Portfolio::Job> jobs;
+    const auto add = [&](std::string_view name, auto keys) {
+      jobs.push_back([this, name, keys](Portfolio::Desk& desk) {
+        std::vector<std::uint32_t> priorities;
+        rank(problem_, timeline_, keys(), priorities);
+        Solution solution;
+        if (skyline(desk.thread).run(priorities, kNever, desk.allowance, solution)) {
+          desk.found(std::move(solution), name);
+        }
+      });
+    };
+    for (const Weights& weights : kWeights) {
+      add("skyline", [this, weights] { return keys_of(problem_, timeline_, weights); });
+    }
+    add("offset-lines", [this] { return lifetimes_of(problem_); });
+    if (problem_.buffers.size() <= kMostForHolesAtOnce) jobs.push_back(smart_pool());
+    // As many as the work allows, but one: there is always a plan, except where time is up.
+    const std::uint64_t affordable = portfolio_.work_left() / steps_of_a_run();
+    jobs.resize(std::clamp<std::uint64_t>(affordable, 1, jobs.size()));
+    portfolio_.round(jobs, kNever);
+  }
+
+  // The published one, so that the result is never worse. Quadratic, but with a small constant.
+  Portfolio::Job smart_pool() {
+    return [this](Portfolio::Desk& desk) {
+      std::vector<std::uint64_t> bytes;
+      for (const Buffer& buffer : problem_.buffers) bytes.push_back(buffer.bytes);
+      Solution solution;
+      solution.offsets = fit_into_holes(problem_, largest_first(bytes), bytes, Fit::kBest, {},
+                                        [&](std::size_t placed) { return !desk.allowance.spend(1 + placed / 6); });
+      for (std::size_t i = 0; i < solution.offsets.size(); ++i) {
+        solution.height = std::max(solution.height, solution.offsets[i] + bytes[i]);
+      }
+      if (!solution.offsets.empty()) desk.found(std::move(solution), "smartpool-best-fit");
+    };
+  }
+
+  // Placements and lifts, about.
+  std::uint64_t steps_of_a_run() const { return 3 * (problem_.buffers.size() + 1); }
+
+  void make_wheels() {
+    wheels_.reserve(kWheels);
+    for (std::size_t i = 0; i < kWheels; ++i) {
+      wheels_.emplace_back(problem_, timeline_, kWeights[i % std::size(kWeights)], seed_ * kWheels + i);
+      wheel_jobs_.push_back([this, &wheel = wheels_.back()](Portfolio::Desk& desk) {
+        wheel.turn(skyline(desk.thread), desk.best, portfolio_.goal(), desk.allowance,
+                   [&](Solution solution) { desk.found(std::move(solution), "squeaky-wheel"); });
+      });
+    }
+  }
+
+  // Exact search and wheels in turn, each turn longer than the last.
+  void improve() {
+    make_wheels();
+    std::uint64_t runs = kFirstTurn;
+    std::uint64_t nodes = kFirstNodes;
+    for (std::size_t turning = kFirstWheels; !portfolio_.over(); ++turning) {
+      if (problem_.buffers.size() <= kMostForExactSearch) {
+        // Where the goal itself is out of reach, a height half way still is a gain.
+        search_exactly(portfolio_.goal(), nodes);
+        if (!portfolio_.over() && nodes > kFirstNodes) {
+          search_exactly(portfolio_.goal() + (portfolio_.height() - portfolio_.goal()) / 2, nodes);
+        }
+        nodes *= 2;
+      }
+      if (portfolio_.over()) return;
+      const std::uint64_t steps = runs * steps_of_a_run();
+      std::vector<Portfolio::Job> jobs = wheel_jobs_;
+      jobs.resize(std::clamp<std::uint64_t>(portfolio_.work_left() / steps, 1, std::min(turning, jobs.size())));
+      if (turning == kFirstWheels + 1 && problem_.buffers.size() > kMostForHolesAtOnce) jobs.push_back(smart_pool());
+      portfolio_.round(jobs, steps);
+      if (steps < kMostStepsPerTurn) runs += runs / 2;
+    }
+  }
+
+  void search_exactly(std::uint64_t height, std::uint64_t nodes) {
+    Limits limits;
+    limits.time = portfolio_.watch().left();
+    limits.work = std::min(nodes, portfolio_.work_left());
+    limits.cancelled = cancelled_;
+    limits.threads = portfolio_.threads();
+    limits.seed = seed_;
+    Outcome outcome = fit_into(problem_, height, limits);
+    portfolio_.spend(limits.work);
+    if (outcome.infeasible) portfolio_.raise_lower_bound(std::max(height + 1, outcome.lower_bound));
+    if (outcome.found(problem_.buffers.size())) portfolio_.offer(std::move(outcome.solution), outcome.solver);
+  }
+
+  const Problem& problem_;
+  Timeline timeline_;
+  Portfolio portfolio_;
+  std::uint64_t seed_;
+  const std::atomic<bool>* cancelled_;
+  std::vector<std::unique_ptr<Skyline>> skylines_;  // of each thread
+  std::vector<SqueakyWheel> wheels_;
+  std::vector<Portfolio::Job> wheel_jobs_;
+};
+
+}  // namespace
+
+Outcome solve(const Problem& problem, const Limits& limits, const OnBetter& on_better) {
+  return Solving(problem, limits, on_better).run();
+}
+
+}  // namespace memopt::layout

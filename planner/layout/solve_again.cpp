@@ -1,0 +1,140 @@
+#include <algorithm>
+#include <limits>
+#include <numeric>
+
+#include "planner/layout/bounds.h"
+#include "planner/layout/hole_fitting.h"
+#include "planner/layout/kept_places.h"
+#include "planner/layout/priorities.h"
+#include "planner/layout/skyline.h"
+#include "planner/layout/solve.h"
+#include "planner/layout/squeaky_wheel.h"
+#include "planner/layout/timeline.h"
+#include "planner/layout/watch.h"
+
+namespace memopt::layout {
+namespace {
+
+constexpr std::uint64_t kNever = std::numeric_limits<std::uint64_t>::max();
+constexpr Weights kWeights{1, 0.5};
+constexpr std::uint64_t kRunsOfRepair = 4;
+constexpr std::uint64_t kRunsOfNewSolution = 8;
+
+class Again {
+ public:
+  Again(const Problem& problem, std::span<const std::uint64_t> previous, const Limits& limits)
+      : problem_(problem),
+        limits_(limits),
+        watch_(limits),
+        timeline_(problem),
+        bound_(lower_bound_of(problem, timeline_)),
+        places_(kept_places(problem, timeline_, previous)) {
+    goal_ = bound_;
+    for (std::size_t i = 0; i < places_.size(); ++i) {
+      if (places_[i] != kAnywhere) goal_ = std::max(goal_, places_[i] + problem_.buffers[i].bytes);
+    }
+    if (problem_.capacity) goal_ = std::max(bound_, std::min(goal_, *problem_.capacity));
+  }
+
+  Outcome run() {
+    if (problem_.capacity && bound_ > *problem_.capacity) return outcome();
+    into_holes();
+    if (!done()) repair();
+    if (!done()) anew();
+    return outcome();
+  }
+
+ private:
+  bool done() const { return !best_.offsets.empty() && best_.height <= goal_; }
+
+  void offer(Solution solution, std::string_view solver) {
+    if (solution.offsets.empty() || (!best_.offsets.empty() && solution.height >= best_.height)) return;
+    best_ = std::move(solution);
+    solver_ = solver;
+  }
+
+  // All that is kept stays; the others go into the smallest holes, the largest first.
+  void into_holes() {
+    Problem kept = problem_;
+    std::vector<std::uint64_t> bytes;
+    std::vector<std::uint32_t> order;
+    for (std::uint32_t i = 0; i < places_.size(); ++i) {
+      bytes.push_back(problem_.buffers[i].bytes);
+      kept.buffers[i].fixed = places_[i];
+      if (places_[i] == kAnywhere) order.push_back(i);
+    }
+    std::stable_sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) { return bytes[a] > bytes[b]; });
+    Solution solution;
+    solution.offsets = fit_into_holes(kept, order, bytes, Fit::kBest, limits_);
+    for (std::size_t i = 0; i < solution.offsets.size(); ++i) {
+      solution.height = std::max(solution.height, solution.offsets[i] + bytes[i]);
+    }
+    offer(std::move(solution), "kept");
+  }
+
+  // Whatever lives together with what sticks out is placed anew; the others stay.
+  void repair() {
+    if (best_.offsets.empty()) return;
+    std::vector<bool> torn(timeline_.count, false);
+    for (std::size_t i = 0; i < places_.size(); ++i) {
+      const Buffer& buffer = problem_.buffers[i];
+      if (best_.offsets[i] + buffer.bytes <= goal_ && places_[i] != kAnywhere) continue;
+      for (const Span& span : timeline_.of(buffer)) std::fill(torn.begin() + span.lo, torn.begin() + span.hi, true);
+    }
+    std::vector<std::uint32_t> before(timeline_.count + 1, 0);
+    for (std::uint32_t s = 0; s < timeline_.count; ++s) before[s + 1] = before[s] + torn[s];
+    std::vector<std::uint64_t> places = places_;
+    for (std::size_t i = 0; i < places.size(); ++i) {
+      if (problem_.buffers[i].fixed != kAnywhere) continue;
+      for (const Span& span : timeline_.of(problem_.buffers[i])) {
+        if (before[span.hi] > before[span.lo]) places[i] = kAnywhere;
+      }
+    }
+    Skyline skyline(problem_, timeline_, places);
+    SqueakyWheel wheel(problem_, timeline_, kWeights, limits_.seed);
+    Allowance allowance(watch_, std::min(limits_.work, kRunsOfRepair * steps_of_a_run()));
+    wheel.turn(skyline, best_.height, goal_, allowance,
+               [&](Solution solution) { offer(std::move(solution), "repair"); });
+  }
+
+  void anew() {
+    Limits limits = limits_;
+    limits.time = watch_.left();
+    limits.work = std::min(limits_.work, kRunsOfNewSolution * steps_of_a_run());
+    Outcome outcome = solve(problem_, limits);
+    bound_ = std::max(bound_, outcome.lower_bound);
+    offer(std::move(outcome.solution), outcome.solver);
+  }
+
+  std::uint64_t steps_of_a_run() const { return 3 * (problem_.buffers.size() + 1); }
+
+  Outcome outcome() {
+    Outcome outcome;
+    outcome.lower_bound = bound_;
+    outcome.infeasible = problem_.capacity && bound_ > *problem_.capacity;
+    if (best_.offsets.size() != problem_.buffers.size()) return outcome;
+    if (problem_.capacity && best_.height > *problem_.capacity) return outcome;
+    outcome.solution = std::move(best_);
+    outcome.solver = solver_;
+    outcome.optimal = outcome.solution.height == bound_;
+    return outcome;
+  }
+
+  const Problem& problem_;
+  const Limits& limits_;
+  Watch watch_;
+  Timeline timeline_;
+  std::uint64_t bound_;
+  std::vector<std::uint64_t> places_;
+  std::uint64_t goal_;  // costs no height: as high as what is kept
+  Solution best_;
+  std::string_view solver_;
+};
+
+}  // namespace
+
+Outcome solve_again(const Problem& problem, std::span<const std::uint64_t> previous, const Limits& limits) {
+  return Again(problem, previous, limits).run();
+}
+
+}  // namespace memopt::layout

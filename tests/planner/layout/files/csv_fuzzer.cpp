@@ -1,0 +1,28 @@
+// Text from anywhere as a CSV. What is read must hold, be written and read again as the same, and be placed.
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <string_view>
+
+#include "planner/layout/files/csv_reader.h"
+#include "planner/layout/files/csv_writer.h"
+#include "planner/layout/files/plot.h"
+#include "planner/layout/smart_pool.h"
+#include "planner/layout/validation.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  using namespace memopt::layout;
+  Instance instance;
+  try {
+    instance = read_csv(std::string_view(reinterpret_cast<const char*>(data), size));
+  } catch (const CsvError&) {
+    return 0;
+  }
+  if (find_fault(instance.problem)) std::abort();
+  const Outcome outcome = smart_pool_best_fit(instance.problem, {});
+  if (validate(instance.problem, outcome.solution)) std::abort();
+  const std::string once = write_csv(instance, outcome.solution.offsets);
+  if (write_csv(read_csv(once), outcome.solution.offsets) != once) std::abort();
+  draw_svg(instance, outcome.solution, outcome.lower_bound);
+  return 0;
+}

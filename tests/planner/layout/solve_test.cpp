@@ -1,0 +1,167 @@
+// The portfolio: results that hold, limits that are kept, and the same result whatever the number of threads.
+#include "planner/layout/solve.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <random>
+
+#include "planner/layout/offset_lines.h"
+#include "planner/layout/validation.h"
+#include "tests/planner/layout/brute_force.h"
+
+namespace memopt::layout {
+namespace {
+
+Limits work(std::uint64_t steps, unsigned threads = 1) {
+  Limits limits;
+  limits.work = steps;
+  limits.threads = threads;
+  return limits;
+}
+
+TEST(Solve, IsHeldAgainstBruteForce) {
+  std::mt19937_64 random(11);
+  int missed = 0;
+  for (int round = 0; round < 1000; ++round) {
+    const Problem problem = brute_force::random_problem(random, {.buffers = 5});
+    const Outcome outcome = solve(problem, work(3000));
+    ASSERT_TRUE(outcome.found(problem.buffers.size()));
+    ASSERT_EQ(validate(problem, outcome.solution), std::nullopt) << brute_force::text(problem);
+    const std::uint64_t smallest = brute_force::smallest_height(problem);
+    ASSERT_LE(outcome.lower_bound, smallest) << brute_force::text(problem);
+    ASSERT_TRUE(!outcome.optimal || outcome.solution.height == smallest) << brute_force::text(problem);
+    missed += outcome.solution.height > smallest;
+  }
+  EXPECT_LE(missed, 50);
+}
+
+TEST(Solve, IsTheSameForAnyNumberOfThreads) {
+  std::mt19937_64 random(12);
+  for (int round = 0; round < 20; ++round) {
+    const Problem problem =
+        brute_force::random_problem(random, {.buffers = 100, .bytes = 50, .times = 60, .fixed = false});
+    const Outcome one = solve(problem, work(20000));
+    for (const unsigned threads : {2u, 3u, 5u}) {
+      const Outcome many = solve(problem, work(20000, threads));
+      ASSERT_EQ(one.solution.offsets, many.solution.offsets);
+      ASSERT_EQ(one.solver, many.solver);
+    }
+  }
+}
+
+TEST(Solve, ReportsEachBetterOne) {
+  std::mt19937_64 random(13);
+  const Problem problem = brute_force::random_problem(random, {.buffers = 150, .bytes = 60, .times = 80});
+  std::uint64_t last = ~std::uint64_t{0};
+  const Outcome outcome = solve(problem, work(30000, 2), [&](const Outcome& better) {
+    EXPECT_EQ(validate(problem, better.solution), std::nullopt);
+    EXPECT_LT(better.solution.height, last);
+    last = better.solution.height;
+  });
+  EXPECT_EQ(outcome.solution.height, last);
+}
+
+TEST(Solve, StopsAtTheCapacity) {
+  std::mt19937_64 random(14);
+  for (int round = 0; round < 300; ++round) {
+    Problem problem = brute_force::random_problem(random, {.buffers = 5});
+    const std::uint64_t smallest = brute_force::smallest_height(problem);
+    problem.capacity = smallest - 1 + random() % 3;
+    const Outcome outcome = solve(problem, work(3000, 2));
+    if (*problem.capacity < smallest) {
+      ASSERT_FALSE(outcome.found(problem.buffers.size()));
+    } else {
+      ASSERT_FALSE(outcome.infeasible) << brute_force::text(problem);
+      if (outcome.found(problem.buffers.size())) {
+        ASSERT_EQ(validate(problem, outcome.solution), std::nullopt) << brute_force::text(problem);
+      }
+    }
+  }
+}
+
+TEST(Solve, HasASolutionWhateverTheLimits) {
+  std::mt19937_64 random(15);
+  const Problem problem = brute_force::random_problem(random, {.buffers = 2000, .bytes = 100, .times = 3000});
+  Limits none;
+  none.time = std::chrono::nanoseconds(0);
+  EXPECT_EQ(validate(problem, solve(problem, none).solution), std::nullopt);
+  std::atomic<bool> cancelled{true};
+  Limits stopped;
+  stopped.cancelled = &cancelled;
+  EXPECT_EQ(validate(problem, solve(problem, stopped).solution), std::nullopt);
+  EXPECT_EQ(validate(problem, solve(problem, work(0)).solution), std::nullopt);
+}
+
+TEST(Solve, OfNothingIsNothing) {
+  const Outcome outcome = solve({}, {});
+  EXPECT_EQ(outcome.solution.height, 0);
+  EXPECT_TRUE(outcome.optimal);
+}
+
+TEST(Solve, IsNeverWorseThanThePapers) {
+  std::mt19937_64 random(16);
+  for (int round = 0; round < 20; ++round) {
+    const Problem problem = brute_force::random_problem(random, {.buffers = 100, .bytes = 100, .times = 100});
+    const std::uint64_t height = solve(problem, work(20000)).solution.height;
+    EXPECT_LE(height, offset_lines(problem, {}).solution.height);
+  }
+}
+
+TEST(SolveAgain, KeepsWhatCanStay) {
+  Problem problem;
+  for (std::uint64_t i = 0; i < 10; ++i) problem.add(10, Interval{i, i + 3});
+  const std::vector<std::uint64_t> before = solve(problem, {}).solution.offsets;
+  EXPECT_EQ(solve_again(problem, before, {}).solution.offsets, before);
+  // A new one that fits nowhere below, and one that grew: only these two move.
+  problem.add(30, Interval{4, 6});
+  problem.buffers[7].bytes = 31;
+  std::vector<std::uint64_t> previous = before;
+  previous.push_back(kAnywhere);
+  const Outcome outcome = solve_again(problem, previous, {});
+  EXPECT_EQ(validate(problem, outcome.solution), std::nullopt);
+  EXPECT_EQ(outcome.solution.height, outcome.lower_bound);
+}
+
+TEST(SolveAgain, IsValidAfterAnyChange) {
+  std::mt19937_64 random(17);
+  int moved = 0;
+  int stayed = 0;
+  for (int round = 0; round < 3000; ++round) {
+    Problem problem = brute_force::random_problem(random, {.buffers = 12, .times = 12});
+    std::vector<std::uint64_t> previous = solve(problem, work(1000)).solution.offsets;
+    // Something else every time: sizes, alignments, new buffers, nonsense as previous places.
+    for (Buffer& buffer : problem.buffers) {
+      if (random() % 4 == 0 && buffer.fixed == kAnywhere) buffer.bytes = 1 + random() % 6;
+      if (random() % 9 == 0) buffer.alignment = 1 + random() % 3;
+    }
+    for (std::uint64_t& offset : previous) {
+      if (random() % 6 == 0) offset = random() % 2 == 0 ? kAnywhere : random() % 12;
+    }
+    const Outcome outcome = solve_again(problem, previous, {});
+    ASSERT_EQ(validate(problem, outcome.solution), std::nullopt) << brute_force::text(problem);
+    for (std::size_t i = 0; i < previous.size(); ++i) {
+      (outcome.solution.offsets[i] == previous[i] ? stayed : moved) += 1;
+    }
+  }
+  EXPECT_GT(stayed, 2 * moved);
+}
+
+TEST(SolveAgain, HoldsTheCapacity) {
+  std::mt19937_64 random(18);
+  for (int round = 0; round < 500; ++round) {
+    Problem problem = brute_force::random_problem(random, {.buffers = 5});
+    const std::vector<std::uint64_t> previous(problem.buffers.size(), kAnywhere);
+    const std::uint64_t smallest = brute_force::smallest_height(problem);
+    problem.capacity = smallest - random() % 2;
+    const Outcome outcome = solve_again(problem, previous, work(20000));
+    if (*problem.capacity < smallest) {
+      ASSERT_FALSE(outcome.found(problem.buffers.size()));
+    } else if (outcome.found(problem.buffers.size())) {
+      ASSERT_EQ(validate(problem, outcome.solution), std::nullopt);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace memopt::layout
