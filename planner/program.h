@@ -1,7 +1,8 @@
 // What the planner knows about one running program: its operations so far, and what follows from them. The daemon feeds
 // it; tests and tools feed it from recordings and traces in the same way.
 //
-// Not thread-safe. Deterministic: the same records give the same plans at the same points.
+// Not thread-safe. Deterministic: the same records give the same plans at the same points, but for better ones of the
+// same iteration.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +18,9 @@ namespace memopt::planner {
 
 class Program {
  public:
-  Program();
+  // `waited_for`: the program stands still until it has an answer, so that the first plan is the best that can be had
+  // and the same in each run. Else the first comes soon, and better ones may follow (improved()), at times that differ.
+  explicit Program(bool waited_for = true);
   ~Program();
   Program(Program&&) noexcept;
   Program& operator=(Program&&) noexcept;
@@ -32,6 +35,9 @@ class Program {
   // Looks for an iteration and plans it; to be called at check points (shm::next_check_point). A whole plan
   // (shm/plan.h) if there is a new one, for the agent to adopt.
   std::optional<std::vector<std::byte>> plan();
+
+  // A better plan for the iteration that was planned last, if one has been found since; to be asked now and then.
+  std::optional<std::vector<std::byte>> improved();
 
   // The agent refused the last plan, or adopted it.
   void refused();

@@ -33,7 +33,7 @@ struct PlanHeader {
   std::uint64_t operations;    // of the iteration, all lanes
   std::uint64_t slab_bytes;    // a multiple of kPlanAlignment; every place lies below
   std::uint64_t peak_load;     // largest sum of live bytes in the iteration, persistent blocks included
-  std::uint64_t lower_bound;   // largest sum of bytes of places live at once: no layout can be smaller
+  std::uint64_t lower_bound;   // proven: no layout of these places is smaller
   std::uint64_t persistent_bytes;
   std::uint64_t first_iteration;  // sequence of the record with which the first observed iteration began
   std::uint64_t detected_at;      // sequence of the last record that was looked at

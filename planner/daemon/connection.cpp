@@ -194,6 +194,9 @@ void Connection::serve() {
       receive_all();
       return;
     }
+    if (!program_.synchronous) {
+      if (std::optional<std::vector<std::byte>> plan = sink_->improved()) send_plan(*std::move(plan));
+    }
     switch (progress) {
       case Intake::Progress::kCorrupt:
         refuse(intake_->corruption());

@@ -7,11 +7,14 @@ namespace {
 
 class ProgramSink final : public Sink {
  public:
-  explicit ProgramSink(bool wants_plans) : wants_plans_(wants_plans) {}
+  ProgramSink(bool wants_plans, bool waited_for) : program_(waited_for), wants_plans_(wants_plans) {}
 
   void record(std::uint32_t lane, const shm::RecordView& record) override { program_.add(lane, record); }
   void gap() override { program_.add_gap(); }
   std::optional<std::vector<std::byte>> check_point() override { return wants_plans_ ? program_.plan() : std::nullopt; }
+  std::optional<std::vector<std::byte>> improved() override {
+    return wants_plans_ ? program_.improved() : std::nullopt;
+  }
   std::string note() override { return program_.note(); }
   void refused(std::uint64_t /*generation*/) override { program_.refused(); }
 
@@ -23,7 +26,7 @@ class ProgramSink final : public Sink {
 }  // namespace
 
 std::unique_ptr<Sink> make_program_sink(const ProgramInfo& program) {
-  return std::make_unique<ProgramSink>(!program.record_only);
+  return std::make_unique<ProgramSink>(!program.record_only, program.synchronous);
 }
 
 }  // namespace memopt::planner

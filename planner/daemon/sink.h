@@ -50,6 +50,10 @@ class Sink {
   // asynchronous program's rings run full.
   virtual std::optional<std::vector<std::byte>> check_point() { return std::nullopt; }
 
+  // A better plan than the last, which came without a record: asked several times a second, unless the program waits
+  // for every answer.
+  virtual std::optional<std::vector<std::byte>> improved() { return std::nullopt; }
+
   // A sentence for the program's status; sent when it changes. Asked after each check point.
   virtual std::string note() { return {}; }
 

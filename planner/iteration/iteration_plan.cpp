@@ -2,7 +2,8 @@
 
 #include <algorithm>
 
-#include "planner/iteration/layout/validation.h"
+#include "planner/layout/solve.h"
+#include "planner/layout/validation.h"
 
 namespace memopt::planner {
 namespace {
@@ -18,12 +19,12 @@ std::uint32_t rounds_needed(const IterationLifetimes& lifetimes) {
   return rounds;
 }
 
-IterationPlan laid_out(IterationLifetimes lifetimes, std::uint32_t rounds, const layout::Heuristics& heuristics) {
+IterationPlan laid_out(IterationLifetimes lifetimes, std::uint32_t rounds, const layout::Limits& limits) {
   IterationPlan plan;
   plan.lifetimes = std::move(lifetimes);
   plan.rounds = rounds;
   plan.problem = layout_problem(plan.lifetimes, rounds);
-  plan.outcome = layout::solve(plan.problem, heuristics);
+  plan.outcome = layout::solve(plan.problem, limits);
   return plan;
 }
 
@@ -31,19 +32,30 @@ IterationPlan laid_out(IterationLifetimes lifetimes, std::uint32_t rounds, const
 
 layout::Problem layout_problem(const IterationLifetimes& lifetimes, std::uint32_t rounds) {
   layout::Problem problem;
-  problem.operations = lifetimes.operations * rounds;
+  const std::uint64_t operations = lifetimes.operations * rounds;
+  // Needed from one operation to another, both included, the second perhaps an iteration later.
+  const auto add = [&](std::uint64_t bytes, std::uint64_t begin, std::uint64_t end) {
+    if (end - begin >= operations - 1) {
+      problem.add(bytes, {0, operations});
+    } else if (end < operations) {
+      problem.add(bytes, {begin, end + 1});
+    } else {
+      const layout::Interval parts[] = {{0, end - operations + 1}, {begin, operations}};
+      problem.add(bytes, parts);
+    }
+  };
   for (const LaneMallocs& lane : lifetimes.lanes) {
     for (const MallocLife& malloc : lane.mallocs) {
-      const std::uint64_t bytes = layout::round_up(malloc.bytes);
+      const std::uint64_t bytes = place_bytes(malloc.bytes);
       if (rounds > 1) {
         for (std::uint64_t round = 0; round < rounds; ++round) {
           const std::uint64_t shift = round * lifetimes.operations;
-          problem.buffers.push_back({bytes, malloc.born + shift, malloc.freed + shift});
+          add(bytes, malloc.born + shift, malloc.freed + shift);
         }
       } else if (malloc.always) {
-        problem.buffers.insert(problem.buffers.end(), malloc.places, {bytes, 0, lifetimes.operations - 1});
+        for (std::uint32_t place = 0; place < malloc.places; ++place) add(bytes, 0, operations - 1);
       } else {
-        problem.buffers.push_back({bytes, malloc.born, malloc.freed});
+        add(bytes, malloc.born, malloc.freed);
       }
     }
   }
@@ -70,18 +82,18 @@ std::vector<std::uint64_t> IterationPlan::offsets(std::size_t lane, std::size_t 
 
 std::optional<IterationPlan> plan_iteration(const OperationStore& store, const Iteration& iteration,
                                             const PlanningOptions& options, std::string& fault) {
-  IterationPlan plan = laid_out(lifetimes(store, iteration, true), 1, options.heuristics);
+  IterationPlan plan = laid_out(lifetimes(store, iteration, true), 1, options.limits);
   if (options.unroll) {
     IterationLifetimes separate = lifetimes(store, iteration, false);
     const std::uint32_t rounds = rounds_needed(separate);
     if (rounds > 1 && rounds <= kMostRounds && separate.lanes.size() == 1) {
-      IterationPlan unrolled = laid_out(std::move(separate), rounds, options.heuristics);
-      if (unrolled.outcome.solution.bytes < plan.outcome.solution.bytes) plan = std::move(unrolled);
+      IterationPlan unrolled = laid_out(std::move(separate), rounds, options.limits);
+      if (unrolled.outcome.solution.height < plan.outcome.solution.height) plan = std::move(unrolled);
     }
   }
   plan.iteration = iteration;
   plan.detected_at = store.last_sequence();
-  if (auto found = layout::find_fault(plan.problem, plan.outcome.solution)) {
+  if (auto found = layout::validate(plan.problem, plan.outcome.solution)) {
     fault = std::move(*found);
     return std::nullopt;
   }

@@ -7,14 +7,20 @@
 #include <string_view>
 #include <vector>
 
-#include "planner/iteration/layout/portfolio.h"
-#include "planner/iteration/layout/problem.h"
 #include "planner/iteration/lifetimes.h"
+#include "planner/layout/problem.h"
+#include "planner/layout/search.h"
+#include "shm/plan.h"
 
 namespace memopt::planner {
 
+// Steps of the layout search (layout/search.h), counted, so that results repeat. Prompt: some tens of milliseconds
+// where the program goes on meanwhile, and a better layout can follow. Patient: some hundreds, where it is waited for.
+inline constexpr std::uint64_t kPromptWork = 150'000;
+inline constexpr std::uint64_t kPatientWork = 2'000'000;
+
 struct PlanningOptions {
-  layout::Heuristics heuristics;
+  layout::Limits limits{.work = kPatientWork};
   // Plans several iterations as one where blocks outlive an iteration: then their places are free between two turns,
   // and other blocks lie there. Only for a single lane, since lanes that deviated come back in different turns.
   bool unroll = false;
@@ -32,8 +38,14 @@ struct IterationPlan {
   std::vector<std::uint64_t> offsets(std::size_t lane, std::size_t malloc) const;
 };
 
+// Of a place.
+constexpr std::uint64_t place_bytes(std::uint64_t bytes) {
+  return (bytes + shm::kPlanAlignment - 1) / shm::kPlanAlignment * shm::kPlanAlignment;
+}
+
 // The buffers of a layout problem, lane by lane, malloc by malloc. With one round: one buffer for each place, needed
-// always where there are several. With more: one for each round.
+// always where there are several. With more: one for each round. What lives across the boundary is needed at the
+// iteration's end and at its beginning.
 layout::Problem layout_problem(const IterationLifetimes& lifetimes, std::uint32_t rounds);
 
 // Lifetimes and layout of a detected iteration. Nothing, with the reason in `fault`, if the layout is not valid (a

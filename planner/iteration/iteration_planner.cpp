@@ -5,6 +5,8 @@
 
 #include "planner/iteration/detection.h"
 #include "planner/iteration/hash.h"
+#include "planner/iteration/last_places.h"
+#include "planner/layout/validation.h"
 
 namespace memopt::planner {
 namespace {
@@ -15,6 +17,8 @@ namespace {
 // half of its length.
 constexpr std::uint64_t kFullHorizon = std::uint64_t{1} << 18;
 constexpr std::uint32_t kDeviationsForLonger = 2;
+// A new layout is worth a switch if it saves this part of the footprint.
+constexpr std::uint64_t kWorthwhilePart = 100;
 
 }  // namespace
 
@@ -49,6 +53,7 @@ void IterationPlanner::refused() {
   if (period_ == 0) return;
   period_ = 0;
   deviations_ = 0;
+  improvement_.reset();
   say(mix(generation_), "the program refused the plan");
 }
 
@@ -114,6 +119,46 @@ bool IterationPlanner::check() {
   return false;
 }
 
+// Starts the search for a better layout of the plan where there may be one.
+void IterationPlanner::improve() {
+  improvement_.reset();
+  const layout::Outcome& outcome = plan_->outcome;
+  const std::uint64_t height = outcome.solution.height;
+  const std::uint64_t worthwhile = (height + plan_->lifetimes.persistent_bytes) / kWorthwhilePart;
+  if (!options_.improve || outcome.optimal || height - outcome.lower_bound < worthwhile) return;
+  try {
+    improvement_ = std::make_unique<Improvement>(plan_->problem, height - worthwhile);
+  } catch (const std::system_error&) {
+    // No thread to be had: the first layout is good enough to go on with.
+  }
+}
+
+bool IterationPlanner::improved() {
+  if (!improvement_) return false;
+  std::optional<layout::Outcome> better = improvement_->take();
+  if (!better) {
+    if (improvement_->over()) improvement_.reset();
+    return false;
+  }
+  plan_->outcome = *std::move(better);
+  ++generation_;
+  return true;
+}
+
+// A switch has a price: what is alive at it is in the way of the new places. The places of the last plan stay where
+// they are good enough.
+bool IterationPlanner::keeps_places(IterationPlan& next) const {
+  if (!plan_ || period_ == 0) return false;
+  std::optional<layout::Solution> known = places_of_last(*plan_, next);
+  if (!known || layout::validate(next.problem, *known)) return false;
+  const std::uint64_t footprint = known->height + next.lifetimes.persistent_bytes;
+  if (known->height > next.outcome.solution.height + footprint / kWorthwhilePart) return false;
+  next.outcome.solution = *std::move(known);
+  next.outcome.solver = plan_->outcome.solver;
+  next.outcome.optimal = next.outcome.solution.height == next.outcome.lower_bound;
+  return true;
+}
+
 bool IterationPlanner::adopt(const Iteration& iteration) {
   planned_.insert(iteration.signature);
   std::string fault;
@@ -122,8 +167,9 @@ bool IterationPlanner::adopt(const Iteration& iteration) {
     say(iteration.signature, "the layout was found to be wrong and is not used: " + fault);
     return false;
   }
+  const bool kept = keeps_places(*plan);
   plan_ = std::move(plan);
-  ++generation_;
+  if (!kept) ++generation_;
   deviations_ = 0;
   const LanePeriod& main = iteration.lanes[iteration.main];
   lane_number_ = store_.lanes()[main.lane].number;
@@ -132,11 +178,12 @@ bool IterationPlanner::adopt(const Iteration& iteration) {
   follow(iteration);
   persistent_.clear();
   for (const std::uint32_t block : plan_->lifetimes.persistent) persistent_.push_back(store_.blocks()[block].number);
+  improve();
   std::size_t mallocs = 0;
   for (const LaneMallocs& lane : plan_->lifetimes.lanes) mallocs += lane.mallocs.size();
   say(iteration.signature, "planned an iteration of " + std::to_string(plan_->lifetimes.operations) +
                                " operations with " + std::to_string(mallocs) + " allocations");
-  return true;
+  return !kept;
 }
 
 }  // namespace memopt::planner

@@ -5,11 +5,13 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <unordered_set>
 #include <vector>
 
+#include "planner/iteration/improvement.h"
 #include "planner/iteration/iteration_plan.h"
 #include "planner/iteration/operation_store.h"
 
@@ -20,6 +22,9 @@ class IterationPlanner {
   struct Options {
     std::size_t max_operations = std::size_t{4} << 20;
     PlanningOptions planning;
+    // A layout that is not proven to be the best is improved on while the program runs. What comes of it depends on
+    // time.
+    bool improve = false;
   };
   IterationPlanner();
   explicit IterationPlanner(const Options& options);
@@ -31,10 +36,16 @@ class IterationPlanner {
   bool check();
   void refused();
 
+  // A better layout of the last plan has been found: it is in plan(), as a plan of its own. It saves at least a
+  // hundredth of what the program holds.
+  bool improved();
+
   const std::string& note() const { return note_; }
   const OperationStore& store() const { return store_; }
   // The last one that was found. Positions in the store hold until the next record is added.
   const std::optional<IterationPlan>& plan() const { return plan_; }
+  // Numbers of its persistent blocks; they hold for ever.
+  const std::vector<std::uint64_t>& persistent() const { return persistent_; }
   std::uint64_t generation() const { return generation_; }
 
  private:
@@ -43,6 +54,8 @@ class IterationPlanner {
   void follow(const Iteration& iteration);
   std::uint32_t next_horizon();
   bool adopt(const Iteration& iteration);
+  void improve();
+  bool keeps_places(IterationPlan& next) const;
 
   Options options_;
   OperationStore store_;
@@ -68,6 +81,8 @@ class IterationPlanner {
   std::uint64_t told_at_ = 0;
   std::uint64_t note_about_ = 0;
   std::string note_;
+
+  std::unique_ptr<Improvement> improvement_;
 };
 
 }  // namespace memopt::planner

@@ -22,11 +22,11 @@ void write(std::vector<std::byte>& bytes, const shm::PlanTable& table, const std
 
 }  // namespace
 
-std::vector<std::byte> plan_bytes(const OperationStore& store, const IterationPlan& plan, std::uint64_t generation) {
+std::vector<std::byte> plan_bytes(const IterationPlan& plan, const std::vector<std::uint64_t>& persistent,
+                                  std::uint64_t generation) {
   std::vector<shm::PlannedLane> lanes;
   std::vector<shm::PlannedMalloc> mallocs;
   std::vector<shm::Place> places;
-  std::vector<std::uint64_t> persistent;
   const std::uint64_t operations = plan.lifetimes.operations;
   std::size_t first = 0;  // buffer of the lane's first malloc
   for (const LaneMallocs& lane : plan.lifetimes.lanes) {
@@ -40,15 +40,13 @@ std::vector<std::byte> plan_bytes(const OperationStore& store, const IterationPl
                            static_cast<std::uint32_t>(malloc.born + round * operations),
                            malloc.freed + round * operations});
         for (std::uint32_t turn = 0; turn < turns; ++turn) {
-          places.push_back(
-              {plan.outcome.solution.offsets[first + buffers + round + turn], layout::round_up(malloc.bytes)});
+          places.push_back({plan.outcome.solution.offsets[first + buffers + round + turn], place_bytes(malloc.bytes)});
         }
         buffers += plan.rounds > 1 ? plan.rounds : turns;
       }
     }
     first += buffers;
   }
-  for (const std::uint32_t block : plan.lifetimes.persistent) persistent.push_back(store.blocks()[block].number);
 
   shm::PlanHeader header{};
   std::uint64_t end = sizeof(header);
@@ -58,7 +56,7 @@ std::vector<std::byte> plan_bytes(const OperationStore& store, const IterationPl
   header.generation = generation;
   header.signature = plan.lifetimes.signature;
   header.operations = operations * plan.rounds;
-  header.slab_bytes = plan.outcome.solution.bytes;
+  header.slab_bytes = plan.outcome.solution.height;
   header.peak_load = plan.lifetimes.peak_load;
   header.lower_bound = plan.outcome.lower_bound;
   header.persistent_bytes = plan.lifetimes.persistent_bytes;

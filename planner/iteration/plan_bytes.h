@@ -6,11 +6,11 @@
 #include <vector>
 
 #include "planner/iteration/iteration_plan.h"
-#include "planner/iteration/operation_store.h"
 
 namespace memopt::planner {
 
-// Empty if it would exceed shm::kMaxPlanBytes.
-std::vector<std::byte> plan_bytes(const OperationStore& store, const IterationPlan& plan, std::uint64_t generation);
+// `persistent`: numbers of the blocks that live through all iterations. Empty if it would exceed shm::kMaxPlanBytes.
+std::vector<std::byte> plan_bytes(const IterationPlan& plan, const std::vector<std::uint64_t>& persistent,
+                                  std::uint64_t generation);
 
 }  // namespace memopt::planner

@@ -141,12 +141,12 @@ void write_plan_json(const OperationStore& store, const IterationPlan& plan, con
       out << ", \"name\": \"malloc at record " << op.sequence << "\"}";
     }
   }
-  std::uint64_t offset = plan.outcome.solution.bytes;
+  std::uint64_t offset = plan.outcome.solution.height;
   for (const std::uint32_t index : lifetimes.persistent) {
     const Block& block = store.blocks()[index];
     begin_block(block.bytes);
     out << ", \"persistent\": true, \"offset\": " << offset << ", \"name\": \"block " << block.number << "\"}";
-    offset += layout::round_up(block.bytes);
+    offset += place_bytes(block.bytes);
   }
   out << "\n],\n\"machine\": " << kMachine
       << ",\n\"limit\": null, \"chunk\": 2097152, \"align\": 512, \"layout\": true, \"lazy_malloc\": false,\n"

@@ -7,8 +7,10 @@ namespace memopt::planner {
 
 namespace {
 
-IterationPlanner::Options options() {
+IterationPlanner::Options options(bool waited_for) {
   IterationPlanner::Options options;
+  options.improve = !waited_for;
+  options.planning.limits.work = waited_for ? kPatientWork : kPromptWork;
   options.planning.unroll = true;
   return options;
 }
@@ -16,10 +18,19 @@ IterationPlanner::Options options() {
 }  // namespace
 
 struct Program::Impl {
-  IterationPlanner planner{options()};
+  explicit Impl(bool waited_for) : planner(options(waited_for)) {}
+
+  std::optional<std::vector<std::byte>> bytes() {
+    std::vector<std::byte> bytes = plan_bytes(*planner.plan(), planner.persistent(), planner.generation());
+    if (!bytes.empty()) return bytes;
+    planner.refused();
+    return std::nullopt;
+  }
+
+  IterationPlanner planner;
 };
 
-Program::Program() : impl_(std::make_unique<Impl>()) {}
+Program::Program(bool waited_for) : impl_(std::make_unique<Impl>(waited_for)) {}
 Program::~Program() = default;
 Program::Program(Program&&) noexcept = default;
 Program& Program::operator=(Program&&) noexcept = default;
@@ -29,13 +40,10 @@ void Program::add_gap() { impl_->planner.add_gap(); }
 void Program::refused() { impl_->planner.refused(); }
 const std::string& Program::note() const { return impl_->planner.note(); }
 
-std::optional<std::vector<std::byte>> Program::plan() {
-  IterationPlanner& planner = impl_->planner;
-  if (!planner.check()) return std::nullopt;
-  std::vector<std::byte> bytes = plan_bytes(planner.store(), *planner.plan(), planner.generation());
-  if (!bytes.empty()) return bytes;
-  planner.refused();
-  return std::nullopt;
+std::optional<std::vector<std::byte>> Program::plan() { return impl_->planner.check() ? impl_->bytes() : std::nullopt; }
+
+std::optional<std::vector<std::byte>> Program::improved() {
+  return impl_->planner.improved() ? impl_->bytes() : std::nullopt;
 }
 
 }  // namespace memopt::planner

@@ -86,20 +86,20 @@ class Watcher {
     plan.persistent_blocks = planned.lifetimes.persistent.size();
     plan.persistent_bytes = planned.lifetimes.persistent_bytes;
     plan.peak_load = planned.lifetimes.peak_load;
-    plan.slab = planned.outcome.solution.bytes;
+    plan.slab = planned.outcome.solution.height;
     plan.footprint = plan.slab;
     for (const std::uint32_t block : planned.lifetimes.persistent) {
-      plan.footprint += planner::layout::round_up(planner_.store().blocks()[block].bytes);
+      plan.footprint += planner::place_bytes(planner_.store().blocks()[block].bytes);
     }
     plan.lower_bound = planned.outcome.lower_bound;
     plan.rounds = planned.rounds;
-    plan.heuristic = planned.outcome.heuristic;
+    plan.solver = planned.outcome.solver;
     plan.in_turn_slab = plan.slab;
     if (planned.rounds > 1) {
       std::string fault;
       const auto in_turn = planner::plan_iteration(planner_.store(), planned.iteration, {}, fault);
       if (!in_turn) throw std::runtime_error("a layout of the planner is wrong: " + fault);
-      plan.in_turn_slab = in_turn->outcome.solution.bytes;
+      plan.in_turn_slab = in_turn->outcome.solution.height;
     }
     if (json_) {
       std::ostringstream text;
@@ -166,7 +166,7 @@ std::string plan_table(const FilePlanning& planning) {
       rows.emplace_back("  places in turn instead",
                         ratio(plan.footprint - plan.slab + plan.in_turn_slab, plan.peak_load));
     }
-    rows.emplace_back("layout", plan.heuristic);
+    rows.emplace_back("layout", plan.solver);
     rows.emplace_back("planning time", fmt::format("{:.1f} ms", plan.seconds * 1000));
   } else {
     rows.emplace_back("no iteration found", planning.note.empty() ? "there is no operation" : planning.note);

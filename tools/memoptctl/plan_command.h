@@ -29,7 +29,7 @@ struct FilePlan {
   std::uint64_t lower_bound = 0;   // of the slab
   std::uint64_t rounds = 1;        // iterations planned as one
   std::uint64_t in_turn_slab = 0;  // where places used in turn are needed all the time
-  std::string heuristic;
+  std::string solver;
   double seconds = 0;  // detection and planning, all check points
   std::string json;    // if wanted
 };

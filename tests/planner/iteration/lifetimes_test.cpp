@@ -6,6 +6,7 @@
 #include <random>
 #include <vector>
 
+#include "planner/layout/validation.h"
 #include "stream.h"
 
 namespace memopt::planner {
@@ -101,8 +102,9 @@ TEST(Lifetimes, OfAKnownIteration) {
   EXPECT_EQ(mallocs[2].freed - mallocs[2].born, 6u);
   for (const MallocLife& malloc : mallocs) EXPECT_EQ(malloc.places, 1u);
   // The small one lives with each of the others, which live together: three above each other, though never all at once.
-  EXPECT_EQ(plan.outcome.lower_bound, (1u << 20) + (1u << 19));
-  EXPECT_EQ(plan.outcome.solution.bytes, (1u << 20) + (1u << 19) + 1024);
+  EXPECT_EQ(layout::load_bound(plan.problem), (1u << 20) + (1u << 19));
+  EXPECT_EQ(plan.outcome.lower_bound, plan.outcome.solution.height) << "proven by exhausting what is smaller";
+  EXPECT_EQ(plan.outcome.solution.height, (1u << 20) + (1u << 19) + 1024);
 }
 
 // Garbage is collected in another order each time; equal blocks, so the tokens are the same.
@@ -142,7 +144,7 @@ TEST(Lifetimes, MallocsThatLookTheSameShareTheirPlaces) {
   EXPECT_EQ(lane.mallocs[0].places, 2u);
   EXPECT_TRUE(lane.mallocs[0].always);
   EXPECT_EQ(lane.match, 1u);
-  EXPECT_EQ(stream.plans.back().plan.outcome.solution.bytes, std::uint64_t{2} << 20);
+  EXPECT_EQ(stream.plans.back().plan.outcome.solution.height, std::uint64_t{2} << 20);
 }
 
 // Where blocks outlive an iteration, two planned as one need no more than what lives at once.
@@ -164,7 +166,7 @@ TEST(Lifetimes, UnrolledTheyNeedNoSecondPlaceAllTheTime) {
     ASSERT_EQ(stream.plans.size(), 1u) << stream.planner.note();
     const IterationPlan& plan = stream.plans[0].plan;
     EXPECT_EQ(plan.rounds, unroll ? 2u : 1u);
-    EXPECT_EQ(plan.outcome.solution.bytes, std::uint64_t{unroll ? 2u : 3u} << 20);
+    EXPECT_EQ(plan.outcome.solution.height, std::uint64_t{unroll ? 2u : 3u} << 20);
   }
 }
 

@@ -102,8 +102,8 @@ TEST_P(PublishedTrace, IsPlannedInTime) {
   EXPECT_LE(found.at, GetParam().repeated_twice + 3 * GetParam().operations);
   const IterationLifetimes& lives = found.plan.lifetimes;
   const double footprint =
-      static_cast<double>(found.plan.outcome.solution.bytes) +
-      static_cast<double>(lives.persistent_bytes + lives.persistent.size() * (layout::kAlignment - 1));
+      static_cast<double>(found.plan.outcome.solution.height) +
+      static_cast<double>(lives.persistent_bytes + lives.persistent.size() * (shm::kPlanAlignment - 1));
   EXPECT_LE(footprint / static_cast<double>(lives.peak_load), GetParam().ratio);
 }
 

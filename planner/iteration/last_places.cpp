@@ -1,0 +1,59 @@
+#include "planner/iteration/last_places.h"
+
+#include <algorithm>
+#include <vector>
+
+namespace memopt::planner {
+namespace {
+
+bool alike(const MallocLife& a, const MallocLife& b) {
+  return a.bytes == b.bytes && a.return_address == b.return_address && a.places == b.places && a.always == b.always;
+}
+
+// By how many mallocs the sequence `now` begins later than `before`, cyclically.
+std::optional<std::size_t> rotation(const std::vector<MallocLife>& before, const std::vector<MallocLife>& now) {
+  if (before.size() != now.size() || now.empty()) return std::nullopt;
+  std::vector<MallocLife> twice = before;
+  twice.insert(twice.end(), before.begin(), before.end() - 1);
+  // Knuth, Morris and Pratt would be linear whatever the sequence; those of programs have few beginnings that are
+  // alike.
+  const auto found = std::search(twice.begin(), twice.end(), now.begin(), now.end(), alike);
+  if (found == twice.end()) return std::nullopt;
+  return static_cast<std::size_t>(found - twice.begin());
+}
+
+}  // namespace
+
+std::optional<layout::Solution> places_of_last(const IterationPlan& last, const IterationPlan& next) {
+  const std::vector<LaneMallocs>& before = last.lifetimes.lanes;
+  const std::vector<LaneMallocs>& now = next.lifetimes.lanes;
+  if (last.rounds != next.rounds || before.size() != now.size()) return std::nullopt;
+  layout::Solution solution;
+  solution.height = last.outcome.solution.height;
+  solution.offsets.reserve(last.outcome.solution.offsets.size());
+  std::size_t lane_begin = 0;
+  for (std::size_t lane = 0; lane < now.size(); ++lane) {
+    if (before[lane].lane != now[lane].lane || before[lane].parts != now[lane].parts) return std::nullopt;
+    const std::vector<MallocLife>& mallocs = before[lane].mallocs;
+    const std::optional<std::size_t> shift = rotation(mallocs, now[lane].mallocs);
+    if (!shift) return std::nullopt;
+    const auto buffers = [&](const MallocLife& malloc) -> std::size_t {
+      return next.rounds > 1 ? next.rounds : malloc.places;
+    };
+    std::vector<std::size_t> first(mallocs.size() + 1, lane_begin);
+    for (std::size_t i = 0; i < mallocs.size(); ++i) first[i + 1] = first[i] + buffers(mallocs[i]);
+    for (std::size_t i = 0; i < mallocs.size(); ++i) {
+      const std::size_t there = (i + *shift) % mallocs.size();
+      const std::size_t turns = buffers(mallocs[there]);
+      // What has come around belongs to the next round.
+      const std::size_t carry = (i + *shift) / mallocs.size();
+      for (std::size_t turn = 0; turn < turns; ++turn) {
+        solution.offsets.push_back(last.outcome.solution.offsets[first[there] + (turn + carry) % turns]);
+      }
+    }
+    lane_begin = first.back();
+  }
+  return solution;
+}
+
+}  // namespace memopt::planner
