@@ -28,6 +28,7 @@ class Program {
   // The next record in order of sequence, of lane `lane` (thread number). Hostile contents (unknown blocks, freed
   // twice) are tolerated: what is planned from them is checked by the agent again.
   void add(std::uint32_t lane, const shm::RecordView& record);
+  void add(std::uint32_t lane, const shm::RecordRun& run);  // several
 
   // Records are missing here: what came before is never planned from. Persistent blocks seen before stay known.
   void add_gap();

@@ -7,6 +7,7 @@
 // (parse_record).
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -210,46 +211,103 @@ struct RecordView {
   }
 };
 
-// The first record of `bytes` (8-byte aligned lengths; the memory must no longer be shared). Nothing if it is cut off,
-// of an unknown kind, or if its counts do not agree with its size.
-inline std::optional<RecordView> parse_record(std::span<const std::byte> bytes) {
-  RecordView view;
-  if (bytes.size() < sizeof(RecordHeader)) return std::nullopt;
-  std::memcpy(&view.header, bytes.data(), sizeof(RecordHeader));
-  const std::size_t size = std::size_t{view.header.words} * 8;
-  const std::optional<std::size_t> fixed = fixed_body_bytes(view.header.kind);
-  if (!fixed || size < sizeof(RecordHeader) + *fixed || size > bytes.size() || size > kMaxRecordBytes) {
-    return std::nullopt;
+namespace record_detail {
+
+// Of the fixed body, by kind; 0 also for kinds that do not exist.
+inline constexpr auto kFixedBytes = [] {
+  std::array<std::uint8_t, kLastRecordKind + 1> bytes{};
+  for (std::uint8_t kind = 0; kind <= kLastRecordKind; ++kind) {
+    bytes[kind] = static_cast<std::uint8_t>(fixed_body_bytes(kind).value_or(0));
   }
-  view.body = bytes.subspan(sizeof(RecordHeader), size - sizeof(RecordHeader));
-  const std::size_t behind = view.body.size() - *fixed;
-  const auto padded = [](std::uint64_t length) { return (length + 7) / 8 * 8; };
-  switch (view.kind()) {
+  return bytes;
+}();
+
+// Bytes behind the fixed body, as the body's count says; ~0 for an impossible count.
+inline std::uint64_t counted_bytes(RecordKind kind, const std::byte* body) {
+  constexpr std::uint64_t kImpossible = ~std::uint64_t{0};
+  if (kind == RecordKind::kLaunch) {
+    std::uint32_t accesses;
+    std::memcpy(&accesses, body + offsetof(LaunchBody, accesses), sizeof(accesses));
+    return std::uint64_t{accesses} * 8;
+  }
+  // All of them have the count in their second word.
+  static_assert(offsetof(NameBody, length) == 8 && offsetof(StackBody, frames) == 8 &&
+                offsetof(ParametersBody, length) == 8);
+  std::uint64_t count;
+  std::memcpy(&count, body + 8, sizeof(count));
+  if (count > kMaxRecordBytes) return kImpossible;
+  return kind == RecordKind::kStack ? count * 8 : (count + 7) / 8 * 8;
+}
+
+}  // namespace record_detail
+
+// Size of the first record of `bytes` (8-byte aligned lengths; the memory must no longer be shared). 0 if it is cut
+// off, of an unknown kind, or if its counts do not agree with its size.
+inline std::size_t checked_record_bytes(std::span<const std::byte> bytes) {
+  using record_detail::counted_bytes;
+  if (bytes.size() < sizeof(RecordHeader)) return 0;
+  RecordHeader header;
+  std::memcpy(&header, bytes.data(), 8);
+  if (header.kind > kLastRecordKind) return 0;
+  const std::size_t size = std::size_t{header.words} * 8;
+  const std::size_t fixed = sizeof(RecordHeader) + record_detail::kFixedBytes[header.kind];
+  if (size < fixed || size > bytes.size() || size > kMaxRecordBytes) return 0;
+  switch (static_cast<RecordKind>(header.kind)) {
     case RecordKind::kPad:
-      return view;
+      return size;
     case RecordKind::kLaunch:
-      if (std::uint64_t{view.as<LaunchBody>().accesses} * 8 != behind) return std::nullopt;
-      return view;
     case RecordKind::kStack:
-      if (view.as<StackBody>().frames > kMaxRecordBytes || view.as<StackBody>().frames * 8 != behind) {
-        return std::nullopt;
-      }
-      return view;
     case RecordKind::kFunction:
     case RecordKind::kModule:
-      if (view.as<NameBody>().length > kMaxRecordBytes || padded(view.as<NameBody>().length) != behind) {
-        return std::nullopt;
-      }
-      return view;
     case RecordKind::kParameters:
-      if (view.as<ParametersBody>().length > kMaxRecordBytes || padded(view.as<ParametersBody>().length) != behind) {
-        return std::nullopt;
-      }
-      return view;
+      return counted_bytes(static_cast<RecordKind>(header.kind), bytes.data() + sizeof(RecordHeader)) == size - fixed
+                 ? size
+                 : 0;
     default:
-      if (behind != 0) return std::nullopt;
-      return view;
+      return size == fixed ? size : 0;
   }
 }
+
+// The record at `first`, which was checked.
+inline RecordView view_record(const std::byte* first) {
+  RecordView view;
+  std::memcpy(&view.header, first, sizeof(RecordHeader));
+  view.body = {first + sizeof(RecordHeader), std::size_t{view.header.words} * 8 - sizeof(RecordHeader)};
+  return view;
+}
+
+// The first record of `bytes`; nothing if checked_record_bytes() says so.
+inline std::optional<RecordView> parse_record(std::span<const std::byte> bytes) {
+  if (checked_record_bytes(bytes) == 0) return std::nullopt;
+  return view_record(bytes.data());
+}
+
+// Records that were checked and lie one behind the other. Valid as long as the bytes.
+class RecordRun {
+ public:
+  class Iterator {
+   public:
+    explicit Iterator(const std::byte* at) : at_(at) {}
+    RecordView operator*() const { return view_record(at_); }
+    Iterator& operator++() {
+      std::uint16_t words;
+      std::memcpy(&words, at_ + offsetof(RecordHeader, words), sizeof(words));
+      at_ += std::size_t{words} * 8;
+      return *this;
+    }
+    bool operator==(const Iterator&) const = default;
+
+   private:
+    const std::byte* at_;
+  };
+
+  // `bytes` end where a record ends.
+  explicit RecordRun(std::span<const std::byte> bytes) : bytes_(bytes) {}
+  Iterator begin() const { return Iterator(bytes_.data()); }
+  Iterator end() const { return Iterator(bytes_.data() + bytes_.size()); }
+
+ private:
+  std::span<const std::byte> bytes_;
+};
 
 }  // namespace memopt::shm

@@ -1,12 +1,15 @@
 #include "planner/daemon/intake.h"
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 namespace memopt::planner {
 namespace {
 
-constexpr std::size_t kBatchBytes = std::size_t{1} << 20;      // read from a ring at once
+// Read from a ring at once: little enough to stay in the processor's nearer caches until it is delivered.
+constexpr std::size_t kBatchBytes = std::size_t{1} << 17;
+static_assert(kBatchBytes >= shm::kMaxRecordBytes);
 constexpr std::size_t kRecordsPerStep = std::size_t{1} << 19;  // then messages are looked at again
 constexpr std::uint64_t kLastSequence = std::uint64_t{1} << 62;
 
@@ -60,44 +63,71 @@ bool Intake::add_ring(shm::SharedMapping memory, std::uint32_t lane, std::string
   return true;
 }
 
-// The lane's next record, from what was read or else from the ring. False: none for now, or corrupt.
-bool Intake::advance(Lane& lane) {
+// Checks the first record of what was read. False: nothing is left, or corrupt.
+bool Intake::look(Lane& lane) {
   lane.sequence = 0;
-  if (lane.left.empty()) {
-    lane.left = lane.reader.read(lane.buffer, kBatchBytes);
-    if (lane.left.empty()) lane.left = lane.reader.read(lane.buffer, kBatchBytes);  // it may just have wrapped
-    if (lane.left.empty()) {
-      if (lane.reader.state() == shm::RingReader::State::kCorrupt) {
-        corruption_ = "the ring of lane " + std::to_string(lane.reader.lane()) +
-                      ": head, tail and the records' sizes do not agree";
-      }
-      return false;
-    }
-    arrived_ = true;
-  }
-  const std::optional<shm::RecordView> record = shm::parse_record(lane.left);
-  if (!record || record->kind() == shm::RecordKind::kPad) {
+  if (lane.left.empty()) return false;
+  lane.bytes = shm::checked_record_bytes(lane.left);
+  shm::RecordHeader header;
+  if (lane.bytes != 0) std::memcpy(&header, lane.left.data(), sizeof(header));
+  if (lane.bytes == 0 || header.kind == static_cast<std::uint8_t>(shm::RecordKind::kPad)) [[unlikely]] {
     corruption_ = "the ring of lane " + std::to_string(lane.reader.lane()) + ": a record behind number " +
                   std::to_string(lane.last) + " is malformed";
     return false;
   }
-  if (record->header.sequence <= lane.last || record->header.sequence > kLastSequence) {
+  if (header.sequence <= lane.last || header.sequence > kLastSequence) [[unlikely]] {
     corruption_ = "the ring of lane " + std::to_string(lane.reader.lane()) + ": record number " +
-                  std::to_string(record->header.sequence) + " behind " + std::to_string(lane.last) +
-                  ": expected a larger one";
+                  std::to_string(header.sequence) + " behind " + std::to_string(lane.last) + ": expected a larger one";
     return false;
   }
-  lane.record = *record;
-  lane.sequence = lane.last = record->header.sequence;
-  lane.left = lane.left.subspan(std::size_t{record->header.words} * 8);
+  lane.sequence = lane.last = header.sequence;
   return true;
+}
+
+// Copies out of the ring what there is. False: none for now, or corrupt.
+bool Intake::read_ring(Lane& lane) {
+  lane.left = lane.reader.read(lane.buffer, kBatchBytes);
+  if (lane.left.empty()) lane.left = lane.reader.read(lane.buffer, kBatchBytes);  // it may just have wrapped
+  if (lane.left.empty()) {
+    if (lane.reader.state() == shm::RingReader::State::kCorrupt) {
+      corruption_ =
+          "the ring of lane " + std::to_string(lane.reader.lane()) + ": head, tail and the records' sizes do not agree";
+    }
+    return false;
+  }
+  arrived_ = true;
+  return look(lane);
+}
+
+// To the record behind the one at hand.
+void Intake::pass_over(Lane& lane) {
+  lane.left = lane.left.subspan(lane.bytes);
+  if (!look(lane) && corruption_.empty()) read_ring(lane);
+}
+
+// Delivers the lane's record at hand, which is number next_, and what follows it in the lane without a hole: at most
+// `limit` of what was read, and none behind a check point. Their number.
+std::size_t Intake::deliver_run(Lane& lane, std::size_t limit) {
+  limit = static_cast<std::size_t>(std::min<std::uint64_t>(limit, check_point_ - next_ + 1));
+  const std::byte* const first = lane.left.data();
+  std::uint64_t next = next_;
+  do {
+    ++next;
+    lane.left = lane.left.subspan(lane.bytes);
+  } while (look(lane) && lane.sequence == next && next - next_ < limit);
+  sink_.records(lane.reader.lane(), shm::RecordRun({first, lane.left.data()}));
+  const auto count = static_cast<std::size_t>(next - next_);
+  next_ = next;
+  // After the delivery, since it reads into the same buffer.
+  if (lane.left.empty() && corruption_.empty()) read_ring(lane);
+  return count;
 }
 
 // Looks into the rings of all lanes that have nothing at hand. True if something came.
 bool Intake::refill() {
   bool came = false;
   for (const auto& lane : lanes_) {
-    if (lane->sequence == 0) came |= advance(*lane);
+    if (lane->sequence == 0) came |= read_ring(*lane);
   }
   return came;
 }
@@ -170,16 +200,15 @@ bool Intake::deliver_in_order(std::size_t limit, std::size_t* delivered) {
         for (const auto& each : lanes_) {
           while (each->sequence != 0 && each->sequence < next_) {
             ++late_;
-            if (!advance(*each) && !corruption_.empty()) return false;
+            pass_over(*each);
+            if (!corruption_.empty()) return false;
           }
         }
         continue;
       }
     }
-    sink_.record(lane->reader.lane(), lane->record);
-    ++*delivered;
-    ++next_;
-    if (!advance(*lane) && !corruption_.empty()) return false;
+    *delivered += deliver_run(*lane, limit - *delivered);
+    if (!corruption_.empty()) return false;
     after_delivery();
   }
   return true;

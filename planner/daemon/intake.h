@@ -66,13 +66,16 @@ class Intake {
     shm::SharedMapping memory;
     shm::RingReader reader;
     std::vector<std::byte> buffer;    // what was read from the ring
-    std::span<const std::byte> left;  // of it, behind `record`
-    shm::RecordView record;           // the next one of this lane, if `sequence` is not 0
-    std::uint64_t sequence = 0;
-    std::uint64_t last = 0;  // sequence before this one
+    std::span<const std::byte> left;  // of it; begins with the next record, if `sequence` is not 0
+    std::size_t bytes = 0;            // of that record, which was checked
+    std::uint64_t sequence = 0;       // of that record
+    std::uint64_t last = 0;           // sequence of the last record that was looked at
   };
 
-  bool advance(Lane& lane);
+  bool look(Lane& lane);
+  bool read_ring(Lane& lane);
+  void pass_over(Lane& lane);
+  std::size_t deliver_run(Lane& lane, std::size_t limit);
   bool refill();
   Lane* lane_with(std::uint64_t sequence);
   bool deliver_in_order(std::size_t limit, std::size_t* delivered);

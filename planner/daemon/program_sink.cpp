@@ -10,6 +10,7 @@ class ProgramSink final : public Sink {
   ProgramSink(bool wants_plans, bool waited_for) : program_(waited_for), wants_plans_(wants_plans) {}
 
   void record(std::uint32_t lane, const shm::RecordView& record) override { program_.add(lane, record); }
+  void records(std::uint32_t lane, const shm::RecordRun& run) override { program_.add(lane, run); }
   void gap() override { program_.add_gap(); }
   std::optional<std::vector<std::byte>> check_point() override { return wants_plans_ ? program_.plan() : std::nullopt; }
   std::optional<std::vector<std::byte>> improved() override {

@@ -43,6 +43,11 @@ class Sink {
   // view is valid during the call; header and body lie one behind the other.
   virtual void record(std::uint32_t lane, const shm::RecordView& record) = 0;
 
+  // The same for several at once: `run` holds records of one lane, numbered without a hole.
+  virtual void records(std::uint32_t lane, const shm::RecordRun& run) {
+    for (const shm::RecordView& each : run) record(lane, each);
+  }
+
   // Records are missing here: dropped by a full ring, or written before this server was there.
   virtual void gap() = 0;
 
