@@ -39,11 +39,8 @@ struct LaneTail {
 LaneTail tail_of(const OperationStore& store, std::uint32_t lane, std::size_t count) {
   const auto& operations = store.lanes()[lane].operations;
   count = std::min(count, operations.size());
-  std::vector<std::uint64_t> tokens;
-  tokens.reserve(count);
-  for (std::size_t i = operations.size() - count; i < operations.size(); ++i) {
-    tokens.push_back(store.operations()[operations[i]].token);
-  }
+  std::vector<std::uint64_t> tokens(count);
+  operations.copy_tokens(operations.size() - count, tokens);
   std::uint32_t since = 0;
   while (since < count) {
     const Operation& op = store.operations()[operations[operations.size() - 1 - since]];
@@ -55,8 +52,7 @@ LaneTail tail_of(const OperationStore& store, std::uint32_t lane, std::size_t co
 
 // Number of a lane's operations that came before `operation`.
 std::uint32_t count_before(const Lane& lane, std::uint32_t operation) {
-  return static_cast<std::uint32_t>(std::lower_bound(lane.operations.begin(), lane.operations.end(), operation) -
-                                    lane.operations.begin());
+  return lane.operations.count_before(operation);
 }
 
 // The lane's period while the main lane goes through one of its own, between three of its operations that are one
@@ -82,9 +78,7 @@ std::uint64_t signature_of(const OperationStore& store, const Iteration& iterati
   std::uint64_t signature = 0;
   for (const LanePeriod& lane : iteration.lanes) {
     const auto& operations = store.lanes()[lane.lane].operations;
-    const auto token = [&](std::uint32_t i) {
-      return store.operations()[operations[lane.middle() + i % lane.period]].token;
-    };
+    const auto token = [&](std::uint32_t i) { return operations.token(lane.middle() + i % lane.period); };
     std::uint64_t sum = 0;
     for (std::uint32_t i = 0; i < lane.period; ++i) {
       std::uint64_t word = 0;

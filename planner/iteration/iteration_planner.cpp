@@ -38,6 +38,13 @@ void IterationPlanner::add(std::uint32_t lane, const shm::RecordView& record) {
   store_.add(lane, record);
 }
 
+void IterationPlanner::add(std::uint32_t lane, const shm::RecordRun& run) {
+  for (auto at = store_.add(lane, run.begin(), run.end()); at != run.end(); at = store_.add(lane, at, run.end())) {
+    add(lane, *at);
+    ++at;
+  }
+}
+
 void IterationPlanner::add_gap() {
   store_.add_gap(persistent_);
   lost_ = true;
@@ -64,19 +71,20 @@ bool IterationPlanner::still_planned() {
   for (const Lane& candidate : store_.lanes()) {
     if (candidate.number == lane_number_) lane = &candidate;
   }
-  const auto count = lane == nullptr ? 0 : static_cast<std::uint32_t>(lane->operations.size());
-  lost_ = store_.forgotten() != forgotten_ || looked_at_ > count || looked_at_ < period_;
-  for (; !lost_ && looked_at_ < count; ++looked_at_) {
-    lost_ = store_.operations()[lane->operations[looked_at_]].token !=
-            store_.operations()[lane->operations[looked_at_ - period_]].token;
+  const std::uint64_t forgotten = lane == nullptr ? 0 : lane->operations.forgotten();
+  const std::uint64_t end = lane == nullptr ? 0 : forgotten + lane->operations.size();
+  lost_ = looked_at_ > end || looked_at_ < forgotten + period_;
+  for (; !lost_ && looked_at_ < end; ++looked_at_) {
+    const std::uint64_t index = looked_at_ - forgotten;
+    lost_ = lane->operations.token(index) != lane->operations.token(index - period_);
   }
   return !lost_;
 }
 
 void IterationPlanner::follow(const Iteration& iteration) {
   lost_ = false;
-  forgotten_ = store_.forgotten();
-  looked_at_ = iteration.lanes[iteration.main].end;
+  const LanePeriod& main = iteration.lanes[iteration.main];
+  looked_at_ = store_.lanes()[main.lane].operations.forgotten() + main.end;
 }
 
 std::uint32_t IterationPlanner::next_horizon() {

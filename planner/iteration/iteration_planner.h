@@ -30,6 +30,7 @@ class IterationPlanner {
   explicit IterationPlanner(const Options& options);
 
   void add(std::uint32_t lane, const shm::RecordView& record);
+  void add(std::uint32_t lane, const shm::RecordRun& run);
   void add_gap();
 
   // Looks for an iteration; true if there is a new plan, in plan().
@@ -72,9 +73,8 @@ class IterationPlanner {
   std::uint64_t signature_ = 0;
 
   // How far the main lane has followed the planned iteration, so that a check looks at what is new only.
-  std::uint64_t forgotten_ = 0;
-  std::uint32_t looked_at_ = 0;
-  bool lost_ = false;  // it left it, and was not seen to be back
+  std::uint64_t looked_at_ = 0;  // of its operations since the beginning
+  bool lost_ = false;            // it left it, and was not seen to be back
 
   std::uint64_t checks_ = 0;
   std::uint32_t missed_period_ = 0;

@@ -63,8 +63,7 @@ class Ranking {
     operations.reserve(iteration.operations());
     for (const LanePeriod& lane : iteration.lanes) {
       const auto& all = store_.lanes()[lane.lane].operations;
-      const auto begin = all.begin() + static_cast<std::ptrdiff_t>((lane.*first)());
-      operations.insert(operations.end(), begin, begin + lane.period);
+      for (std::uint32_t i = 0; i < lane.period; ++i) operations.push_back(all[(lane.*first)() + i]);
     }
     std::sort(operations.begin(), operations.end());
     return operations;

@@ -1,6 +1,8 @@
 #include "planner/iteration/operation_store.h"
 
 #include <algorithm>
+#include <bit>
+#include <utility>
 
 #include "planner/iteration/hash.h"
 
@@ -12,6 +14,8 @@ constexpr std::uint32_t kMaxLanes = 4096;
 // Live and merely named blocks; what comes beyond is one block without a name.
 constexpr std::size_t kMaxLiveBlocks = std::size_t{4} << 20;
 constexpr std::size_t kAccessesPerOperation = 8;  // on average; more only makes memory shorter
+constexpr std::size_t kMostAccesses = shm::kMaxRecordBytes / sizeof(std::uint64_t);
+constexpr std::uint64_t kSlicesOfMemory = 64;
 
 // One mixing per word, since millions a second are made.
 template <typename... Words>
@@ -24,24 +28,24 @@ std::uint64_t token_of(OperationKind kind, Words... words) {
 }  // namespace
 
 OperationStore::OperationStore(std::size_t max_operations)
-    : max_operations_(std::max<std::size_t>(max_operations, 16)) {
-  max_operations_ = std::min<std::size_t>(max_operations_, std::size_t{1} << 28);
-  blocks_.emplace_back();  // the block without a name
-  // Addresses only, until they are used: growing by copying would stop the reading of rings for too long.
-  operations_.reserve(max_operations_ + 1);
-  accesses_.reserve(max_operations_ * 2);
-}
-
-std::span<const Access> OperationStore::accesses(std::uint32_t operation) const {
-  const std::size_t first = operations_[operation].first_access;
-  const std::size_t end =
-      operation + 1 < operations_.size() ? operations_[operation + 1].first_access : accesses_.size();
-  return {accesses_.data() + first, end - first};
+    : max_operations_(std::clamp<std::size_t>(max_operations, 16, std::size_t{1} << 28)) {
+  // Addresses only, until they are used.
+  const std::uint64_t room = std::bit_ceil(max_operations_);
+  stored_ = std::make_unique_for_overwrite<Stored[]>(room);
+  mask_ = room - 1;
+  slice_ = std::max<std::uint64_t>(room / kSlicesOfMemory, 1);
+  // No operation's accesses are parted by the end of the ring, and those of two have room.
+  const std::uint64_t accesses = std::max<std::uint64_t>(room * kAccessesPerOperation, 4 * kMostAccesses);
+  accesses_ = std::make_unique_for_overwrite<Access[]>(accesses);
+  access_mask_ = accesses - 1;
+  listed_.fill(kNone);
+  new_block(0);  // the block without a name
 }
 
 std::uint32_t OperationStore::lane_of(std::uint32_t number) {
-  if (last_lane_ < lanes_.size() && lanes_[last_lane_].number == number) return last_lane_;
-  if (const auto found = lane_numbers_.find(number); found != lane_numbers_.end()) return last_lane_ = found->second;
+  std::uint32_t& recent = recent_lanes_[number % recent_lanes_.size()];
+  if (recent < lanes_.size() && lanes_[recent].number == number) return recent;
+  if (const auto found = lane_numbers_.find(number); found != lane_numbers_.end()) return recent = found->second;
   if (lanes_.size() >= kMaxLanes) return kMaxLanes - 1;
   const auto lane = static_cast<std::uint32_t>(lanes_.size());
   lanes_.emplace_back().number = number;
@@ -49,108 +53,171 @@ std::uint32_t OperationStore::lane_of(std::uint32_t number) {
   return lane;
 }
 
-std::uint32_t OperationStore::block_of(std::uint64_t number) {
-  // Blocks are named again and again.
-  Recent& recent = recent_[number % recent_.size()];
-  if (recent.number == number) return recent.block;
-  if (const auto found = live_.find(number); found != live_.end()) {
-    recent = {number, found->second};
-    return found->second;
+std::uint32_t OperationStore::new_block(std::uint64_t number) {
+  std::uint32_t index = free_block_;
+  if (index != kNone) {
+    free_block_ = stored_block(index).next;
+  } else {
+    index = block_count_++;
+    if ((index & kBlockChunkMask) == 0) {
+      blocks_.push_back(std::make_unique_for_overwrite<StoredBlock[]>(kBlockChunkMask + 1));
+    }
   }
-  if (live_.size() >= kMaxLiveBlocks) return 0;
-  const auto block = static_cast<std::uint32_t>(blocks_.size());
-  Block& unknown = blocks_.emplace_back();
-  unknown.number = number;
-  live_.emplace(number, block);
-  return block;
+  StoredBlock& block = stored_block(index);
+  block = StoredBlock{};
+  block.number = number;
+  return index;
 }
 
+// The block is to be looked at when position `until` is forgotten.
+void OperationStore::list(std::uint32_t index, std::uint64_t until) {
+  StoredBlock& block = stored_block(index);
+  if (block.listed) return;
+  std::uint32_t& head = listed_[until / slice_ % kSlices];
+  block.listed = true;
+  block.next = head;
+  head = index;
+}
+
+// Of the operation that was appended last.
 void OperationStore::add_access(std::uint64_t number, bool reads, bool writes, bool ambiguous) {
   if (number == 0) return;
-  const std::uint32_t block = block_of(number);
-  blocks_[block].doubtful = false;
-  accesses_.push_back(Access{block & 0x1fffffffu, ambiguous, reads, writes});
+  std::uint32_t index = 0;
+  if (BlockNumbers::Entry* const entry = live_.find(number)) [[likely]] {
+    index = entry->block;
+    if (entry->watched) [[unlikely]] {
+      StoredBlock& block = stored_block(index);
+      block.doubtful = false;
+      block.last_use = end_ - 1;
+      entry->watched = !block.known;
+    }
+  } else if (live_.size() < kMaxLiveBlocks) {
+    index = new_block(number);
+    stored_block(index).last_use = end_ - 1;
+    live_.insert(number, index, true);
+    list(index, end_ - 1);
+  }
+  accesses_[access_end_++ & access_mask_] = Access{index & 0x1fffffffu, ambiguous, reads, writes};
+  ++stored_[(end_ - 1) & mask_].accesses;
 }
 
-void OperationStore::forget_name(std::unordered_map<std::uint64_t, std::uint32_t>::const_iterator name) {
-  Recent& recent = recent_[name->first % recent_.size()];
-  if (recent.number == name->first) recent = {};
-  live_.erase(name);
+// Dead from the operation on that comes next.
+void OperationStore::bury(std::uint32_t index) {
+  StoredBlock& block = stored_block(index);
+  block.death = end_;
+  if (block.placeable) live_bytes_ -= block.bytes;
+  list(index, end_);
 }
 
-void OperationStore::bury(std::uint32_t block, std::uint32_t operation) {
-  blocks_[block].death = operation;
-  if (blocks_[block].placeable) live_bytes_ -= blocks_[block].bytes;
+void OperationStore::mark() {
+  Mark& mark = marks_[end_ / slice_ % kSlices];
+  mark.lanes.clear();
+  for (const Lane& lane : lanes_) mark.lanes.push_back({lane.operations.end(), lane.allocated});
+  mark.access_end = access_end_;
 }
 
-void OperationStore::append(std::uint32_t lane, const shm::RecordView& record, OperationKind kind, std::uint64_t token,
-                            std::uint32_t block) {
-  Operation operation{};
-  operation.token = token;
-  operation.sequence = record.header.sequence;
-  operation.ticks = record.header.ticks;
-  operation.lane_index = static_cast<std::uint32_t>(lanes_[lane].operations.size());
-  operation.first_access = static_cast<std::uint32_t>(accesses_.size());
-  operation.block = block;
-  operation.lane = static_cast<std::uint16_t>(lane);
-  operation.kind = kind;
-  lanes_[lane].operations.push_back(static_cast<std::uint32_t>(operations_.size()));
-  operations_.push_back(operation);
+// For one more operation with at most so many accesses.
+void OperationStore::make_room(std::size_t accesses) {
+  const std::uint64_t ring = access_mask_ + 1;
+  if ((access_end_ & access_mask_) + accesses > ring) [[unlikely]] {
+    access_end_ = (access_end_ + access_mask_) & ~access_mask_;
+  }
+  while (end_ - first_ >= max_operations_ || (access_end_ + accesses - access_first_ > ring && first_ != end_))
+    [[unlikely]] { forget_slice(); }
+  if (end_ % slice_ == 0) [[unlikely]]
+    mark();
 }
 
-void OperationStore::add(std::uint32_t lane_number, const shm::RecordView& record) {
+void OperationStore::append(std::uint32_t lane_index, const shm::RecordView& record, OperationKind kind,
+                            std::uint64_t token, std::uint32_t block) {
+  Lane& lane = lanes_[lane_index];
+  Stored& stored = stored_[end_ & mask_];
+  stored.sequence = record.header.sequence;
+  stored.ticks = record.header.ticks;
+  stored.lane_index = lane.operations.next_index();
+  stored.first_access = static_cast<std::uint32_t>(access_end_);
+  stored.block = block;
+  stored.accesses = 0;
+  stored.lane = static_cast<std::uint16_t>(lane_index & 0x1fff);
+  stored.kind = static_cast<std::uint16_t>(static_cast<unsigned>(kind) & 7u);
+  lane.operations.append(end_, token, lane_chunks_);
+  ++end_;
+}
+
+void OperationStore::add(std::uint32_t lane, const shm::RecordView& record) {
+  const shm::RecordKind kind = record.kind();
   last_sequence_ = std::max(last_sequence_, record.header.sequence);
-  const shm::RecordKind record_kind = record.kind();
-  if (record_kind < shm::RecordKind::kMalloc || record_kind > shm::RecordKind::kMemset) return;
-  const std::uint32_t lane = lane_of(lane_number);
-  const auto here = static_cast<std::uint32_t>(operations_.size());
-  switch (record_kind) {
+  if (kind >= shm::RecordKind::kMalloc && kind <= shm::RecordKind::kMemset) add_record(lane_of(lane), record);
+}
+
+shm::RecordRun::Iterator OperationStore::add(std::uint32_t lane_number, shm::RecordRun::Iterator first,
+                                             shm::RecordRun::Iterator last) {
+  std::uint32_t lane = kNone;
+  for (; first != last; ++first) {
+    const shm::RecordView record = *first;
+    const shm::RecordKind kind = record.kind();
+    if (kind == shm::RecordKind::kState) break;
+    last_sequence_ = std::max(last_sequence_, record.header.sequence);
+    if (kind < shm::RecordKind::kMalloc || kind > shm::RecordKind::kMemset) continue;
+    if (lane == kNone) lane = lane_of(lane_number);
+    add_record(lane, record);
+  }
+  return first;
+}
+
+inline void OperationStore::add_record(std::uint32_t lane, const shm::RecordView& record) {
+  switch (record.kind()) {
     case shm::RecordKind::kMalloc: {
       const auto body = record.as<shm::MallocBody>();
       const std::uint64_t flags = record.header.flags & shm::kForeign;
       const std::uint64_t token =
           combine(token_of(OperationKind::kMalloc, body.bytes, body.stack, body.return_address), flags);
+      make_room(0);
       // A number that still lives: its free was not seen.
-      if (const auto found = live_.find(body.block); found != live_.end()) {
-        bury(found->second, here);
-        forget_name(found);
+      if (BlockNumbers::Entry* const found = live_.find(body.block)) {
+        bury(found->block);
+        live_.erase(found);
       }
-      const auto index = static_cast<std::uint32_t>(blocks_.size());
-      Block& block = blocks_.emplace_back();
-      block.number = body.block;
+      const std::uint32_t index = new_block(body.block);
+      StoredBlock& block = stored_block(index);
       block.bytes = body.bytes;
       block.token = token;
       block.return_address = body.return_address;
-      block.birth = here;
-      block.lane = lane;
+      block.birth = end_;
+      block.lane = static_cast<std::uint16_t>(lane);
       block.known = true;
-      block.placeable = flags == 0 && body.block != 0 && body.bytes != 0 && body.bytes <= kMaxPlacedBytes;
       if (body.block == 0 || live_.size() >= kMaxLiveBlocks) {
-        block.placeable = false;
-        block.death = here;
+        bury(index);
       } else {
-        live_.emplace(body.block, index);
+        block.placeable = flags == 0 && body.bytes != 0 && body.bytes <= kMaxPlacedBytes;
+        live_.insert(body.block, index, false);
         if (block.placeable) live_bytes_ += body.bytes;
         peak_bytes_ = std::max(peak_bytes_, live_bytes_);
       }
       append(lane, record, OperationKind::kMalloc, token, index);
-      if (block.placeable) lanes_[lane].malloc_bytes += body.bytes;
-      break;
-    }
-    case shm::RecordKind::kFree: {
-      const auto found = live_.find(record.as<shm::FreeBody>().block);
-      const std::uint32_t block = found == live_.end() ? kNone : found->second;
-      append(lane, record, OperationKind::kFree,
-             token_of(OperationKind::kFree, block == kNone ? 0 : blocks_[block].token), block);
-      if (block != kNone) {
-        bury(block, here);
-        forget_name(found);
+      if (block.placeable) {
+        lanes_[lane].malloc_bytes += body.bytes;
+        lanes_[lane].allocated += body.bytes;
       }
       break;
     }
+    case shm::RecordKind::kFree: {
+      make_room(0);
+      BlockNumbers::Entry* const found = live_.find(record.as<shm::FreeBody>().block);
+      if (found == nullptr) {
+        append(lane, record, OperationKind::kFree, token_of(OperationKind::kFree, std::uint64_t{0}), kNone);
+        break;
+      }
+      const std::uint32_t block = found->block;
+      live_.erase(found);
+      bury(block);
+      append(lane, record, OperationKind::kFree, token_of(OperationKind::kFree, stored_block(block).token), block);
+      break;
+    }
     case shm::RecordKind::kLaunch: {
-      append(lane, record, OperationKind::kLaunch, token_of(OperationKind::kLaunch, record.header.aux), kNone);
       const auto body = record.as<shm::LaunchBody>();
+      make_room(body.accesses);
+      append(lane, record, OperationKind::kLaunch, token_of(OperationKind::kLaunch, record.header.aux), kNone);
       for (std::uint32_t i = 0; i < body.accesses; ++i) {
         const std::uint64_t word = record.word_behind<shm::LaunchBody>(i);
         add_access(word & shm::kAccessBlock, (word & shm::kAccessReads) != 0, (word & shm::kAccessWrites) != 0,
@@ -160,6 +227,7 @@ void OperationStore::add(std::uint32_t lane_number, const shm::RecordView& recor
     }
     case shm::RecordKind::kCopy: {
       const auto body = record.as<shm::CopyBody>();
+      make_room(2);
       append(lane, record, OperationKind::kCopy, token_of(OperationKind::kCopy, body.bytes, record.header.aux), kNone);
       add_access(body.from, true, false);
       add_access(body.to, false, true);
@@ -167,89 +235,79 @@ void OperationStore::add(std::uint32_t lane_number, const shm::RecordView& recor
     }
     default: {
       const auto body = record.as<shm::MemsetBody>();
+      make_room(1);
       append(lane, record, OperationKind::kMemset, token_of(OperationKind::kMemset, body.bytes), kNone);
       add_access(body.block, false, true);
       break;
     }
   }
-  if (operations_.size() >= max_operations_ || accesses_.size() >= max_operations_ * kAccessesPerOperation ||
-      blocks_.size() >= max_operations_ + 2 * kMaxLiveBlocks) {
-    forget_before(static_cast<std::uint32_t>(operations_.size() / 2));
-  }
 }
 
 void OperationStore::add_gap(std::span<const std::uint64_t> keep) {
-  forget_before(static_cast<std::uint32_t>(operations_.size()));
-  for (Block& block : blocks_) block.doubtful = true;
+  forget_before(end_);
+  live_.for_each([this](BlockNumbers::Entry& entry) {
+    stored_block(entry.block).doubtful = true;
+    entry.watched = true;
+  });
   peak_bytes_ = 0;
   for (const std::uint64_t number : keep) {
-    if (const auto found = live_.find(number); found != live_.end()) blocks_[found->second].doubtful = false;
+    if (const BlockNumbers::Entry* found = live_.find(number)) stored_block(found->block).doubtful = false;
   }
 }
 
 std::vector<std::uint32_t> OperationStore::live_blocks() const {
+  std::vector<BlockNumbers::Entry> entries;
+  entries.reserve(live_.size());
+  live_.for_each([&](const BlockNumbers::Entry& entry) { entries.push_back(entry); });
+  std::sort(entries.begin(), entries.end(), [](const auto& a, const auto& b) { return a.number < b.number; });
   std::vector<std::uint32_t> live;
-  live.reserve(live_.size());
-  for (const auto& [number, block] : live_) live.push_back(block);
-  std::sort(live.begin(), live.end());
+  live.reserve(entries.size());
+  for (const BlockNumbers::Entry& entry : entries) live.push_back(entry.block);
   return live;
 }
 
-// In place: memory that has been touched is used again. Costs what is stored, once every half of max_operations_.
-void OperationStore::forget_before(std::uint32_t first) {
+void OperationStore::forget_slice() { forget_before(std::min((first_ / slice_ + 1) * slice_, end_)); }
+
+// `first` is where a slice begins, or the end.
+void OperationStore::forget_before(std::uint64_t first) {
   ++forgotten_;
-  recent_ = {};
-  const std::size_t count = operations_.size();
-  const std::size_t first_access = first < count ? operations_[first].first_access : accesses_.size();
-  const auto shifted = [first](std::uint32_t operation) {
-    return operation == kNone || operation < first ? kNone : operation - first;
-  };
-  std::vector<bool> wanted(blocks_.size(), false);
-  for (const auto& [number, block] : live_) wanted[block] = blocks_[block].known;
-  for (std::size_t i = first_access; i < accesses_.size(); ++i) wanted[accesses_[i].block] = true;
-  for (std::size_t i = first; i < count; ++i) {
-    if (operations_[i].block != kNone) wanted[operations_[i].block] = true;
-  }
-  std::vector<std::uint32_t> moved(blocks_.size(), kNone);
-  moved[0] = 0;
-  std::uint32_t kept = 1;
-  for (std::size_t i = 1; i < blocks_.size(); ++i) {
-    if (!wanted[i]) continue;
-    moved[i] = kept;
-    Block block = blocks_[i];
-    block.birth = shifted(block.birth);
-    // A block that was freed before and is named afterwards stays dead.
-    if (block.death != kNone) block.death = block.death < first ? 0 : block.death - first;
-    blocks_[kept++] = block;
-  }
-  blocks_.resize(kept);
-  for (auto entry = live_.begin(); entry != live_.end();) {
-    if (moved[entry->second] == kNone) {
-      entry = live_.erase(entry);
-    } else {
-      entry->second = moved[entry->second];
-      ++entry;
+  const std::uint64_t first_slice = first_ / slice_;
+  const std::uint64_t past_slice = (first + slice_ - 1) / slice_;
+  first_ = first;
+  if (first == end_) {
+    access_first_ = access_end_;
+    for (Lane& lane : lanes_) {
+      lane.operations.forget(lane.operations.end(), first, lane_chunks_);
+      lane.malloc_bytes = 0;
+    }
+  } else {
+    const Mark& mark = marks_[first / slice_ % kSlices];
+    access_first_ = mark.access_end;
+    // Lanes that came later begin behind it.
+    for (std::size_t i = 0; i < lanes_.size(); ++i) {
+      const Mark::LaneMark then = i < mark.lanes.size() ? mark.lanes[i] : Mark::LaneMark{0, 0};
+      lanes_[i].operations.forget(then.end, first, lane_chunks_);
+      lanes_[i].malloc_bytes = lanes_[i].allocated - then.allocated;
     }
   }
-  for (Lane& lane : lanes_) {
-    lane.operations.clear();
-    lane.malloc_bytes = 0;
-  }
-  for (std::size_t i = first; i < count; ++i) {
-    Operation operation = operations_[i];
-    Lane& lane = lanes_[operation.lane];
-    operation.lane_index = static_cast<std::uint32_t>(lane.operations.size());
-    operation.first_access -= static_cast<std::uint32_t>(first_access);
-    if (operation.block != kNone) operation.block = moved[operation.block];
-    lane.operations.push_back(static_cast<std::uint32_t>(i - first));
-    operations_[i - first] = operation;
-    if (operation.kind == OperationKind::kMalloc && blocks_[operation.block].placeable) {
-      lane.malloc_bytes += blocks_[operation.block].bytes;
+  // No operation and no access that is stored names a block any more which died before.
+  for (std::uint64_t slice = first_slice; slice < past_slice; ++slice) {
+    std::uint32_t index = std::exchange(listed_[slice % kSlices], kNone);
+    while (index != kNone) {
+      StoredBlock& block = stored_block(index);
+      const std::uint32_t next = block.next;
+      const bool alive = block.death == kNever;
+      block.listed = false;
+      if (const std::uint64_t last = alive ? block.last_use : block.death; last >= first_) {
+        list(index, last);
+      } else {
+        if (alive) live_.erase(live_.find(block.number));
+        block.next = free_block_;
+        free_block_ = index;
+      }
+      index = next;
     }
   }
-  operations_.resize(count - first);
-  accesses_.erase(accesses_.begin(), accesses_.begin() + static_cast<std::ptrdiff_t>(first_access));
-  for (Access& access : accesses_) access.block = moved[access.block] & 0x1fffffffu;
 }
 
 }  // namespace memopt::planner

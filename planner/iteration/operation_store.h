@@ -2,18 +2,24 @@
 //
 // Operations are mallocs, frees, launches, copies and memsets; other records only pass by. Each has a token: equal for
 // operations that could be the same one of two iterations (kind, size or function, call stack; the stream is left out).
-// The token of a free is made from that of its block's malloc. Memory is bounded: the oldest half is forgotten when
-// `max_operations` (or as much of accesses) are stored. Positions are 32-bit indices into the arrays and change when
-// something is forgotten (`forgotten()` counts that).
+// The token of a free is made from that of its block's malloc. Memory is bounded: when `max_operations` (or eight times
+// as many accesses) are stored, the oldest sixty-fourth is forgotten, which moves nothing. Positions are 32-bit numbers
+// from the oldest operation that is stored, and change when something is forgotten (`forgotten()` counts that); inside,
+// everything has absolute places in rings.
+//
+// Adding a record costs constant time, but for a slice of the oldest operations that is forgotten now and then.
 #pragma once
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <unordered_map>
 #include <vector>
 
+#include "planner/iteration/block_numbers.h"
+#include "planner/iteration/lane_operations.h"
 #include "shm/record.h"
 
 namespace memopt::planner {
@@ -28,24 +34,23 @@ struct Operation {
   std::uint64_t token;
   std::uint64_t sequence;
   std::uint64_t ticks;
-  std::uint32_t lane_index;    // place among the operations of its lane
-  std::uint32_t first_access;  // into accesses; the next operation's is the end
-  std::uint32_t block;         // kMalloc, kFree; kNone for a block that was never seen
-  std::uint16_t lane;          // into lanes
+  std::uint32_t lane_index;  // place among the operations of its lane
+  std::uint32_t block;       // kMalloc, kFree; kNone for a block that was never seen
+  std::uint16_t lane;        // into lanes
   OperationKind kind;
 };
 
 struct Block {
-  std::uint64_t number = 0;
-  std::uint64_t bytes = 0;
-  std::uint64_t token = 0;
-  std::uint64_t return_address = 0;
-  std::uint32_t birth = kNone;  // operation; kNone: forgotten, or before the first record
-  std::uint32_t death = kNone;  // operation; kNone: alive
-  std::uint32_t lane = kNone;   // of its birth, into lanes
-  bool placeable = false;       // neither the driver's own memory nor of an impossible size
-  bool known = false;           // its malloc has been seen
-  bool doubtful = false;        // may have been freed in a gap; an access removes the doubt
+  std::uint64_t number;
+  std::uint64_t bytes;
+  std::uint64_t token;
+  std::uint64_t return_address;
+  std::uint32_t birth;  // operation; kNone: forgotten, or before the first record
+  std::uint32_t death;  // operation; kNone: alive
+  std::uint32_t lane;   // of its birth, into lanes; kNone where that was not seen
+  bool placeable;       // neither the driver's own memory nor of an impossible size
+  bool known;           // its malloc has been seen
+  bool doubtful;        // may have been freed in a gap; an access removes the doubt
 
   bool alive() const { return death == kNone; }
 };
@@ -58,9 +63,10 @@ struct Access {
 };
 
 struct Lane {
-  std::uint32_t number = 0;               // as the program's records say
-  std::vector<std::uint32_t> operations;  // in order
-  std::uint64_t malloc_bytes = 0;         // of the operations that are stored
+  std::uint32_t number = 0;        // as the program's records say
+  LaneOperations operations;       // in order
+  std::uint64_t malloc_bytes = 0;  // of the operations that are stored
+  std::uint64_t allocated = 0;     // of all operations, modulo 2^64
 };
 
 class OperationStore {
@@ -68,47 +74,153 @@ class OperationStore {
   explicit OperationStore(std::size_t max_operations = std::size_t{2} << 20);
 
   void add(std::uint32_t lane, const shm::RecordView& record);
+  // The records of one lane from `first` to `last`, or up to the first of kind kState, which is not added. Where it
+  // stopped.
+  shm::RecordRun::Iterator add(std::uint32_t lane, shm::RecordRun::Iterator first, shm::RecordRun::Iterator last);
 
   // Forgets all operations. Blocks that live stay known; whether they still live is in doubt until they are seen again,
   // but for those that `keep` names.
   void add_gap(std::span<const std::uint64_t> keep);
 
-  const std::vector<Operation>& operations() const { return operations_; }
-  const std::vector<Block>& blocks() const { return blocks_; }
+  // Arrays whose elements are put together when they are asked for.
+  class Operations {
+   public:
+    explicit Operations(const OperationStore& store) : store_(store) {}
+    std::size_t size() const { return static_cast<std::size_t>(store_.end_ - store_.first_); }
+    bool empty() const { return store_.end_ == store_.first_; }
+    Operation operator[](std::size_t position) const { return store_.operation(position); }
+    Operation back() const { return store_.operation(size() - 1); }
+
+   private:
+    const OperationStore& store_;
+  };
+  class Blocks {
+   public:
+    explicit Blocks(const OperationStore& store) : store_(store) {}
+    std::size_t size() const { return store_.block_count_; }
+    Block operator[](std::uint32_t block) const { return store_.block(block); }
+
+   private:
+    const OperationStore& store_;
+  };
+  Operations operations() const { return Operations(*this); }
+  Blocks blocks() const { return Blocks(*this); }
   const std::vector<Lane>& lanes() const { return lanes_; }
-  std::span<const Access> accesses(std::uint32_t operation) const;
+  std::span<const Access> accesses(std::uint32_t operation) const {
+    const Stored& stored = stored_[(first_ + operation) & mask_];
+    return {accesses_.get() + (stored.first_access & access_mask_), stored.accesses};
+  }
   std::uint64_t last_sequence() const { return last_sequence_; }
   std::uint64_t forgotten() const { return forgotten_; }
   // The largest sum of bytes of placeable blocks that lived at once since the last gap.
   std::uint64_t peak_bytes() const { return peak_bytes_; }
 
-  // Every block that has not been freed, in order of its first appearance.
+  // Every block that has not been freed, in order of their numbers.
   std::vector<std::uint32_t> live_blocks() const;
 
  private:
+  static constexpr std::uint64_t kNever = ~std::uint64_t{0};
+  static constexpr std::size_t kSlices = 128;  // more than are ever in use at once
+  static constexpr std::uint32_t kBlockChunkBits = 12;
+  static constexpr std::uint32_t kBlockChunkMask = (1u << kBlockChunkBits) - 1;
+
+  struct Stored {
+    std::uint64_t sequence;
+    std::uint64_t ticks;
+    std::uint32_t lane_index;    // the lowest bits of the absolute one
+    std::uint32_t first_access;  // likewise
+    std::uint32_t block;
+    std::uint16_t accesses;
+    std::uint16_t lane : 13;
+    std::uint16_t kind : 3;
+  };
+  struct StoredBlock {
+    std::uint64_t number = 0;
+    std::uint64_t bytes = 0;
+    std::uint64_t token = 0;
+    std::uint64_t return_address = 0;
+    std::uint64_t birth = kNever;  // absolute
+    std::uint64_t death = kNever;
+    std::uint64_t last_use = 0;  // of a block without a malloc that was seen
+    std::uint32_t next = kNone;  // in a list of blocks to be looked at, or of free places
+    std::uint16_t lane = 0xffff;
+    bool placeable : 1 = false;
+    bool known : 1 = false;
+    bool doubtful : 1 = false;
+    bool listed : 1 = false;
+  };
+  static_assert(sizeof(Stored) == 32 && sizeof(StoredBlock) == 64);
+  // What was there when the first operation of a slice came.
+  struct Mark {
+    struct LaneMark {
+      std::uint64_t end;
+      std::uint64_t allocated;
+    };
+    std::vector<LaneMark> lanes;
+    std::uint64_t access_end = 0;
+  };
+
+  Operation operation(std::size_t position) const {
+    const Stored& stored = stored_[(first_ + position) & mask_];
+    const LaneOperations& lane = lanes_[stored.lane].operations;
+    const std::uint32_t index = stored.lane_index - lane.first_index();
+    return {lane.token(index),
+            stored.sequence,
+            stored.ticks,
+            index,
+            stored.block,
+            stored.lane,
+            static_cast<OperationKind>(stored.kind)};
+  }
+  Block block(std::uint32_t index) const {
+    const StoredBlock& b = blocks_[index >> kBlockChunkBits][index & kBlockChunkMask];
+    return {b.number,
+            b.bytes,
+            b.token,
+            b.return_address,
+            b.birth == kNever || b.birth < first_ ? kNone : static_cast<std::uint32_t>(b.birth - first_),
+            b.death == kNever ? kNone : static_cast<std::uint32_t>(b.death - first_),
+            b.lane == 0xffff ? kNone : b.lane,
+            b.placeable,
+            b.known,
+            b.doubtful};
+  }
+  StoredBlock& stored_block(std::uint32_t index) { return blocks_[index >> kBlockChunkBits][index & kBlockChunkMask]; }
+
+  void add_record(std::uint32_t lane, const shm::RecordView& record);
   std::uint32_t lane_of(std::uint32_t number);
-  std::uint32_t block_of(std::uint64_t number);
+  std::uint32_t new_block(std::uint64_t number);
+  void list(std::uint32_t index, std::uint64_t until);
   void add_access(std::uint64_t number, bool reads, bool writes, bool ambiguous = false);
   void append(std::uint32_t lane, const shm::RecordView& record, OperationKind kind, std::uint64_t token,
               std::uint32_t block);
-  void forget_before(std::uint32_t first);
-  void bury(std::uint32_t block, std::uint32_t operation);
-  void forget_name(std::unordered_map<std::uint64_t, std::uint32_t>::const_iterator name);
-
-  struct Recent {
-    std::uint64_t number = 0;  // 0: none, since no block has this number
-    std::uint32_t block = 0;
-  };
+  void make_room(std::size_t accesses);
+  void mark();
+  void forget_slice();
+  void forget_before(std::uint64_t first);
+  void bury(std::uint32_t block);
 
   std::size_t max_operations_;
-  std::vector<Operation> operations_;
-  std::vector<Access> accesses_;
-  std::vector<Block> blocks_;
+  std::uint64_t slice_;  // operations
+  std::unique_ptr<Stored[]> stored_;
+  std::uint64_t mask_;
+  std::uint64_t first_ = 0;  // absolute positions of what is stored
+  std::uint64_t end_ = 0;
+  std::unique_ptr<Access[]> accesses_;
+  std::uint64_t access_mask_;
+  std::uint64_t access_first_ = 0;
+  std::uint64_t access_end_ = 0;
+  std::array<Mark, kSlices> marks_;  // by number of slice
+  // Blocks that are dead, or were only named, by the slice behind which they are of no use any more.
+  std::array<std::uint32_t, kSlices> listed_;
+  std::vector<std::unique_ptr<StoredBlock[]>> blocks_;
+  std::uint32_t block_count_ = 0;
+  std::uint32_t free_block_ = kNone;
   std::vector<Lane> lanes_;
+  LaneOperations::Pool lane_chunks_;
   std::unordered_map<std::uint32_t, std::uint32_t> lane_numbers_;
-  std::uint32_t last_lane_ = 0;
-  std::unordered_map<std::uint64_t, std::uint32_t> live_;
-  std::array<Recent, 1024> recent_{};  // of live_, by number
+  std::array<std::uint32_t, 64> recent_lanes_{};  // of lane_numbers_
+  BlockNumbers live_;
   std::uint64_t last_sequence_ = 0;
   std::uint64_t forgotten_ = 0;
   std::uint64_t live_bytes_ = 0;

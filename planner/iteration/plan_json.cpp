@@ -75,7 +75,7 @@ class Instances {
 void write_plan_json(const OperationStore& store, const IterationPlan& plan, const std::string& name,
                      std::ostream& out) {
   const IterationLifetimes& lifetimes = plan.lifetimes;
-  const auto& operations = store.operations();
+  const auto operations = store.operations();
   const Instances instances(store, plan);
 
   // The operations before the boundary happened before those behind it: they are shown one period later.

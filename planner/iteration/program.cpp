@@ -36,9 +36,7 @@ Program::Program(Program&&) noexcept = default;
 Program& Program::operator=(Program&&) noexcept = default;
 
 void Program::add(std::uint32_t lane, const shm::RecordView& record) { impl_->planner.add(lane, record); }
-void Program::add(std::uint32_t lane, const shm::RecordRun& run) {
-  for (const shm::RecordView& record : run) impl_->planner.add(lane, record);
-}
+void Program::add(std::uint32_t lane, const shm::RecordRun& run) { impl_->planner.add(lane, run); }
 void Program::add_gap() { impl_->planner.add_gap(); }
 void Program::refused() { impl_->planner.refused(); }
 const std::string& Program::note() const { return impl_->planner.note(); }

@@ -297,8 +297,8 @@ std::vector<std::int64_t> live_behind(const planner::OperationStore& store, cons
   result.reserve(lane.operations.size());
   std::int64_t live = 0;
   std::uint32_t at = 0;
-  for (const std::uint32_t index : lane.operations) {
-    for (; at <= index; ++at) {
+  for (std::uint32_t i = 0; i < lane.operations.size(); ++i) {
+    for (; at <= lane.operations[i]; ++at) {
       const planner::Operation& operation = store.operations()[at];
       if (operation.block == planner::kNone) continue;
       const auto bytes =
@@ -316,7 +316,7 @@ SteadyWindow window_of(const planner::OperationStore& store, const FoundIteratio
   const auto lane = std::find_if(store.lanes().begin(), store.lanes().end(),
                                  [&](const planner::Lane& candidate) { return candidate.number == found.lane; });
   const auto sequence = [&](std::size_t i) { return store.operations()[lane->operations[i]].sequence; };
-  const auto token = [&](std::size_t i) { return store.operations()[lane->operations[i]].token; };
+  const auto token = [&](std::size_t i) { return lane->operations.token(i); };
   const std::size_t count = lane == store.lanes().end() ? 0 : lane->operations.size();
   std::size_t last = 0;
   while (last < count && sequence(last) < found.last) ++last;
