@@ -80,7 +80,7 @@ void OperationStore::list(std::uint32_t index, std::uint64_t until) {
 }
 
 // Of the operation that was appended last.
-void OperationStore::add_access(std::uint64_t number, bool reads, bool writes, bool ambiguous) {
+inline void OperationStore::add_access(std::uint64_t number, bool reads, bool writes, bool ambiguous) {
   if (number == 0) return;
   std::uint32_t index = 0;
   if (BlockNumbers::Entry* const entry = live_.find(number)) [[likely]] {
@@ -98,7 +98,11 @@ void OperationStore::add_access(std::uint64_t number, bool reads, bool writes, b
     list(index, end_ - 1);
   }
   accesses_[access_end_++ & access_mask_] = Access{index & 0x1fffffffu, ambiguous, reads, writes};
-  ++stored_[(end_ - 1) & mask_].accesses;
+}
+
+inline void OperationStore::end_accesses() {
+  Stored& stored = stored_[(end_ - 1) & mask_];
+  stored.accesses = static_cast<std::uint16_t>(static_cast<std::uint32_t>(access_end_) - stored.first_access);
 }
 
 // Dead from the operation on that comes next.
@@ -117,7 +121,7 @@ void OperationStore::mark() {
 }
 
 // For one more operation with at most so many accesses.
-void OperationStore::make_room(std::size_t accesses) {
+inline void OperationStore::make_room(std::size_t accesses) {
   const std::uint64_t ring = access_mask_ + 1;
   if ((access_end_ & access_mask_) + accesses > ring) [[unlikely]] {
     access_end_ = (access_end_ + access_mask_) & ~access_mask_;
@@ -128,8 +132,8 @@ void OperationStore::make_room(std::size_t accesses) {
     mark();
 }
 
-void OperationStore::append(std::uint32_t lane_index, const shm::RecordView& record, OperationKind kind,
-                            std::uint64_t token, std::uint32_t block) {
+inline void OperationStore::append(std::uint32_t lane_index, const shm::RecordView& record, OperationKind kind,
+                                   std::uint64_t token, std::uint32_t block) {
   Lane& lane = lanes_[lane_index];
   Stored& stored = stored_[end_ & mask_];
   stored.sequence = record.header.sequence;
@@ -223,6 +227,7 @@ inline void OperationStore::add_record(std::uint32_t lane, const shm::RecordView
         add_access(word & shm::kAccessBlock, (word & shm::kAccessReads) != 0, (word & shm::kAccessWrites) != 0,
                    (word & shm::kAccessAmbiguous) != 0);
       }
+      end_accesses();
       break;
     }
     case shm::RecordKind::kCopy: {
@@ -231,6 +236,7 @@ inline void OperationStore::add_record(std::uint32_t lane, const shm::RecordView
       append(lane, record, OperationKind::kCopy, token_of(OperationKind::kCopy, body.bytes, record.header.aux), kNone);
       add_access(body.from, true, false);
       add_access(body.to, false, true);
+      end_accesses();
       break;
     }
     default: {
@@ -238,6 +244,7 @@ inline void OperationStore::add_record(std::uint32_t lane, const shm::RecordView
       make_room(1);
       append(lane, record, OperationKind::kMemset, token_of(OperationKind::kMemset, body.bytes), kNone);
       add_access(body.block, false, true);
+      end_accesses();
       break;
     }
   }

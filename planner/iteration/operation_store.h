@@ -192,6 +192,7 @@ class OperationStore {
   std::uint32_t new_block(std::uint64_t number);
   void list(std::uint32_t index, std::uint64_t until);
   void add_access(std::uint64_t number, bool reads, bool writes, bool ambiguous = false);
+  void end_accesses();
   void append(std::uint32_t lane, const shm::RecordView& record, OperationKind kind, std::uint64_t token,
               std::uint32_t block);
   void make_room(std::size_t accesses);
