@@ -213,29 +213,22 @@ struct RecordView {
 
 namespace record_detail {
 
-// Of the fixed body, by kind; 0 also for kinds that do not exist.
+// Of header and fixed body, by kind.
 inline constexpr auto kFixedBytes = [] {
   std::array<std::uint8_t, kLastRecordKind + 1> bytes{};
   for (std::uint8_t kind = 0; kind <= kLastRecordKind; ++kind) {
-    bytes[kind] = static_cast<std::uint8_t>(fixed_body_bytes(kind).value_or(0));
+    bytes[kind] = static_cast<std::uint8_t>(sizeof(RecordHeader) + fixed_body_bytes(kind).value());
   }
   return bytes;
 }();
 
-// Bytes behind the fixed body, as the body's count says; ~0 for an impossible count.
+// Bytes behind the fixed body, as the count in its second word says; ~0 for an impossible count.
 inline std::uint64_t counted_bytes(RecordKind kind, const std::byte* body) {
-  constexpr std::uint64_t kImpossible = ~std::uint64_t{0};
-  if (kind == RecordKind::kLaunch) {
-    std::uint32_t accesses;
-    std::memcpy(&accesses, body + offsetof(LaunchBody, accesses), sizeof(accesses));
-    return std::uint64_t{accesses} * 8;
-  }
-  // All of them have the count in their second word.
   static_assert(offsetof(NameBody, length) == 8 && offsetof(StackBody, frames) == 8 &&
                 offsetof(ParametersBody, length) == 8);
   std::uint64_t count;
   std::memcpy(&count, body + 8, sizeof(count));
-  if (count > kMaxRecordBytes) return kImpossible;
+  if (count > kMaxRecordBytes) return ~std::uint64_t{0};
   return kind == RecordKind::kStack ? count * 8 : (count + 7) / 8 * 8;
 }
 
@@ -244,28 +237,28 @@ inline std::uint64_t counted_bytes(RecordKind kind, const std::byte* body) {
 // Size of the first record of `bytes` (8-byte aligned lengths; the memory must no longer be shared). 0 if it is cut
 // off, of an unknown kind, or if its counts do not agree with its size.
 inline std::size_t checked_record_bytes(std::span<const std::byte> bytes) {
-  using record_detail::counted_bytes;
+  constexpr auto bit = [](RecordKind kind) { return 1u << static_cast<unsigned>(kind); };
+  constexpr std::uint32_t kCounted =
+      bit(RecordKind::kStack) | bit(RecordKind::kFunction) | bit(RecordKind::kModule) | bit(RecordKind::kParameters);
   if (bytes.size() < sizeof(RecordHeader)) return 0;
   RecordHeader header;
   std::memcpy(&header, bytes.data(), 8);
   if (header.kind > kLastRecordKind) return 0;
   const std::size_t size = std::size_t{header.words} * 8;
-  const std::size_t fixed = sizeof(RecordHeader) + record_detail::kFixedBytes[header.kind];
-  if (size < fixed || size > bytes.size() || size > kMaxRecordBytes) return 0;
-  switch (static_cast<RecordKind>(header.kind)) {
-    case RecordKind::kPad:
-      return size;
-    case RecordKind::kLaunch:
-    case RecordKind::kStack:
-    case RecordKind::kFunction:
-    case RecordKind::kModule:
-    case RecordKind::kParameters:
-      return counted_bytes(static_cast<RecordKind>(header.kind), bytes.data() + sizeof(RecordHeader)) == size - fixed
-                 ? size
-                 : 0;
-    default:
-      return size == fixed ? size : 0;
+  const std::size_t fixed = record_detail::kFixedBytes[header.kind];
+  if (size < fixed || size > bytes.size()) return 0;
+  const std::byte* const body = bytes.data() + sizeof(RecordHeader);
+  // The most frequent first.
+  if (header.kind == static_cast<std::uint8_t>(RecordKind::kLaunch)) {
+    std::uint32_t accesses;
+    std::memcpy(&accesses, body + offsetof(LaunchBody, accesses), sizeof(accesses));
+    return std::uint64_t{accesses} * 8 == size - fixed && size <= kMaxRecordBytes ? size : 0;
   }
+  if (size == fixed && (kCounted >> header.kind & 1) == 0) return size;
+  if (size > kMaxRecordBytes) return 0;
+  if (header.kind == static_cast<std::uint8_t>(RecordKind::kPad)) return size;
+  if ((kCounted >> header.kind & 1) == 0) return 0;
+  return record_detail::counted_bytes(static_cast<RecordKind>(header.kind), body) == size - fixed ? size : 0;
 }
 
 // The record at `first`, which was checked.

@@ -157,7 +157,7 @@ class RingReader {
     if (bytes > capacity_ - at) bytes = capacity_ - at;
     if (bytes > limit) bytes = limit / 8 * 8;
     if (bytes == 0) return {};
-    buffer.resize(bytes);
+    if (buffer.size() < bytes) buffer.resize(bytes);
     std::memcpy(buffer.data(), data_ + at, bytes);
     // Cut at a record's end, walking the copy by its own lengths. A pad, at the end of the ring only, is swallowed.
     std::size_t whole = 0;

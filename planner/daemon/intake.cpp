@@ -11,6 +11,7 @@ namespace {
 constexpr std::size_t kBatchBytes = std::size_t{1} << 17;
 static_assert(kBatchBytes >= shm::kMaxRecordBytes);
 constexpr std::size_t kRecordsPerStep = std::size_t{1} << 19;  // then messages are looked at again
+constexpr auto kPad = static_cast<std::uint8_t>(shm::RecordKind::kPad);
 constexpr std::uint64_t kLastSequence = std::uint64_t{1} << 62;
 
 }  // namespace
@@ -70,7 +71,7 @@ bool Intake::look(Lane& lane) {
   lane.bytes = shm::checked_record_bytes(lane.left);
   shm::RecordHeader header;
   if (lane.bytes != 0) std::memcpy(&header, lane.left.data(), sizeof(header));
-  if (lane.bytes == 0 || header.kind == static_cast<std::uint8_t>(shm::RecordKind::kPad)) [[unlikely]] {
+  if (lane.bytes == 0 || header.kind == kPad) [[unlikely]] {
     corruption_ = "the ring of lane " + std::to_string(lane.reader.lane()) + ": a record behind number " +
                   std::to_string(lane.last) + " is malformed";
     return false;
@@ -108,14 +109,23 @@ void Intake::pass_over(Lane& lane) {
 // Delivers the lane's record at hand, which is number next_, and what follows it in the lane without a hole: at most
 // `limit` of what was read, and none behind a check point. Their number.
 std::size_t Intake::deliver_run(Lane& lane, std::size_t limit) {
-  limit = static_cast<std::size_t>(std::min<std::uint64_t>(limit, check_point_ - next_ + 1));
   const std::byte* const first = lane.left.data();
+  const std::byte* const end = first + lane.left.size();
+  const std::uint64_t stop = std::min({next_ + std::min(limit, kRecordsPerStep), check_point_ + 1, kLastSequence + 1});
+  const std::byte* at = first;
   std::uint64_t next = next_;
-  do {
+  for (std::size_t bytes = lane.bytes; bytes != 0; bytes = shm::checked_record_bytes({at, end})) {
+    shm::RecordHeader header;
+    std::memcpy(&header, at, sizeof(header));
+    if (header.sequence != next || next == stop || header.kind == kPad) break;
+    at += bytes;
     ++next;
-    lane.left = lane.left.subspan(lane.bytes);
-  } while (look(lane) && lane.sequence == next && next - next_ < limit);
-  sink_.records(lane.reader.lane(), shm::RecordRun({first, lane.left.data()}));
+  }
+  lane.last = next - 1;
+  lane.left = {at, end};
+  // Says what is wrong, if something is.
+  look(lane);
+  sink_.records(lane.reader.lane(), shm::RecordRun({first, at}));
   const auto count = static_cast<std::size_t>(next - next_);
   next_ = next;
   // After the delivery, since it reads into the same buffer.

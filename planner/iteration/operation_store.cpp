@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstddef>
+#include <cstring>
 #include <utility>
 
 #include "planner/iteration/hash.h"
@@ -40,6 +42,8 @@ OperationStore::OperationStore(std::size_t max_operations)
   access_mask_ = accesses - 1;
   listed_.fill(kNone);
   new_block(0);  // the block without a name
+  mark();
+  set_stops();
 }
 
 std::uint32_t OperationStore::lane_of(std::uint32_t number) {
@@ -100,11 +104,6 @@ inline void OperationStore::add_access(std::uint64_t number, bool reads, bool wr
   accesses_[access_end_++ & access_mask_] = Access{index & 0x1fffffffu, ambiguous, reads, writes};
 }
 
-inline void OperationStore::end_accesses() {
-  Stored& stored = stored_[(end_ - 1) & mask_];
-  stored.accesses = static_cast<std::uint16_t>(static_cast<std::uint32_t>(access_end_) - stored.first_access);
-}
-
 // Dead from the operation on that comes next.
 void OperationStore::bury(std::uint32_t index) {
   StoredBlock& block = stored_block(index);
@@ -121,137 +120,182 @@ void OperationStore::mark() {
 }
 
 // For one more operation with at most so many accesses.
-inline void OperationStore::make_room(std::size_t accesses) {
+[[gnu::noinline]] void OperationStore::make_room(std::size_t accesses) {
   const std::uint64_t ring = access_mask_ + 1;
-  if ((access_end_ & access_mask_) + accesses > ring) [[unlikely]] {
-    access_end_ = (access_end_ + access_mask_) & ~access_mask_;
+  if ((access_end_ & access_mask_) + accesses > ring) access_end_ = (access_end_ + access_mask_) & ~access_mask_;
+  while (end_ - first_ >= max_operations_ || (access_end_ + accesses - access_first_ > ring && first_ != end_)) {
+    forget_slice();
   }
-  while (end_ - first_ >= max_operations_ || (access_end_ + accesses - access_first_ > ring && first_ != end_))
-    [[unlikely]] { forget_slice(); }
-  if (end_ % slice_ == 0) [[unlikely]]
-    mark();
+  if (end_ % slice_ == 0) mark();
+  set_stops();
 }
 
-inline void OperationStore::append(std::uint32_t lane_index, const shm::RecordView& record, OperationKind kind,
-                                   std::uint64_t token, std::uint32_t block) {
-  Lane& lane = lanes_[lane_index];
-  Stored& stored = stored_[end_ & mask_];
-  stored.sequence = record.header.sequence;
-  stored.ticks = record.header.ticks;
-  stored.lane_index = lane.operations.next_index();
-  stored.first_access = static_cast<std::uint32_t>(access_end_);
-  stored.block = block;
-  stored.accesses = 0;
-  stored.lane = static_cast<std::uint16_t>(lane_index & 0x1fff);
-  stored.kind = static_cast<std::uint16_t>(static_cast<unsigned>(kind) & 7u);
-  lane.operations.append(end_, token, lane_chunks_);
-  ++end_;
+// Up to where there is nothing to do but to write.
+void OperationStore::set_stops() {
+  const std::uint64_t ring = access_mask_ + 1;
+  stop_ = std::min(first_ + max_operations_, (end_ / slice_ + 1) * slice_);
+  access_stop_ = std::min(access_first_ + ring, (access_end_ & ~access_mask_) + ring);
 }
 
-void OperationStore::add(std::uint32_t lane, const shm::RecordView& record) {
-  const shm::RecordKind kind = record.kind();
-  last_sequence_ = std::max(last_sequence_, record.header.sequence);
-  if (kind >= shm::RecordKind::kMalloc && kind <= shm::RecordKind::kMemset) add_record(lane_of(lane), record);
-}
+// Operations of one lane are written through it.
+class OperationStore::Appender {
+ public:
+  Appender(OperationStore& store, std::uint32_t lane) : store_(store), lane_(store.lanes_[lane]), index_(lane) {}
 
-shm::RecordRun::Iterator OperationStore::add(std::uint32_t lane_number, shm::RecordRun::Iterator first,
-                                             shm::RecordRun::Iterator last) {
-  std::uint32_t lane = kNone;
-  for (; first != last; ++first) {
-    const shm::RecordView record = *first;
-    const shm::RecordKind kind = record.kind();
-    if (kind == shm::RecordKind::kState) break;
-    last_sequence_ = std::max(last_sequence_, record.header.sequence);
-    if (kind < shm::RecordKind::kMalloc || kind > shm::RecordKind::kMemset) continue;
-    if (lane == kNone) lane = lane_of(lane_number);
-    add_record(lane, record);
+  template <typename Body>
+  static Body body_of(const std::byte* bytes) {
+    Body body;
+    std::memcpy(&body, bytes, sizeof(body));
+    return body;
   }
-  return first;
-}
 
-inline void OperationStore::add_record(std::uint32_t lane, const shm::RecordView& record) {
-  switch (record.kind()) {
-    case shm::RecordKind::kMalloc: {
-      const auto body = record.as<shm::MallocBody>();
-      const std::uint64_t flags = record.header.flags & shm::kForeign;
-      const std::uint64_t token =
-          combine(token_of(OperationKind::kMalloc, body.bytes, body.stack, body.return_address), flags);
-      make_room(0);
-      // A number that still lives: its free was not seen.
-      if (BlockNumbers::Entry* const found = live_.find(body.block)) {
-        bury(found->block);
-        live_.erase(found);
-      }
-      const std::uint32_t index = new_block(body.block);
-      StoredBlock& block = stored_block(index);
-      block.bytes = body.bytes;
-      block.token = token;
-      block.return_address = body.return_address;
-      block.birth = end_;
-      block.lane = static_cast<std::uint16_t>(lane);
-      block.known = true;
-      if (body.block == 0 || live_.size() >= kMaxLiveBlocks) {
-        bury(index);
-      } else {
-        block.placeable = flags == 0 && body.bytes != 0 && body.bytes <= kMaxPlacedBytes;
-        live_.insert(body.block, index, false);
-        if (block.placeable) live_bytes_ += body.bytes;
-        peak_bytes_ = std::max(peak_bytes_, live_bytes_);
-      }
-      append(lane, record, OperationKind::kMalloc, token, index);
-      if (block.placeable) {
-        lanes_[lane].malloc_bytes += body.bytes;
-        lanes_[lane].allocated += body.bytes;
-      }
-      break;
-    }
-    case shm::RecordKind::kFree: {
-      make_room(0);
-      BlockNumbers::Entry* const found = live_.find(record.as<shm::FreeBody>().block);
-      if (found == nullptr) {
-        append(lane, record, OperationKind::kFree, token_of(OperationKind::kFree, std::uint64_t{0}), kNone);
+  // A record of one of the kinds from kMalloc to kMemset.
+  [[gnu::always_inline]] void add(const shm::RecordHeader& header, const std::byte* body) {
+    switch (static_cast<shm::RecordKind>(header.kind)) {
+      case shm::RecordKind::kMalloc:
+        return add_malloc(header, body_of<shm::MallocBody>(body));
+      case shm::RecordKind::kFree:
+        return add_free(header, body_of<shm::FreeBody>(body));
+      case shm::RecordKind::kLaunch: {
+        std::uint32_t accesses;
+        std::memcpy(&accesses, body + offsetof(shm::LaunchBody, accesses), sizeof(accesses));
+        make_room(accesses);
+        append(header, OperationKind::kLaunch, token_of(OperationKind::kLaunch, header.aux), kNone);
+        for (body += sizeof(shm::LaunchBody); accesses > 0; --accesses, body += sizeof(std::uint64_t)) {
+          const auto word = body_of<std::uint64_t>(body);
+          store_.add_access(word & shm::kAccessBlock, (word & shm::kAccessReads) != 0, (word & shm::kAccessWrites) != 0,
+                            (word & shm::kAccessAmbiguous) != 0);
+        }
         break;
       }
-      const std::uint32_t block = found->block;
-      live_.erase(found);
-      bury(block);
-      append(lane, record, OperationKind::kFree, token_of(OperationKind::kFree, stored_block(block).token), block);
-      break;
-    }
-    case shm::RecordKind::kLaunch: {
-      const auto body = record.as<shm::LaunchBody>();
-      make_room(body.accesses);
-      append(lane, record, OperationKind::kLaunch, token_of(OperationKind::kLaunch, record.header.aux), kNone);
-      for (std::uint32_t i = 0; i < body.accesses; ++i) {
-        const std::uint64_t word = record.word_behind<shm::LaunchBody>(i);
-        add_access(word & shm::kAccessBlock, (word & shm::kAccessReads) != 0, (word & shm::kAccessWrites) != 0,
-                   (word & shm::kAccessAmbiguous) != 0);
+      case shm::RecordKind::kCopy: {
+        const auto copy = body_of<shm::CopyBody>(body);
+        make_room(2);
+        append(header, OperationKind::kCopy, token_of(OperationKind::kCopy, copy.bytes, header.aux), kNone);
+        store_.add_access(copy.from, true, false);
+        store_.add_access(copy.to, false, true);
+        break;
       }
-      end_accesses();
-      break;
+      default: {
+        const auto fill = body_of<shm::MemsetBody>(body);
+        make_room(1);
+        append(header, OperationKind::kMemset, token_of(OperationKind::kMemset, fill.bytes), kNone);
+        store_.add_access(fill.block, false, true);
+        break;
+      }
     }
-    case shm::RecordKind::kCopy: {
-      const auto body = record.as<shm::CopyBody>();
-      make_room(2);
-      append(lane, record, OperationKind::kCopy, token_of(OperationKind::kCopy, body.bytes, record.header.aux), kNone);
-      add_access(body.from, true, false);
-      add_access(body.to, false, true);
-      end_accesses();
-      break;
-    }
-    default: {
-      const auto body = record.as<shm::MemsetBody>();
-      make_room(1);
-      append(lane, record, OperationKind::kMemset, token_of(OperationKind::kMemset, body.bytes), kNone);
-      add_access(body.block, false, true);
-      end_accesses();
-      break;
+    Stored& last = store_.stored_[(store_.end_ - 1) & store_.mask_];
+    last.accesses = static_cast<std::uint16_t>(static_cast<std::uint32_t>(store_.access_end_) - last.first_access);
+  }
+
+ private:
+  void make_room(std::size_t accesses) {
+    if (store_.end_ == store_.stop_ || store_.access_end_ + accesses > store_.access_stop_) [[unlikely]] {
+      store_.make_room(accesses);
     }
   }
+
+  void append(const shm::RecordHeader& header, OperationKind kind, std::uint64_t token, std::uint32_t block) {
+    const std::uint64_t here = store_.end_;
+    store_.end_ = here + 1;
+    store_.stored_[here & store_.mask_] = {header.sequence,
+                                           header.ticks,
+                                           lane_.operations.next_index(),
+                                           static_cast<std::uint32_t>(store_.access_end_),
+                                           block,
+                                           0,
+                                           static_cast<std::uint16_t>(index_ & 0x1fff),
+                                           static_cast<std::uint16_t>(static_cast<unsigned>(kind) & 7u)};
+    lane_.operations.append(here, token, store_.lane_chunks_);
+  }
+
+  void add_malloc(const shm::RecordHeader& header, const shm::MallocBody& body) {
+    const std::uint64_t flags = header.flags & shm::kForeign;
+    const std::uint64_t token =
+        combine(token_of(OperationKind::kMalloc, body.bytes, body.stack, body.return_address), flags);
+    make_room(0);
+    // A number that still lives: its free was not seen.
+    if (BlockNumbers::Entry* const found = store_.live_.find(body.block)) {
+      store_.bury(found->block);
+      store_.live_.erase(found);
+    }
+    const std::uint32_t index = store_.new_block(body.block);
+    StoredBlock& block = store_.stored_block(index);
+    block.bytes = body.bytes;
+    block.token = token;
+    block.return_address = body.return_address;
+    block.birth = store_.end_;
+    block.lane = static_cast<std::uint16_t>(index_);
+    block.known = true;
+    if (body.block == 0 || store_.live_.size() >= kMaxLiveBlocks) {
+      store_.bury(index);
+    } else {
+      store_.live_.insert(body.block, index, false);
+      block.placeable = flags == 0 && body.bytes != 0 && body.bytes <= kMaxPlacedBytes;
+    }
+    if (block.placeable) {
+      store_.live_bytes_ += body.bytes;
+      store_.peak_bytes_ = std::max(store_.peak_bytes_, store_.live_bytes_);
+      lane_.malloc_bytes += body.bytes;
+      lane_.allocated += body.bytes;
+    }
+    append(header, OperationKind::kMalloc, token, index);
+  }
+
+  void add_free(const shm::RecordHeader& header, const shm::FreeBody& body) {
+    make_room(0);
+    BlockNumbers::Entry* const found = store_.live_.find(body.block);
+    if (found == nullptr) {
+      return append(header, OperationKind::kFree, token_of(OperationKind::kFree, std::uint64_t{0}), kNone);
+    }
+    const std::uint32_t block = found->block;
+    store_.live_.erase(found);
+    store_.bury(block);
+    append(header, OperationKind::kFree, token_of(OperationKind::kFree, store_.stored_block(block).token), block);
+  }
+
+  OperationStore& store_;
+  Lane& lane_;
+  const std::uint32_t index_;
+};
+
+namespace {
+
+bool is_operation(std::uint8_t kind) {
+  return kind >= static_cast<std::uint8_t>(shm::RecordKind::kMalloc) &&
+         kind <= static_cast<std::uint8_t>(shm::RecordKind::kMemset);
+}
+
+}  // namespace
+
+void OperationStore::add(std::uint32_t lane, const shm::RecordView& record) {
+  last_sequence_ = std::max(last_sequence_, record.header.sequence);
+  if (is_operation(record.header.kind)) Appender(*this, lane_of(lane)).add(record.header, record.body.data());
+}
+
+shm::RecordRun::Iterator OperationStore::add(std::uint32_t lane, shm::RecordRun::Iterator first,
+                                             shm::RecordRun::Iterator last) {
+  while (first != last && !is_operation((*first).header.kind)) {
+    if ((*first).kind() == shm::RecordKind::kState) return first;
+    last_sequence_ = std::max(last_sequence_, (*first).header.sequence);
+    ++first;
+  }
+  if (first == last) return first;
+  Appender appender(*this, lane_of(lane));
+  std::uint64_t sequence = last_sequence_;
+  for (; first != last; ++first) {
+    const shm::RecordView record = *first;
+    if (record.kind() == shm::RecordKind::kState) break;
+    sequence = std::max(sequence, record.header.sequence);
+    if (is_operation(record.header.kind)) appender.add(record.header, record.body.data());
+  }
+  last_sequence_ = sequence;
+  return first;
 }
 
 void OperationStore::add_gap(std::span<const std::uint64_t> keep) {
   forget_before(end_);
+  set_stops();
   live_.for_each([this](BlockNumbers::Entry& entry) {
     stored_block(entry.block).doubtful = true;
     entry.watched = true;

@@ -187,15 +187,13 @@ class OperationStore {
   }
   StoredBlock& stored_block(std::uint32_t index) { return blocks_[index >> kBlockChunkBits][index & kBlockChunkMask]; }
 
-  void add_record(std::uint32_t lane, const shm::RecordView& record);
+  class Appender;
   std::uint32_t lane_of(std::uint32_t number);
   std::uint32_t new_block(std::uint64_t number);
   void list(std::uint32_t index, std::uint64_t until);
   void add_access(std::uint64_t number, bool reads, bool writes, bool ambiguous = false);
-  void end_accesses();
-  void append(std::uint32_t lane, const shm::RecordView& record, OperationKind kind, std::uint64_t token,
-              std::uint32_t block);
   void make_room(std::size_t accesses);
+  void set_stops();
   void mark();
   void forget_slice();
   void forget_before(std::uint64_t first);
@@ -207,10 +205,12 @@ class OperationStore {
   std::uint64_t mask_;
   std::uint64_t first_ = 0;  // absolute positions of what is stored
   std::uint64_t end_ = 0;
+  std::uint64_t stop_ = 0;  // of end_
   std::unique_ptr<Access[]> accesses_;
   std::uint64_t access_mask_;
   std::uint64_t access_first_ = 0;
   std::uint64_t access_end_ = 0;
+  std::uint64_t access_stop_ = 0;    // of access_end_
   std::array<Mark, kSlices> marks_;  // by number of slice
   // Blocks that are dead, or were only named, by the slice behind which they are of no use any more.
   std::array<std::uint32_t, kSlices> listed_;
