@@ -282,6 +282,7 @@ class RecordRun {
    public:
     explicit Iterator(const std::byte* at) : at_(at) {}
     RecordView operator*() const { return view_record(at_); }
+    const std::byte* bytes() const { return at_; }
     Iterator& operator++() {
       std::uint16_t words;
       std::memcpy(&words, at_ + offsetof(RecordHeader, words), sizeof(words));

@@ -4,6 +4,7 @@
 #include <bit>
 #include <cstddef>
 #include <cstring>
+#include <optional>
 #include <utility>
 
 #include "planner/iteration/hash.h"
@@ -84,7 +85,8 @@ void OperationStore::list(std::uint32_t index, std::uint64_t until) {
 }
 
 // Of the operation that was appended last.
-inline void OperationStore::add_access(std::uint64_t number, bool reads, bool writes, bool ambiguous) {
+[[gnu::always_inline]] inline void OperationStore::add_access(std::uint64_t number, bool reads, bool writes,
+                                                              bool ambiguous) {
   if (number == 0) return;
   std::uint32_t index = 0;
   if (BlockNumbers::Entry* const entry = live_.find(number)) [[likely]] {
@@ -137,39 +139,62 @@ void OperationStore::set_stops() {
   access_stop_ = std::min(access_first_ + ring, (access_end_ & ~access_mask_) + ring);
 }
 
+namespace {
+
+template <typename Value>
+Value load(const std::byte* bytes) {
+  Value value;
+  std::memcpy(&value, bytes, sizeof(value));
+  return value;
+}
+
+// As shm::RecordHeader; taken field by field, they stay in registers.
+struct Header {
+  shm::RecordKind kind;
+  std::uint8_t flags;
+  std::uint32_t aux;
+  std::uint64_t sequence;
+  std::uint64_t ticks;
+
+  bool is_operation() const { return kind >= shm::RecordKind::kMalloc && kind <= shm::RecordKind::kMemset; }
+};
+
+Header header_at(const std::byte* record) {
+  return {load<shm::RecordKind>(record + offsetof(shm::RecordHeader, kind)),
+          load<std::uint8_t>(record + offsetof(shm::RecordHeader, flags)),
+          load<std::uint32_t>(record + offsetof(shm::RecordHeader, aux)),
+          load<std::uint64_t>(record + offsetof(shm::RecordHeader, sequence)),
+          load<std::uint64_t>(record + offsetof(shm::RecordHeader, ticks))};
+}
+
+}  // namespace
+
 // Operations of one lane are written through it.
 class OperationStore::Appender {
  public:
   Appender(OperationStore& store, std::uint32_t lane) : store_(store), lane_(store.lanes_[lane]), index_(lane) {}
 
-  template <typename Body>
-  static Body body_of(const std::byte* bytes) {
-    Body body;
-    std::memcpy(&body, bytes, sizeof(body));
-    return body;
-  }
-
   // A record of one of the kinds from kMalloc to kMemset.
-  [[gnu::always_inline]] void add(const shm::RecordHeader& header, const std::byte* body) {
-    switch (static_cast<shm::RecordKind>(header.kind)) {
+  [[gnu::always_inline]] void add(const Header& header, const std::byte* body) {
+    switch (header.kind) {
       case shm::RecordKind::kMalloc:
-        return add_malloc(header, body_of<shm::MallocBody>(body));
+        return add_malloc(header, load<shm::MallocBody>(body));
       case shm::RecordKind::kFree:
-        return add_free(header, body_of<shm::FreeBody>(body));
+        return add_free(header, load<shm::FreeBody>(body));
       case shm::RecordKind::kLaunch: {
         std::uint32_t accesses;
         std::memcpy(&accesses, body + offsetof(shm::LaunchBody, accesses), sizeof(accesses));
         make_room(accesses);
         append(header, OperationKind::kLaunch, token_of(OperationKind::kLaunch, header.aux), kNone);
         for (body += sizeof(shm::LaunchBody); accesses > 0; --accesses, body += sizeof(std::uint64_t)) {
-          const auto word = body_of<std::uint64_t>(body);
+          const auto word = load<std::uint64_t>(body);
           store_.add_access(word & shm::kAccessBlock, (word & shm::kAccessReads) != 0, (word & shm::kAccessWrites) != 0,
                             (word & shm::kAccessAmbiguous) != 0);
         }
         break;
       }
       case shm::RecordKind::kCopy: {
-        const auto copy = body_of<shm::CopyBody>(body);
+        const auto copy = load<shm::CopyBody>(body);
         make_room(2);
         append(header, OperationKind::kCopy, token_of(OperationKind::kCopy, copy.bytes, header.aux), kNone);
         store_.add_access(copy.from, true, false);
@@ -177,7 +202,7 @@ class OperationStore::Appender {
         break;
       }
       default: {
-        const auto fill = body_of<shm::MemsetBody>(body);
+        const auto fill = load<shm::MemsetBody>(body);
         make_room(1);
         append(header, OperationKind::kMemset, token_of(OperationKind::kMemset, fill.bytes), kNone);
         store_.add_access(fill.block, false, true);
@@ -195,7 +220,7 @@ class OperationStore::Appender {
     }
   }
 
-  void append(const shm::RecordHeader& header, OperationKind kind, std::uint64_t token, std::uint32_t block) {
+  void append(const Header& header, OperationKind kind, std::uint64_t token, std::uint32_t block) {
     const std::uint64_t here = store_.end_;
     store_.end_ = here + 1;
     store_.stored_[here & store_.mask_] = {header.sequence,
@@ -209,7 +234,7 @@ class OperationStore::Appender {
     lane_.operations.append(here, token, store_.lane_chunks_);
   }
 
-  void add_malloc(const shm::RecordHeader& header, const shm::MallocBody& body) {
+  void add_malloc(const Header& header, const shm::MallocBody& body) {
     const std::uint64_t flags = header.flags & shm::kForeign;
     const std::uint64_t token =
         combine(token_of(OperationKind::kMalloc, body.bytes, body.stack, body.return_address), flags);
@@ -242,7 +267,7 @@ class OperationStore::Appender {
     append(header, OperationKind::kMalloc, token, index);
   }
 
-  void add_free(const shm::RecordHeader& header, const shm::FreeBody& body) {
+  void add_free(const Header& header, const shm::FreeBody& body) {
     make_room(0);
     BlockNumbers::Entry* const found = store_.live_.find(body.block);
     if (found == nullptr) {
@@ -259,35 +284,25 @@ class OperationStore::Appender {
   const std::uint32_t index_;
 };
 
-namespace {
-
-bool is_operation(std::uint8_t kind) {
-  return kind >= static_cast<std::uint8_t>(shm::RecordKind::kMalloc) &&
-         kind <= static_cast<std::uint8_t>(shm::RecordKind::kMemset);
-}
-
-}  // namespace
-
 void OperationStore::add(std::uint32_t lane, const shm::RecordView& record) {
   last_sequence_ = std::max(last_sequence_, record.header.sequence);
-  if (is_operation(record.header.kind)) Appender(*this, lane_of(lane)).add(record.header, record.body.data());
+  const Header header{record.kind(), record.header.flags, record.header.aux, record.header.sequence,
+                      record.header.ticks};
+  if (header.is_operation()) Appender(*this, lane_of(lane)).add(header, record.body.data());
 }
 
 shm::RecordRun::Iterator OperationStore::add(std::uint32_t lane, shm::RecordRun::Iterator first,
                                              shm::RecordRun::Iterator last) {
-  while (first != last && !is_operation((*first).header.kind)) {
-    if ((*first).kind() == shm::RecordKind::kState) return first;
-    last_sequence_ = std::max(last_sequence_, (*first).header.sequence);
-    ++first;
-  }
-  if (first == last) return first;
-  Appender appender(*this, lane_of(lane));
+  std::optional<Appender> appender;
   std::uint64_t sequence = last_sequence_;
   for (; first != last; ++first) {
-    const shm::RecordView record = *first;
-    if (record.kind() == shm::RecordKind::kState) break;
-    sequence = std::max(sequence, record.header.sequence);
-    if (is_operation(record.header.kind)) appender.add(record.header, record.body.data());
+    const Header header = header_at(first.bytes());
+    if (header.kind == shm::RecordKind::kState) break;
+    sequence = std::max(sequence, header.sequence);
+    if (!header.is_operation()) continue;
+    if (!appender) [[unlikely]]
+      appender.emplace(*this, lane_of(lane));
+    appender->add(header, first.bytes() + sizeof(shm::RecordHeader));
   }
   last_sequence_ = sequence;
   return first;
