@@ -53,7 +53,9 @@ std::uint32_t OperationStore::lane_of(std::uint32_t number) {
   if (const auto found = lane_numbers_.find(number); found != lane_numbers_.end()) return recent = found->second;
   if (lanes_.size() >= kMaxLanes) return kMaxLanes - 1;
   const auto lane = static_cast<std::uint32_t>(lanes_.size());
-  lanes_.emplace_back().number = number;
+  Lane& added = lanes_.emplace_back();
+  added.number = number;
+  added.operations.forget(0, first_, lane_chunks_);
   lane_numbers_.emplace(number, lane);
   return lane;
 }

@@ -3,7 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <random>
+#include <unordered_map>
 #include <vector>
 
 #include "planner/iteration/record_builder.h"
@@ -86,6 +88,134 @@ TEST(OperationStore, MemoryIsBoundedAndLiveBlocksStayKnown) {
     }
     for (const Access access : store.accesses(i)) ASSERT_LT(access.block, store.blocks().size());
   }
+}
+
+// What is stored is the end of what was added, whatever was forgotten in between: compared with a list of everything.
+TEST(OperationStore, KeepsTheEndOfEverything) {
+  struct Seen {
+    std::uint64_t sequence;
+    std::uint64_t token;
+    std::uint64_t block;  // number, of a malloc or free
+    std::uint32_t lane;
+    std::vector<std::uint64_t> accesses;
+  };
+  for (std::uint64_t seed = 0; seed < 16; ++seed) {
+    std::mt19937_64 random(seed);
+    const std::size_t most = 16 + random() % 3000;
+    OperationStore store(most);
+    RecordBuilder builder;
+    std::vector<Seen> all;
+    std::vector<std::uint64_t> live;
+    std::uint64_t next = 1;
+    std::size_t gap_at = 0;
+    for (int i = 0; i < 12000; ++i) {
+      const auto lane = static_cast<std::uint32_t>(random() % (1 + i / 1000));
+      Seen seen{0, 0, 0, lane, {}};
+      const std::uint64_t choice = random() % 100;
+      if (choice < 30 || live.empty()) {
+        seen.block = next++;
+        live.push_back(seen.block);
+        store.add(lane, builder.malloc(seen.block, 512 * (1 + random() % 9)));
+      } else if (choice < 55) {
+        std::swap(live[random() % live.size()], live.back());
+        seen.block = live.back();
+        live.pop_back();
+        store.add(lane, builder.free(seen.block));
+      } else if (choice < 56 && seed % 4 == 0) {
+        store.add_gap({});
+        gap_at = all.size();
+        continue;
+      } else {
+        // Now and then so many that their ring comes round before that of the operations.
+        const std::size_t count = seed % 2 == 0 && random() % 50 == 0 ? 2000 + random() % 6000 : random() % 4;
+        for (std::size_t k = 0; k < count; ++k) {
+          // Blocks that live, that died, and that never were.
+          seen.accesses.push_back(random() % 3 == 0 ? 1 + random() % (2 * next) : live[random() % live.size()]);
+        }
+        store.add(lane, builder.launch(static_cast<std::uint32_t>(random() % 5), seen.accesses));
+      }
+      seen.sequence = builder.sequence();
+      ASSERT_GE(store.operations().size(), 1u);
+      seen.token = store.operations().back().token;
+      all.push_back(std::move(seen));
+      if (i % 400 != 399 && i < 11900) continue;
+
+      const std::size_t size = store.operations().size();
+      ASSERT_LE(size, std::min(most, all.size() - gap_at));
+      std::vector<std::vector<std::uint32_t>> of_lanes(store.lanes().size());
+      for (std::uint32_t k = 0; k < size; ++k) {
+        const Operation operation = store.operations()[k];
+        const Seen& was = all[all.size() - size + k];
+        ASSERT_EQ(operation.sequence, was.sequence);
+        ASSERT_EQ(operation.token, was.token);
+        ASSERT_EQ(store.lanes()[operation.lane].number, was.lane);
+        of_lanes[operation.lane].push_back(k);
+        const std::span<const Access> accesses = store.accesses(k);
+        ASSERT_EQ(accesses.size(), was.accesses.size());
+        for (std::size_t j = 0; j < accesses.size(); ++j) {
+          ASSERT_EQ(store.blocks()[accesses[j].block].number, was.accesses[j]);
+        }
+        if (was.block == 0) continue;
+        const Block block = store.blocks()[operation.block];
+        ASSERT_EQ(block.number, was.block);
+        ASSERT_EQ(operation.kind == OperationKind::kMalloc ? block.birth : block.death, k);
+      }
+      for (std::size_t lane_index = 0; lane_index < of_lanes.size(); ++lane_index) {
+        const Lane& its = store.lanes()[lane_index];
+        ASSERT_EQ(its.operations.size(), of_lanes[lane_index].size());
+        std::vector<std::uint64_t> tokens(its.operations.size());
+        its.operations.copy_tokens(0, tokens);
+        std::uint64_t bytes = 0;
+        for (std::size_t j = 0; j < tokens.size(); ++j) {
+          const std::uint32_t at = of_lanes[lane_index][j];
+          const Operation operation = store.operations()[at];
+          ASSERT_EQ(its.operations[j], at);
+          ASSERT_EQ(operation.lane_index, j);
+          ASSERT_EQ(tokens[j], operation.token);
+          ASSERT_EQ(its.operations.count_before(at), j);
+          ASSERT_EQ(its.operations.count_before(at + 1), j + 1);
+          if (operation.kind == OperationKind::kMalloc) bytes += store.blocks()[operation.block].bytes;
+        }
+        ASSERT_EQ(its.malloc_bytes, bytes);
+      }
+    }
+    std::sort(live.begin(), live.end());
+    std::vector<std::uint64_t> known;
+    for (const std::uint32_t block : store.live_blocks()) {
+      if (store.blocks()[block].known) known.push_back(store.blocks()[block].number);
+    }
+    EXPECT_EQ(known, live) << "seed " << seed;
+  }
+}
+
+TEST(BlockNumbers, AreWhatAMapIs) {
+  std::mt19937_64 random(7);
+  BlockNumbers numbers;
+  std::unordered_map<std::uint64_t, std::uint32_t> map;
+  for (std::uint32_t i = 0; i < 200'000; ++i) {
+    // Numbers in a row, at large even distances, and any.
+    const std::uint64_t number = 1 + (random() % 5000 << (random() % 3 * 20));
+    const auto there = map.find(number);
+    BlockNumbers::Entry* const found = numbers.find(number);
+    ASSERT_EQ(found != nullptr, there != map.end());
+    if (found == nullptr) {
+      numbers.insert(number, i, false);
+      map.emplace(number, i);
+    } else {
+      ASSERT_EQ(found->block, there->second);
+      if (random() % 2 == 0) {
+        numbers.erase(found);
+        map.erase(there);
+      }
+    }
+    ASSERT_EQ(numbers.size(), map.size());
+  }
+  EXPECT_EQ(numbers.find(0), nullptr);
+  numbers.for_each([&](const BlockNumbers::Entry& entry) {
+    EXPECT_EQ(map.at(entry.number), entry.block);
+    map.erase(entry.number);
+  });
+  EXPECT_TRUE(map.empty());
 }
 
 TEST(OperationStore, AfterAGapBlocksAreInDoubtUntilNamed) {
