@@ -121,6 +121,7 @@ Detection detect(const OperationStore& store, const DetectionOptions& options) {
   if (main == kNone) return detection;
   const Lane& lane = store.lanes()[main];
   const std::size_t horizon = options.horizon == 0 ? lane.operations.size() : options.horizon;
+  if (!may_repeat(lane.operations, horizon, options.longer_than)) return detection;
   const LaneTail tail = tail_of(store, main, horizon);
   const auto looked_at = static_cast<std::uint32_t>(tail.repeats.size() - 1);
   const std::uint32_t first_looked_at = lane.operations[tail.end - looked_at];

@@ -48,6 +48,28 @@ class LaneOperations {
       done += count;
     }
   }
+  // The last index in [low, high) with this token; `high` where there is none. `high` is at most size().
+  std::size_t find_last(std::uint64_t token, std::size_t low, std::size_t high) const {
+    for (std::size_t end = high; end > low;) {
+      const std::uint64_t last = begin_ + end - 1;
+      const std::uint64_t* const tokens = chunk(last).tokens;
+      const std::size_t in_chunk = static_cast<std::size_t>(last & kChunkMask) + 1;
+      const std::size_t count = std::min(end - low, in_chunk);
+      const std::size_t stop = in_chunk - count;
+      const auto differs = [&](std::size_t i) { return tokens[i] != token; };
+      for (std::size_t at = in_chunk; at > stop;) {
+        // Four by four, since nearly all are different.
+        if (at >= stop + 4 && (differs(at - 1) & differs(at - 2) & differs(at - 3) & differs(at - 4))) {
+          at -= 4;
+          continue;
+        }
+        if (!differs(at - 1)) return end - 1 - (in_chunk - at);
+        --at;
+      }
+      end -= count;
+    }
+    return high;
+  }
   // How many lie before `position` in the store.
   std::uint32_t count_before(std::uint32_t position) const {
     std::uint32_t low = 0, high = static_cast<std::uint32_t>(size());

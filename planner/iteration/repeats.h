@@ -1,9 +1,13 @@
 // Repeats at the end of a sequence.
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <vector>
+
+#include "planner/iteration/lane_operations.h"
 
 namespace memopt::planner {
 
@@ -28,6 +32,29 @@ inline std::vector<std::uint32_t> repeats_at_end(std::span<const std::uint64_t> 
     z[i] = length;
   }
   return z;
+}
+
+// Whether the lane's last `count` operations may end in two equal parts that are longer than `longer_than` (up to half
+// of them): false only if they do not. Where nothing repeats this costs a small part of what repeats_at_end() does,
+// since it only looks for the last token. Memory-bound; gives up with "perhaps" after about `count` comparisons.
+inline bool may_repeat(const LaneOperations& operations, std::size_t count, std::uint32_t longer_than) {
+  const std::size_t size = operations.size();
+  count = std::min(count, size);
+  if (count / 2 <= longer_than) return false;
+  const std::size_t last = size - 1;
+  const std::uint64_t token = operations.token(last);
+  std::size_t work = 0;
+  // A part is as long as its last token is away from that of the other.
+  for (std::size_t end = size - 1 - longer_than;;) {
+    const std::size_t at = operations.find_last(token, last - count / 2, end);
+    if (at == end) return false;
+    const std::size_t part = last - at;
+    std::size_t equal = 1;
+    while (equal < part && operations.token(last - equal) == operations.token(at - equal)) ++equal;
+    work += equal;
+    if (equal == part || work > count) return true;
+    end = at;
+  }
 }
 
 }  // namespace memopt::planner

@@ -31,6 +31,43 @@ TEST(RepeatsAtEnd, AgreeWithCountingOneByOne) {
   }
 }
 
+// Never "no" where something repeats, and "no" nearly always where nothing does; over the ends of chunks too.
+TEST(MayRepeat, IsRightAboutWhatDoesNot) {
+  std::mt19937 random(2);
+  int yes = 0, no = 0, in_vain = 0;
+  for (int round = 0; round < 300; ++round) {
+    const std::size_t size = round % 10 == 0 ? 40000 + random() % 10000 : 1 + random() % 200;
+    const std::uint64_t symbols = 2 + random() % (round % 3 == 0 ? 3 : 3000);
+    std::vector<std::uint64_t> tokens(size);
+    for (auto& token : tokens) token = random() % symbols;
+    if (round % 2 == 0) {
+      const std::size_t part = 1 + random() % (size / 2 + 1);
+      for (std::size_t i = size; part * 2 <= size && i-- > size - part;) tokens[i] = tokens[i - part];
+      if (random() % 3 == 0) tokens[size - 1 - random() % part] ^= 1;
+    }
+    LaneOperations operations;
+    LaneOperations::Pool pool;
+    const std::size_t forgotten = random() % 30000;
+    for (std::size_t i = 0; i < forgotten; ++i) operations.append(i, 5, pool);
+    operations.forget(forgotten, forgotten, pool);
+    for (std::size_t i = 0; i < size; ++i) operations.append(forgotten + i, tokens[i], pool);
+    for (const std::size_t count : {size, size / 2, size / 7 + 1}) {
+      const std::uint32_t longer_than = random() % 2 == 0 ? 0 : static_cast<std::uint32_t>(random() % (count + 1));
+      const auto repeats = repeats_at_end(std::span(tokens).last(count));
+      bool any = false;
+      for (std::size_t p = std::size_t{longer_than} + 1; p * 2 <= count; ++p) any |= repeats[p] >= p;
+      const bool may = may_repeat(operations, count, longer_than);
+      ASSERT_TRUE(may || !any) << "round " << round << ", " << count << " of " << size << " above " << longer_than;
+      yes += any;
+      no += !may;
+      in_vain += may && !any;
+    }
+  }
+  EXPECT_GT(yes, 100);
+  EXPECT_GT(no, 100);
+  EXPECT_LT(in_vain, no / 10);
+}
+
 // A training step of a net with `layers` equal layers: activations live until the backward pass, gradients cross into
 // the next step and are freed when the new one is there.
 struct Training {
