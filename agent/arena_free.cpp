@@ -46,6 +46,8 @@ void give_back(Arena& arena, Block* block, Release uses) noexcept {
     block->window->map.give_back(block->span, uses);
   } else {
     arena.bootstrap.take_back(*block, uses);
+    // What lived across the switch to a plan is not needed again. Later the same is served off the plan each time.
+    if (arena.plan != nullptr && arena.calm_iterations <= kCalm) arena.housekeeping = true;
   }
   drop_block(arena, block);
 }

@@ -16,8 +16,6 @@ namespace {
 constexpr std::size_t kSlice = 8;
 // Windows that are given back at one boundary.
 constexpr std::size_t kTrimSlice = 16;
-// Iterations without deviation after which nothing is recorded any more.
-constexpr std::uint64_t kCalm = 4;
 
 std::string in_units(std::uint64_t bytes) {
   constexpr std::uint64_t kMib = std::uint64_t{1} << 20;

@@ -93,6 +93,9 @@ struct Arena {
 // Block::ready of a block that every stream may touch.
 inline constexpr std::uint64_t kAllStreams = ~std::uint64_t{0};
 
+// Iterations without deviation after which nothing is recorded any more.
+inline constexpr std::uint64_t kCalm = 4;
+
 // Null before the first call.
 Arena* arena() noexcept;
 // Makes it; without the lock. Null: out of memory.
