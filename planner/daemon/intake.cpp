@@ -114,17 +114,25 @@ std::size_t Intake::deliver_run(Lane& lane, std::size_t limit) {
   const std::uint64_t stop = std::min({next_ + std::min(limit, kRecordsPerStep), check_point_ + 1, kLastSequence + 1});
   const std::byte* at = first;
   std::uint64_t next = next_;
-  for (std::size_t bytes = lane.bytes; bytes != 0; bytes = shm::checked_record_bytes({at, end})) {
-    shm::RecordHeader header;
-    std::memcpy(&header, at, sizeof(header));
-    if (header.sequence != next || next == stop || header.kind == kPad) break;
+  std::size_t bytes = lane.bytes;
+  std::uint64_t sequence = lane.sequence;
+  std::uint8_t kind = shm::kLastRecordKind;  // no pad: the first record was looked at
+  while (sequence == next && next != stop && kind != kPad) {
     at += bytes;
     ++next;
+    bytes = shm::checked_record_bytes({at, end});
+    if (bytes == 0) break;
+    std::memcpy(&kind, at + offsetof(shm::RecordHeader, kind), sizeof(kind));
+    std::memcpy(&sequence, at + offsetof(shm::RecordHeader, sequence), sizeof(sequence));
   }
-  lane.last = next - 1;
   lane.left = {at, end};
-  // Says what is wrong, if something is.
-  look(lane);
+  lane.last = next - 1;
+  if (bytes != 0 && kind != kPad && sequence >= next && sequence <= kLastSequence) [[likely]] {
+    lane.bytes = bytes;
+    lane.sequence = lane.last = sequence;
+  } else {
+    look(lane);  // says what is wrong, if something is
+  }
   sink_.records(lane.reader.lane(), shm::RecordRun({first, at}));
   const auto count = static_cast<std::size_t>(next - next_);
   next_ = next;
