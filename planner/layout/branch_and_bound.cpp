@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <chrono>
 #include <limits>
+#include <map>
+#include <utility>
 
 #include "planner/layout/sections.h"
 #include "planner/layout/turns.h"
@@ -45,6 +47,8 @@ class Budget {
 
   void spend(std::uint64_t work) { left_.work -= std::min(left_.work, work); }
 
+  std::uint64_t work() const { return left_.work; }
+
   bool over() const {
     if (left_.cancelled != nullptr && left_.cancelled->load(std::memory_order_relaxed)) return true;
     return left_.work == 0 || (left_.time != std::chrono::nanoseconds::max() && Clock::now() - begun_ >= left_.time);
@@ -60,7 +64,12 @@ class Minimum {
  public:
   Minimum(const Problem& problem, const Sections& sections, const Limits& limits, const OnBetter& on_better,
           const Pruning& pruning)
-      : problem_(problem), sections_(sections), budget_(limits), on_better_(on_better), pruning_(pruning) {
+      : problem_(problem),
+        sections_(sections),
+        budget_(limits),
+        on_better_(on_better),
+        seed_(limits.seed),
+        pruning_(pruning) {
     const std::uint64_t bound = load_bound(problem);
     outcome_.solver = kName;
     outcome_.lower_bound = bound;
@@ -71,59 +80,64 @@ class Minimum {
   }
 
   Outcome find() {
-    // Most problems can be solved at the bound, or with little more.
-    for (std::uint64_t effort = 1; low_ < high_ && !budget_.over(); effort *= 2) {
-      const std::uint64_t work = kLeastWork * effort;
-      try_capacity(low_, work);
-      // The least that can be solved with this effort, if more effort never did harm.
-      std::int64_t unsolved = low_ - 1;
-      for (std::int64_t step = std::max<std::int64_t>(1, low_ / 256); !outcome_found() && low_ < high_; step *= 2) {
+    for (std::uint64_t work = kLeastWork; low_ < high_ && !budget_.over(); work *= 2) {
+      const std::uint64_t before = spent_;
+      // Most problems can be solved at the bound, or with little more; so that it is worth as much as all the rest.
+      try_capacity(low_, std::max(work, spent_));
+      for (std::int64_t step = std::max<std::int64_t>(1, low_ / 256); !found() && low_ < high_; step *= 2) {
         if (budget_.over()) break;
-        unsolved = std::min(low_ + step, high_ - 1);
-        try_capacity(unsolved, work);
-        if (unsolved == high_ - 1) break;
+        const std::int64_t capacity = std::min(low_ + step, high_ - 1);
+        try_capacity(capacity, work);
+        if (capacity == high_ - 1) break;
       }
-      unsolved = low_;
-      while (outcome_found() && unsolved + 1 < high_ && low_ < high_ && !budget_.over()) {
+      // The least that can be solved with this much work, as if more room never did harm.
+      std::int64_t unsolved = low_;
+      while (found() && unsolved + 1 < high_ && !budget_.over()) {
         const std::int64_t middle = unsolved + (high_ - unsolved) / 2;
-        if (!try_capacity(middle, work)) unsolved = middle;
+        try_capacity(middle, work);
+        if (middle < high_) unsolved = std::max(middle, low_ - 1);
       }
+      if (spent_ == before && budget_.work() <= work) break;  // too little is left for a turn
     }
-    outcome_.optimal = outcome_found() && outcome_.solution.height <= outcome_.lower_bound;
-    outcome_.infeasible = !outcome_found() && low_ >= high_ && problem_.capacity.has_value();
+    outcome_.optimal = found() && outcome_.solution.height <= outcome_.lower_bound;
+    outcome_.infeasible = !found() && low_ >= high_ && problem_.capacity.has_value();
     return outcome_;
   }
 
  private:
-  static constexpr std::uint64_t kLeastWork = 200'000;
+  static constexpr std::uint64_t kLeastWork = 50'000;  // enough for the easy ones
 
-  bool outcome_found() const { return outcome_.found(problem_.buffers.size()); }
+  bool found() const { return outcome_.found(problem_.buffers.size()); }
 
-  // Whether it was decided; `low_` or `high_` then moves.
-  bool try_capacity(std::int64_t capacity, std::uint64_t work) {
-    if (capacity < low_ || capacity >= high_) return true;
-    const Verdict verdict = search(sections_, capacity, budget_.share(work), pruning_);
-    budget_.spend(verdict.work);
-    if (verdict.progress == Progress::kUnfinished) return false;
+  // `low_` or `high_` moves if that decides it.
+  void try_capacity(std::int64_t capacity, std::uint64_t work) {
+    if (capacity < low_ || capacity >= high_) return;
+    auto& turns = tried_.try_emplace(capacity, sections_, capacity, seed_, pruning_).first->second;
+    const Verdict verdict = turns.go_on(budget_.share(work));
+    std::uint64_t& already = work_of_[capacity];
+    budget_.spend(verdict.work - already);
+    spent_ += verdict.work - std::exchange(already, verdict.work);
     if (verdict.progress == Progress::kRefuted) {
       low_ = capacity + 1;
       outcome_.lower_bound = std::max(outcome_.lower_bound, static_cast<std::uint64_t>(low_) * sections_.unit);
-      return true;
+    } else if (verdict.progress == Progress::kSolved) {
+      outcome_.solution = solution_of(problem_, sections_, verdict.offsets);
+      outcome_.optimal = outcome_.solution.height <= outcome_.lower_bound;
+      high_ = static_cast<std::int64_t>((outcome_.solution.height + sections_.unit - 1) / sections_.unit);
+      if (on_better_) on_better_(outcome_);
     }
-    Outcome better = outcome_;
-    better.solution = solution_of(problem_, sections_, verdict.offsets);
-    better.optimal = better.solution.height <= outcome_.lower_bound;
-    high_ = static_cast<std::int64_t>((better.solution.height + sections_.unit - 1) / sections_.unit);
-    outcome_ = std::move(better);
-    if (on_better_) on_better_(outcome_);
-    return true;
+    std::erase_if(tried_, [&](const auto& tried) { return tried.first < low_ || tried.first >= high_; });
   }
 
   const Problem& problem_;
   const Sections& sections_;
   Budget budget_;
   const OnBetter& on_better_;
+  const std::uint64_t seed_;
   const Pruning pruning_;
+  std::map<std::int64_t, Turns> tried_;  // capacities, to be gone on with
+  std::map<std::int64_t, std::uint64_t> work_of_;
+  std::uint64_t spent_ = 0;
   std::int64_t low_ = 0;   // units; nothing is lower
   std::int64_t high_ = 0;  // units; reached, or one more than allowed
   Outcome outcome_;
@@ -143,7 +157,7 @@ Outcome fit_into(const Problem& problem, std::uint64_t capacity, const Limits& l
   if (!sections) return outcome;
   const std::uint64_t units =
       std::min(capacity / sections->unit, std::uint64_t{std::numeric_limits<std::int64_t>::max() / 8});
-  const Verdict verdict = search(*sections, static_cast<std::int64_t>(units), limits, pruning);
+  const Verdict verdict = Turns(*sections, static_cast<std::int64_t>(units), limits.seed, pruning).go_on(limits);
   if (verdict.progress == Progress::kRefuted) {
     outcome.infeasible = true;
     outcome.lower_bound = std::max(outcome.lower_bound, (units + 1) * sections->unit);

@@ -38,7 +38,7 @@ class Candidates {
   struct Node {
     std::uint32_t priority, largest_lo, smallest_hi;
   };
-  static constexpr std::uint32_t kLeafSize = 6;
+  static constexpr std::uint32_t kLeafSize = 12;
 
   std::uint32_t begin_of(std::uint32_t leaf) const {
     return static_cast<std::uint32_t>(static_cast<std::uint64_t>(leaf) * members_.size() / leaves_);

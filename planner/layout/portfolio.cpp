@@ -71,13 +71,14 @@ void Portfolio::round(const std::vector<Job>& jobs, std::uint64_t work_each) {
   if (over()) return;
   std::vector<Slot> slots(jobs.size());
   for (Slot& slot : slots) slot.solution.height = best_.solution.height;
-  const std::uint64_t work = std::min(work_each, work_left_ / jobs.size() + 1);
+  const std::uint64_t work = work_each == kUnlimited ? work_each : std::min(work_each, work_left_ / jobs.size() + 1);
   winner_ = kNobody;
   std::atomic<std::uint32_t> next{0};
   const auto labour = [&](unsigned thread) {
     for (;;) {
       const std::uint32_t number = next.fetch_add(1);
       if (number >= jobs.size() || number > winner_.load()) return;
+      if (watch_.over()) return;
       run_job(jobs[number], number, thread, work, slots[number]);
     }
   };

@@ -30,6 +30,7 @@ class Portfolio {
     std::function<void(Solution, std::string_view solver)> found;
   };
   using Job = std::function<void(Desk&)>;
+  static constexpr std::uint64_t kUnlimited = ~std::uint64_t{0};
 
   // Heights down to `goal` are of use; `lower_bound` is proven.
   Portfolio(const Limits& limits, std::uint64_t lower_bound, std::optional<std::uint64_t> capacity, OnBetter on_better);
@@ -46,7 +47,8 @@ class Portfolio {
   // A new proof.
   void raise_lower_bound(std::uint64_t bound);
 
-  // Each job may spend `work_each`. Ends early, without waiting for jobs of larger numbers, once the goal is met.
+  // Each job may spend `work_each`, and no more than its share of what is left; or what it needs, if that is
+  // kUnlimited. Ends early, without waiting for jobs of larger numbers, once the goal is met.
   void round(const std::vector<Job>& jobs, std::uint64_t work_each);
   void offer(Solution solution, std::string_view solver);
 

@@ -20,10 +20,13 @@ void RestLoad::subtract(std::uint32_t lo, std::uint32_t hi, std::uint64_t bytes)
     if ((left & 1) != 0) taken_[left++] += bytes;
     if ((right & 1) != 0) taken_[--right] += bytes;
   }
-  const std::uint32_t ends[2] = {lo + leaves_, hi - 1 + leaves_};
-  for (const std::uint32_t end : ends) {
-    for (std::uint32_t i = end / 2; i > 0; i /= 2) largest_[i] = std::max(of_node(2 * i), of_node(2 * i + 1));
+  std::uint32_t first = (lo + leaves_) / 2;
+  std::uint32_t last = (hi - 1 + leaves_) / 2;
+  for (; first != last; first /= 2, last /= 2) {
+    refresh(first);
+    refresh(last);
   }
+  for (; first > 0; first /= 2) refresh(first);
 }
 
 std::uint64_t RestLoad::maximum(std::uint32_t lo, std::uint32_t hi) const {

@@ -1,6 +1,7 @@
 // Internal to the room: the load that is still to be placed, by section.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -19,6 +20,7 @@ class RestLoad {
 
  private:
   std::uint64_t of_node(std::uint32_t node) const { return largest_[node] - taken_[node]; }
+  void refresh(std::uint32_t node) { largest_[node] = std::max(of_node(2 * node), of_node(2 * node + 1)); }
 
   std::uint32_t leaves_ = 1;
   // Without what was taken from the node itself and from those above it.

@@ -148,6 +148,13 @@ std::optional<Sections> Sections::of(const Problem& problem, std::size_t most_me
     }
   }
 
+  sections.load.assign(order.size(), 0);
+  for (std::int32_t s = 0; s < sections.count; ++s) {
+    std::int64_t load = 0;
+    for (const std::int32_t b : sections.members_of(s)) load += sections.bytes[b];
+    for (const std::int32_t b : sections.members_of(s)) sections.load[b] = std::max(sections.load[b], load);
+  }
+
   // What fixed buffers take away, by section and by buffer.
   std::vector<std::vector<Block>> taken(order.size() == problem.buffers.size() ? 0 : count);
   for (const Buffer& buffer : problem.buffers) {

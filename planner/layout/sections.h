@@ -61,6 +61,7 @@ struct Sections {
   std::vector<std::int64_t> bytes;      // in units
   std::vector<std::int64_t> alignment;  // in units, 1 where every unit will do
   std::vector<Range> hull;
+  std::vector<std::int64_t> load;       // the largest, in units, of the sections in which it lives
   std::vector<std::uint64_t> lifetime;  // times that it is needed, as the problem counts them
 
   std::vector<std::int32_t> begins;  // the first buffer whose hull begins in section s or later; count + 1 of them

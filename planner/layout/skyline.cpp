@@ -65,7 +65,7 @@ bool Skyline::run(std::span<const std::uint32_t> priorities, std::uint64_t below
                   Solution& solution) {
   solution.offsets.clear();
   if (least_height_ >= below) return false;
-  start(priorities);
+  start(priorities, below);
   offsets_ = places_;
   std::uint64_t height = least_height_;
   for (std::size_t left = candidates_.size(); left > 0;) {
@@ -109,19 +109,26 @@ bool Skyline::run(std::span<const std::uint32_t> priorities, std::uint64_t below
   return true;
 }
 
-void Skyline::start(std::span<const std::uint32_t> priorities) {
+void Skyline::start(std::span<const std::uint32_t> priorities, std::uint64_t below) {
   candidates_.refill(priorities);
   obstacles_.reset();
-  rest_.fill(load_);
+  bounded_ = below != kNever;
+  if (bounded_) rest_.fill(load_);
   segments_.clear();
   unused_.clear();
   turns_.clear();
+  lowest_.clear();
   const std::uint32_t neighbour = circle_ ? 0 : kNone;
   segments_.push_back({0, 0, timeline_.count, neighbour, neighbour, 0});
   changed(0);
 }
 
 std::uint32_t Skyline::next_turn() {
+  while (!lowest_.empty()) {
+    const Turn turn = lowest_.back();
+    if (segments_[turn.segment].version == turn.version) return turn.segment;
+    lowest_.pop_back();
+  }
   for (;;) {
     const Turn turn = turns_.front();
     if (segments_[turn.segment].version == turn.version) return turn.segment;
@@ -175,6 +182,7 @@ void Skyline::put(std::uint32_t buffer, std::uint32_t segment, std::uint64_t top
   for (std::size_t k = 0; k < spans.size(); ++k) {
     segment = raise(segment, spans[(first + k) % spans.size()], top);
   }
+  if (!bounded_) return;
   for (const Span& span : spans) rest_.subtract(span.lo, span.hi, problem_.buffers[buffer].bytes);
 }
 
@@ -189,7 +197,6 @@ std::uint32_t Skyline::raise(std::uint32_t segment, Span span, std::uint64_t hei
     segments_[segment].length = from;
     raised = make_segment();
     insert_behind(segment, raised);
-    changed(segment);
   }
   segments_[raised].lo = span.lo;
   segments_[raised].length = span.length();
@@ -201,8 +208,9 @@ std::uint32_t Skyline::raise(std::uint32_t segment, Span span, std::uint64_t hei
     segments_[rest].lo = span.hi == timeline_.count && circle_ ? 0 : span.hi;
     segments_[rest].length = behind;
     segments_[rest].height = before.height;
-    changed(rest);
+    stays_lowest(rest);
   }
+  if (from > 0) stays_lowest(segment);  // on top: the earlier comes first
   changed(raised);
   join_equal(raised);
   return rest;
@@ -213,7 +221,7 @@ bool Skyline::lift(std::uint32_t segment, std::uint64_t ceiling, std::uint64_t b
   std::uint64_t target = ceiling;
   if (its.previous != kNone && its.previous != segment) target = std::min(target, segments_[its.previous].height);
   if (its.next != kNone && its.next != segment) target = std::min(target, segments_[its.next].height);
-  if (below != kNever && !rest_fits(its, target, below)) return false;
+  if (bounded_ && !rest_fits(its, target, below)) return false;
   its.height = target;
   changed(segment);
   join_equal(segment);
@@ -235,6 +243,12 @@ void Skyline::changed(std::uint32_t segment) {
   ++its.version;
   turns_.push_back({its.height, its.lo, segment, its.version});
   std::push_heap(turns_.begin(), turns_.end());
+}
+
+void Skyline::stays_lowest(std::uint32_t segment) {
+  Segment& its = segments_[segment];
+  ++its.version;
+  lowest_.push_back({its.height, its.lo, segment, its.version});
 }
 
 void Skyline::insert_behind(std::uint32_t segment, std::uint32_t added) {

@@ -58,7 +58,7 @@ class Skyline {
     }
   };
 
-  void start(std::span<const std::uint32_t> priorities);
+  void start(std::span<const std::uint32_t> priorities, std::uint64_t below);
   std::uint32_t next_turn();
   bool whole_circle(const Segment& segment) const { return circle_ && segment.length == timeline_.count; }
   // The obstacle that is met first above the segment.
@@ -72,6 +72,7 @@ class Skyline {
 
   std::uint32_t make_segment();
   void changed(std::uint32_t segment);
+  void stays_lowest(std::uint32_t segment);
   void insert_behind(std::uint32_t segment, std::uint32_t added);
   void join_equal(std::uint32_t segment);
   void join(std::uint32_t left, std::uint32_t right);
@@ -87,12 +88,14 @@ class Skyline {
   Candidates candidates_;
   Obstacles obstacles_;
   std::vector<std::uint64_t> load_;  // to be placed, by section
-  RestLoad rest_;                    // of it, what is not placed yet
+  RestLoad rest_;                    // of it, what is not placed yet; kept only where there is a height to stay below
+  bool bounded_ = false;
   std::vector<std::uint64_t> offsets_;
   std::uint32_t too_high_ = 0;  // the section that ended the last run
   std::vector<Segment> segments_;
   std::vector<std::uint32_t> unused_;
-  std::vector<Turn> turns_;  // a heap
+  std::vector<Turn> turns_;   // a heap
+  std::vector<Turn> lowest_;  // a stack: what is left of the lowest line; all come before those in the heap
 };
 
 }  // namespace memopt::layout

@@ -24,7 +24,7 @@ constexpr Weights kWeights[] = {{1, 0.5}, {0.5, 1}, {1, 1}, {0, 1}, {1, 0}, {1, 
 constexpr std::size_t kWheels = 8;
 
 // Of a wheel's first turn, in runs over all buffers; each turn is longer by half.
-constexpr std::uint64_t kFirstTurn = 8;
+constexpr std::uint64_t kFirstTurn = 4;
 constexpr std::size_t kFirstWheels = 2;  // that turn at first; one more each time
 constexpr std::uint64_t kMostStepsPerTurn = 4'000'000;
 
@@ -33,7 +33,9 @@ constexpr std::size_t kMostForHolesAtOnce = 2000;
 
 // Above that many buffers the exact search finds nothing that a wheel does not find sooner.
 constexpr std::size_t kMostForExactSearch = 4000;
-constexpr std::uint64_t kFirstNodes = 20'000;
+constexpr std::uint64_t kFirstNodes = 100'000;
+constexpr std::uint64_t kStepsOfANode = 3;
+constexpr std::size_t kSmall = 600;  // up to here it goes first; above, its nodes are dear and it gets fewer
 
 // One on top of the other: what there is when not even one skyline could be finished.
 Solution stacked(const Problem& problem) {
@@ -65,7 +67,6 @@ class Solving {
 
   Outcome run() {
     if (problem_.capacity && portfolio_.best().lower_bound > *problem_.capacity) return portfolio_.outcome();
-    skylines_[0] = std::make_unique<Skyline>(problem_, timeline_);
     keys();
     // Not a result to be proud of, but there is one, whatever the limits.
     if (portfolio_.best().solution.offsets.empty()) portfolio_.offer(stacked(problem_), "stacked");
@@ -100,7 +101,7 @@ class Solving {
     // As many as the work allows, but one: there is always a plan, except where time is up.
     const std::uint64_t affordable = portfolio_.work_left() / steps_of_a_run();
     jobs.resize(std::clamp<std::uint64_t>(affordable, 1, jobs.size()));
-    portfolio_.round(jobs, kNever);
+    portfolio_.round(jobs, Portfolio::kUnlimited);
   }
 
   // The published one, so that the result is never worse. Quadratic, but with a small constant.
@@ -119,7 +120,7 @@ class Solving {
   }
 
   // Placements and lifts, about.
-  std::uint64_t steps_of_a_run() const { return 3 * (problem_.buffers.size() + 1); }
+  std::uint64_t steps_of_a_run() const { return 6 * (problem_.buffers.size() + 1); }
 
   void make_wheels() {
     wheels_.reserve(kWheels);
@@ -136,20 +137,26 @@ class Solving {
   void improve() {
     make_wheels();
     std::uint64_t runs = kFirstTurn;
-    std::uint64_t nodes = kFirstNodes;
+    const std::uint64_t first_nodes = kFirstNodes * kSmall / std::max(kSmall, problem_.buffers.size());
+    std::uint64_t nodes = first_nodes;
     for (std::size_t turning = kFirstWheels; !portfolio_.over(); ++turning) {
-      if (problem_.buffers.size() <= kMostForExactSearch) {
-        // Where the goal itself is out of reach, a height half way still is a gain.
+      const bool small = problem_.buffers.size() <= kSmall;
+      if (small || (turning > kFirstWheels && problem_.buffers.size() <= kMostForExactSearch)) {
         search_exactly(portfolio_.goal(), nodes);
-        if (!portfolio_.over() && nodes > kFirstNodes) {
-          search_exactly(portfolio_.goal() + (portfolio_.height() - portfolio_.goal()) / 2, nodes);
+        // Where the goal itself is out of reach, a part of the way still is a gain: a half, a quarter, ...
+        if (!portfolio_.over() && nodes > first_nodes) {
+          const std::uint64_t way = portfolio_.height() - portfolio_.goal();
+          search_exactly(portfolio_.height() - std::max<std::uint64_t>(1, way >> (1 + turning % 4)), nodes);
         }
         nodes *= 2;
       }
       if (portfolio_.over()) return;
-      const std::uint64_t steps = runs * steps_of_a_run();
+      // As long as the exact search had, about: a node is worth some steps.
+      const std::uint64_t share = small ? nodes * kStepsOfANode / kWheels : 0;
+      const std::uint64_t steps = std::min(std::max(runs * steps_of_a_run(), share), kMostStepsPerTurn);
       std::vector<Portfolio::Job> jobs = wheel_jobs_;
-      jobs.resize(std::clamp<std::uint64_t>(portfolio_.work_left() / steps, 1, std::min(turning, jobs.size())));
+      jobs.resize(std::clamp<std::uint64_t>(portfolio_.work_left() / steps, 1,
+                                            small ? jobs.size() : std::min(turning, jobs.size())));
       if (turning == kFirstWheels + 1 && problem_.buffers.size() > kMostForHolesAtOnce) jobs.push_back(smart_pool());
       portfolio_.round(jobs, steps);
       if (steps < kMostStepsPerTurn) runs += runs / 2;

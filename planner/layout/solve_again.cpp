@@ -17,8 +17,8 @@ namespace {
 
 constexpr std::uint64_t kNever = std::numeric_limits<std::uint64_t>::max();
 constexpr Weights kWeights{1, 0.5};
-constexpr std::uint64_t kRunsOfRepair = 4;
-constexpr std::uint64_t kRunsOfNewSolution = 8;
+constexpr std::uint64_t kRunsOfRepair = 2;
+constexpr std::uint64_t kRunsOfNewSolution = 4;
 
 class Again {
  public:
@@ -65,7 +65,7 @@ class Again {
     }
     std::stable_sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) { return bytes[a] > bytes[b]; });
     Solution solution;
-    solution.offsets = fit_into_holes(kept, order, bytes, Fit::kBest, limits_);
+    solution.offsets = order.empty() ? places_ : fit_into_holes(kept, order, bytes, Fit::kBest, limits_);
     for (std::size_t i = 0; i < solution.offsets.size(); ++i) {
       solution.height = std::max(solution.height, solution.offsets[i] + bytes[i]);
     }
@@ -106,7 +106,7 @@ class Again {
     offer(std::move(outcome.solution), outcome.solver);
   }
 
-  std::uint64_t steps_of_a_run() const { return 3 * (problem_.buffers.size() + 1); }
+  std::uint64_t steps_of_a_run() const { return 6 * (problem_.buffers.size() + 1); }
 
   Outcome outcome() {
     Outcome outcome;

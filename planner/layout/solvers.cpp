@@ -1,5 +1,6 @@
 #include "planner/layout/solvers.h"
 
+#include "planner/layout/branch_and_bound.h"
 #include "planner/layout/offset_lines.h"
 #include "planner/layout/power_of_two.h"
 #include "planner/layout/smart_pool.h"
@@ -11,6 +12,21 @@ namespace {
 
 Outcome portfolio(const Problem& problem, const Limits& limits) { return solve(problem, limits); }
 
+Outcome exact(const Problem& problem, const Limits& limits) { return fit_least(problem, limits); }
+
+// It counts in 64 bits with sign, several heights at once.
+std::optional<std::string> exact_refuses(const Problem& problem) {
+  constexpr std::uint64_t kLimit = std::uint64_t{1} << 59;
+  std::uint64_t sum = 0;
+  for (const Buffer& buffer : problem.buffers) {
+    sum += buffer.bytes + buffer.alignment;
+    if (sum >= kLimit || (buffer.fixed != kAnywhere && buffer.fixed >= kLimit)) {
+      return "its sizes add up to 2^59 or more";
+    }
+  }
+  return {};
+}
+
 Outcome lines_by_lifetime(const Problem& problem, const Limits& limits) { return offset_lines(problem, limits); }
 
 }  // namespace
@@ -18,6 +34,8 @@ Outcome lines_by_lifetime(const Problem& problem, const Limits& limits) { return
 std::span<const Solver> solvers() {
   static constexpr Solver kSolvers[] = {
       {"auto", "the portfolio: skylines, squeaky wheel, exact search; anytime", portfolio},
+      {"branch-and-bound", "exact search for the least height; canonical placements (after Moffitt 2023)", exact, true,
+       exact_refuses},
       {"offset-lines", "best fit on offset lines, longest lifetime first (Sekiyama et al. 2018)", lines_by_lifetime},
       {"smartpool-best-fit", "largest first, into the smallest hole (Zhang et al. 2019)", smart_pool_best_fit},
       {"smartpool-first-fit", "largest first, into the lowest hole (Zhang et al. 2019)", smart_pool_first_fit},

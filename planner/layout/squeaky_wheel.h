@@ -39,7 +39,8 @@ class SqueakyWheel {
   const Problem& problem_;
   const Timeline& timeline_;
   Random random_;
-  std::vector<double> keys_;
+  Weights weights_;
+  std::vector<double> keys_;  // empty until the first turn
   std::vector<std::uint32_t> priorities_;
   double ambition_;  // which part of the way from the best height to the goal is tried at once
   unsigned failures_ = 0;

@@ -41,19 +41,6 @@ std::uint64_t next(std::uint64_t& state) {
   return x ^ (x >> 31);
 }
 
-// The largest load of any section in which a buffer lives.
-std::vector<std::int64_t> loads_of(const Sections& sections) {
-  std::vector<std::int64_t> load(static_cast<std::size_t>(sections.count), 0);
-  for (std::int32_t s = 0; s < sections.count; ++s) {
-    for (const std::int32_t b : sections.members_of(s)) load[s] += sections.bytes[b];
-  }
-  std::vector<std::int64_t> loads(sections.buffers(), 0);
-  for (std::int32_t s = 0; s < sections.count; ++s) {
-    for (const std::int32_t b : sections.members_of(s)) loads[b] = std::max(loads[b], load[s]);
-  }
-  return loads;
-}
-
 }  // namespace
 
 Strategy strategy_of(const Sections& sections, std::uint64_t seed, std::uint64_t number) {
@@ -65,12 +52,11 @@ Strategy strategy_of(const Sections& sections, std::uint64_t seed, std::uint64_t
   std::uint64_t state = seed * 0x2545f4914f6cdd1d + number;
 
   const std::size_t count = sections.buffers();
-  const std::vector<std::int64_t> loads = loads_of(sections);
   std::vector<std::tuple<double, double, double>> keys(count);
   for (std::size_t b = 0; b < count; ++b) {
     const double factor = std::exp2(noise * (static_cast<double>(next(state) >> 11) * 0x1p-52 - 1));
     const double bytes = static_cast<double>(sections.bytes[b]);
-    const double load = static_cast<double>(loads[b]);
+    const double load = static_cast<double>(sections.load[b]);
     const double lifetime = static_cast<double>(sections.lifetime[b]) * factor;
     const double length = static_cast<double>(sections.hull[b].end - sections.hull[b].begin) * factor;
     switch (recipe.preorder) {

@@ -32,32 +32,33 @@ std::uint64_t luby(std::uint64_t i) {
   }
 }
 
+}  // namespace
+
 // The search as a sequence of turns, each of a counted number of nodes. Some go on with one of the permanent trees,
 // which alone can prove that there is no placement; the others try a strategy of their own for a while, and give it up.
 // The first turn that comes to an end decides, by its place in the sequence and not by the clock; so the result is the
 // same whatever the number of threads.
-class Turns {
+class Turns::State {
  public:
-  Turns(const Sections& sections, std::int64_t capacity, const Limits& limits, const Pruning& pruning)
+  State(const Sections& sections, std::int64_t capacity, std::uint64_t seed, const Pruning& pruning)
       : sections_(sections),
         capacity_(capacity),
-        limits_(limits),
+        seed_(seed),
         pruning_(pruning),
-        shortest_(std::max<std::uint64_t>(512, sections.buffers() * sections.buffers() / 128)),
-        deadline_(limits.time == std::chrono::nanoseconds::max() ||
-                          limits.time > Clock::time_point::max() - Clock::now()
-                      ? Clock::time_point::max()
-                      : Clock::now() + limits.time) {}
+        shortest_(std::max<std::uint64_t>(512, sections.buffers() * sections.buffers() / 128)) {}
 
-  void run() {
-    const unsigned threads = std::max(1U, limits_.threads);
+  Verdict go_on(const Limits& limits) {
+    cancelled_ = limits.cancelled;
+    const auto now = Clock::now();
+    deadline_ =
+        limits.time > Clock::time_point::max() - now ? Clock::time_point::max() : Clock::time_point(now + limits.time);
+    allowed_ += std::min(limits.work, std::numeric_limits<std::uint64_t>::max() - allowed_);
     std::vector<std::thread> others;
-    for (unsigned i = 1; i < threads; ++i) others.emplace_back([this] { work(); });
+    for (unsigned i = 1; i < limits.threads; ++i) others.emplace_back([this] { work(); });
     work();
     for (auto& other : others) other.join();
+    return {progress_, offsets_, deciding_ == kNever ? given_ : decided_after_};
   }
-
-  Verdict verdict() && { return {progress_, std::move(offsets_), given_}; }
 
  private:
   static constexpr std::uint64_t kNever = std::numeric_limits<std::uint64_t>::max();
@@ -71,23 +72,26 @@ class Turns {
   struct Turn {
     std::uint64_t number = 0;
     std::uint64_t nodes = 0;
+    std::uint64_t total = 0;  // of nodes, of it and those before
     bool permanent = false;
     std::uint64_t which = 0;  // of the permanent trees, or the strategy
   };
 
   bool out_of_limits() const {
-    if (limits_.cancelled != nullptr && limits_.cancelled->load(std::memory_order_relaxed)) return true;
+    if (cancelled_ != nullptr && cancelled_->load(std::memory_order_relaxed)) return true;
     return deadline_ != Clock::time_point::max() && Clock::now() >= deadline_;
   }
 
-  Turn turn_of(std::uint64_t number) const {
+  Turn next_turn() const {
+    const std::uint64_t number = next_;
     const std::uint64_t group = number / kGroup;
     if (number % kGroup == kGroup - 1) {
       const std::uint64_t times = std::uint64_t{1} << std::min<std::uint64_t>(group / kPermanent, 4);
-      return {number, shortest_ * times, true, group % kPermanent};
+      return {number, shortest_ * times, given_ + shortest_ * times, true, group % kPermanent};
     }
     const std::uint64_t strategy = number - group;
-    return {number, shortest_ * luby(strategy / kStrategies + 1), false, strategy};
+    const std::uint64_t nodes = shortest_ * luby(strategy / kStrategies + 1);
+    return {number, nodes, given_ + nodes, false, strategy};
   }
 
   void work() {
@@ -96,7 +100,7 @@ class Turns {
       PlacementTree* tree = nullptr;
       auto& slot = turn->permanent ? permanent_[turn->which].tree : own;
       if (!slot) {
-        slot = make_placement_tree(sections_, capacity_, strategy_of(sections_, limits_.seed, turn->which), pruning_);
+        slot = make_placement_tree(sections_, capacity_, strategy_of(sections_, seed_, turn->which), pruning_);
       }
       tree = slot.get();
       const Progress progress = tree->run(
@@ -107,10 +111,10 @@ class Turns {
 
   std::optional<Turn> begin_turn() {
     std::unique_lock lock(mutex_);
-    const Turn turn = turn_of(next_);
-    if (given_ + turn.nodes > limits_.work || deciding_ != kNever || out_of_limits()) return std::nullopt;
+    const Turn turn = next_turn();
+    if (turn.total > allowed_ || deciding_ != kNever || out_of_limits()) return std::nullopt;
     ++next_;
-    given_ += turn.nodes;
+    given_ = turn.total;
     if (turn.permanent) {
       Permanent& permanent = permanent_[turn.which];
       const std::uint64_t order = turn.number / kGroup / kPermanent;
@@ -129,33 +133,36 @@ class Turns {
     }
     if (progress == Progress::kUnfinished || deciding_ <= turn.number) return;
     deciding_ = turn.number;
+    decided_after_ = turn.total;
     progress_ = progress;
     if (progress == Progress::kSolved) offsets_ = tree.offsets();
   }
 
   const Sections& sections_;
   const std::int64_t capacity_;
-  const Limits& limits_;
+  const std::uint64_t seed_;
   const Pruning pruning_;
   const std::uint64_t shortest_;  // turn, in nodes: enough to get to the bottom of the tree
-  const Clock::time_point deadline_;
+  const std::atomic<bool>* cancelled_ = nullptr;
+  Clock::time_point deadline_;
 
   std::mutex mutex_;
   std::condition_variable returned_;
   std::uint64_t next_ = 0;   // turn
   std::uint64_t given_ = 0;  // nodes, to turns
+  std::uint64_t allowed_ = 0;
+  std::uint64_t decided_after_ = 0;
   std::array<Permanent, kPermanent> permanent_;
   std::atomic<std::uint64_t> deciding_ = kNever;  // turn
   Progress progress_ = Progress::kUnfinished;
   std::vector<std::int64_t> offsets_;
 };
 
-}  // namespace
+Turns::Turns(const Sections& sections, std::int64_t capacity, std::uint64_t seed, const Pruning& pruning)
+    : state_(std::make_unique<State>(sections, capacity, seed, pruning)) {}
 
-Verdict search(const Sections& sections, std::int64_t capacity, const Limits& limits, const Pruning& pruning) {
-  Turns turns(sections, capacity, limits, pruning);
-  turns.run();
-  return std::move(turns).verdict();
-}
+Turns::~Turns() = default;
+
+Verdict Turns::go_on(const Limits& limits) { return state_->go_on(limits); }
 
 }  // namespace memopt::layout

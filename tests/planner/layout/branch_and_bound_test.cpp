@@ -151,6 +151,33 @@ TEST(BranchAndBound, TheNumberOfThreadsChangesNothing) {
   }
 }
 
+TEST(BranchAndBound, FindsTheLeastHeight) {
+  std::mt19937_64 random(7);
+  int beyond_the_load = 0;
+  for (int round = 0; round < 1500; ++round) {
+    Problem problem = random_problem(random, {.buffers = 7, .bytes = 6, .times = 7});
+    const std::uint64_t smallest = smallest_height(problem);
+    beyond_the_load += smallest > load_bound(problem);
+    std::uint64_t last = ~std::uint64_t{0};
+    const Outcome outcome = fit_least(problem, {}, [&](const Outcome& better) {
+      ASSERT_LT(better.solution.height, last);
+      ASSERT_EQ(validate(problem, better.solution), std::nullopt);
+      last = better.solution.height;
+    });
+    ASSERT_TRUE(outcome.optimal) << brute_force::text(problem);
+    ASSERT_EQ(outcome.solution.height, smallest) << brute_force::text(problem);
+    ASSERT_EQ(outcome.lower_bound, smallest) << brute_force::text(problem);
+    ASSERT_EQ(last, smallest);
+    problem.capacity = smallest;
+    ASSERT_EQ(fit_least(problem, {}).solution.height, smallest) << brute_force::text(problem);
+    problem.capacity = smallest - 1;
+    const Outcome none = fit_least(problem, {});
+    ASSERT_TRUE(none.infeasible) << brute_force::text(problem);
+    ASSERT_FALSE(none.found(problem.buffers.size()));
+  }
+  EXPECT_GT(beyond_the_load, 60);
+}
+
 // Too hard to be decided: one unit more than what the cut-up rectangle leaves.
 Problem hopeless() {
   std::mt19937_64 random(6);
@@ -164,6 +191,15 @@ TEST(BranchAndBound, EndsWithItsWork) {
   const Outcome outcome = fit_into(problem, 5000, {.work = 5000});
   EXPECT_FALSE(outcome.infeasible);
   EXPECT_EQ(outcome.lower_bound, 5000U);
+  for (const std::uint64_t work : {1, 1000, 60'000}) {
+    const Outcome least = fit_least(problem, {.work = work});
+    EXPECT_FALSE(least.infeasible);
+    if (least.found(problem.buffers.size())) {
+      EXPECT_EQ(validate(problem, least.solution), std::nullopt);
+    }
+    Limits more{.work = work, .threads = 3};
+    EXPECT_EQ(fit_least(problem, more).solution.offsets, least.solution.offsets);
+  }
 }
 
 TEST(BranchAndBound, EndsWhenCancelled) {
