@@ -4,6 +4,7 @@
 #include <chrono>
 #include <limits>
 #include <map>
+#include <memory>
 #include <utility>
 
 #include "planner/layout/sections.h"
@@ -15,7 +16,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::size_t kMostMembers = std::size_t{1} << 26;  // 256 MiB of Sections
+constexpr std::size_t kMostMembers = std::size_t{1} << 25;  // 128 MiB of Sections, twice that in each tree
 constexpr std::string_view kName = "branch-and-bound";
 
 Solution solution_of(const Problem& problem, const Sections& sections, const std::vector<std::int64_t>& offsets) {
@@ -47,8 +48,6 @@ class Budget {
 
   void spend(std::uint64_t work) { left_.work -= std::min(left_.work, work); }
 
-  std::uint64_t work() const { return left_.work; }
-
   bool over() const {
     if (left_.cancelled != nullptr && left_.cancelled->load(std::memory_order_relaxed)) return true;
     return left_.work == 0 || (left_.time != std::chrono::nanoseconds::max() && Clock::now() - begun_ >= left_.time);
@@ -57,90 +56,6 @@ class Budget {
  private:
   Limits left_;
   Clock::time_point begun_;
-};
-
-// Looks for the least height between a bound that is proven and one that is reached, with an effort that grows.
-class Minimum {
- public:
-  Minimum(const Problem& problem, const Sections& sections, const Limits& limits, const OnBetter& on_better,
-          const Pruning& pruning)
-      : problem_(problem),
-        sections_(sections),
-        budget_(limits),
-        on_better_(on_better),
-        seed_(limits.seed),
-        pruning_(pruning) {
-    const std::uint64_t bound = load_bound(problem);
-    outcome_.solver = kName;
-    outcome_.lower_bound = bound;
-    low_ = static_cast<std::int64_t>((bound + sections.unit - 1) / sections.unit);
-    std::uint64_t most = std::numeric_limits<std::int64_t>::max() / 8;
-    if (problem.capacity) most = std::min(most, *problem.capacity / sections.unit);
-    high_ = static_cast<std::int64_t>(most) + 1;
-  }
-
-  Outcome find() {
-    for (std::uint64_t work = kLeastWork; low_ < high_ && !budget_.over(); work *= 2) {
-      const std::uint64_t before = spent_;
-      // Most problems can be solved at the bound, or with little more; so that it is worth as much as all the rest.
-      try_capacity(low_, std::max(work, spent_));
-      for (std::int64_t step = std::max<std::int64_t>(1, low_ / 256); !found() && low_ < high_; step *= 2) {
-        if (budget_.over()) break;
-        const std::int64_t capacity = std::min(low_ + step, high_ - 1);
-        try_capacity(capacity, work);
-        if (capacity == high_ - 1) break;
-      }
-      // The least that can be solved with this much work, as if more room never did harm.
-      std::int64_t unsolved = low_;
-      while (found() && unsolved + 1 < high_ && !budget_.over()) {
-        const std::int64_t middle = unsolved + (high_ - unsolved) / 2;
-        try_capacity(middle, work);
-        if (middle < high_) unsolved = std::max(middle, low_ - 1);
-      }
-      if (spent_ == before && budget_.work() <= work) break;  // too little is left for a turn
-    }
-    outcome_.optimal = found() && outcome_.solution.height <= outcome_.lower_bound;
-    outcome_.infeasible = !found() && low_ >= high_ && problem_.capacity.has_value();
-    return outcome_;
-  }
-
- private:
-  static constexpr std::uint64_t kLeastWork = 50'000;  // enough for the easy ones
-
-  bool found() const { return outcome_.found(problem_.buffers.size()); }
-
-  // `low_` or `high_` moves if that decides it.
-  void try_capacity(std::int64_t capacity, std::uint64_t work) {
-    if (capacity < low_ || capacity >= high_) return;
-    auto& turns = tried_.try_emplace(capacity, sections_, capacity, seed_, pruning_).first->second;
-    const Verdict verdict = turns.go_on(budget_.share(work));
-    std::uint64_t& already = work_of_[capacity];
-    budget_.spend(verdict.work - already);
-    spent_ += verdict.work - std::exchange(already, verdict.work);
-    if (verdict.progress == Progress::kRefuted) {
-      low_ = capacity + 1;
-      outcome_.lower_bound = std::max(outcome_.lower_bound, static_cast<std::uint64_t>(low_) * sections_.unit);
-    } else if (verdict.progress == Progress::kSolved) {
-      outcome_.solution = solution_of(problem_, sections_, verdict.offsets);
-      outcome_.optimal = outcome_.solution.height <= outcome_.lower_bound;
-      high_ = static_cast<std::int64_t>((outcome_.solution.height + sections_.unit - 1) / sections_.unit);
-      if (on_better_) on_better_(outcome_);
-    }
-    std::erase_if(tried_, [&](const auto& tried) { return tried.first < low_ || tried.first >= high_; });
-  }
-
-  const Problem& problem_;
-  const Sections& sections_;
-  Budget budget_;
-  const OnBetter& on_better_;
-  const std::uint64_t seed_;
-  const Pruning pruning_;
-  std::map<std::int64_t, Turns> tried_;  // capacities, to be gone on with
-  std::map<std::int64_t, std::uint64_t> work_of_;
-  std::uint64_t spent_ = 0;
-  std::int64_t low_ = 0;   // units; nothing is lower
-  std::int64_t high_ = 0;  // units; reached, or one more than allowed
-  Outcome outcome_;
 };
 
 }  // namespace
@@ -168,15 +83,151 @@ Outcome fit_into(const Problem& problem, std::uint64_t capacity, const Limits& l
   return outcome;
 }
 
-Outcome fit_least(const Problem& problem, const Limits& limits, const OnBetter& on_better, const Pruning& pruning) {
-  const auto sections = Sections::of(problem, kMostMembers);
-  if (!sections) {
-    Outcome outcome;
-    outcome.solver = kName;
-    outcome.lower_bound = load_bound(problem);
+// Heights in units of Sections: nothing below `low`, and `high` is reached or one more than allowed.
+class LeastFit::State {
+ public:
+  State(const Problem& problem, Sections sections, std::uint64_t seed, const Pruning& pruning)
+      : problem_(problem), sections_(std::move(sections)), seed_(seed), pruning_(pruning) {
+    outcome_.solver = kName;
+    outcome_.lower_bound = load_bound(problem);
+    low_ = units(outcome_.lower_bound);
+    std::uint64_t most = kMostHeight;
+    if (problem.capacity) most = std::min(most, *problem.capacity / sections_.unit);
+    high_ = static_cast<std::int64_t>(most) + 1;
+    // One on top of the other there is always room.
+    std::uint64_t stacked = 0;
+    for (const Buffer& buffer : problem.buffers) {
+      stacked += buffer.bytes + buffer.alignment;
+      if (buffer.fixed != kAnywhere) stacked = std::max(stacked, buffer.fixed + buffer.bytes + buffer.alignment);
+    }
+    enough_ = units(stacked) + 1;
+  }
+
+  Outcome go_on(std::uint64_t reached, const Limits& limits, const OnBetter& on_better) {
+    if (reached / sections_.unit < kMostHeight) high_ = std::min(high_, units(reached));
+    Budget budget(limits);
+    while (low_ < high_ && !budget.over()) {
+      const auto [height, work] = next();
+      try_height(height, work, budget, on_better);
+    }
+    outcome_.optimal = found() && outcome_.solution.height <= outcome_.lower_bound;
+    outcome_.infeasible =
+        !found() && low_ >= high_ && problem_.capacity.has_value() && outcome_.lower_bound > *problem_.capacity;
+    return outcome_;
+  }
+
+  Outcome fit(std::uint64_t capacity, const Limits& limits) {
+    Budget budget(limits);
+    const auto height = static_cast<std::int64_t>(std::min(capacity / sections_.unit, kMostHeight));
+    if (height >= low_) {
+      high_ = std::max(high_, height + 1);
+      try_height(height, limits.work, budget, {});
+    }
+    Outcome outcome = outcome_;
+    outcome.infeasible = outcome_.lower_bound > capacity;
     return outcome;
   }
-  return Minimum(problem, *sections, limits, on_better, pruning).find();
+
+ private:
+  static constexpr std::uint64_t kMostHeight = std::numeric_limits<std::int64_t>::max() / 8;
+  static constexpr std::uint64_t kLeastWork = 50'000;  // enough for the easy ones
+  // Trees of problems with more members are not kept for every height: they take too much memory.
+  static constexpr std::size_t kMostMembersToKeep = std::size_t{1} << 18;
+
+  struct Tried {
+    std::unique_ptr<Turns> turns;
+    std::uint64_t used = 0;  // work, in all
+  };
+
+  std::int64_t units(std::uint64_t bytes) const {
+    return static_cast<std::int64_t>(bytes / sections_.unit + (bytes % sections_.unit != 0 ? 1 : 0));
+  }
+  bool found() const { return outcome_.found(problem_.buffers.size()); }
+  std::uint64_t granted(std::int64_t height) const {
+    const auto found = granted_.find(height);
+    return found == granted_.end() ? 0 : found->second;
+  }
+
+  // Most problems can be solved at the bound, or with little more: it gets as much as all the rest. The rest is
+  // bisected, as if more room never did harm, with an effort that doubles.
+  std::pair<std::int64_t, std::uint64_t> next() {
+    for (;; level_ *= 2) {
+      const std::uint64_t due = std::max(level_, spent_ / 2);
+      if (const std::uint64_t had = granted(low_); had < due) return {low_, due - had};
+      std::int64_t unsolved = low_;
+      const std::int64_t high = std::min(high_, std::max(enough_, low_ + 1));
+      while (unsolved + 1 < high) {
+        const std::int64_t middle = unsolved + (high - unsolved) / 2;
+        if (const std::uint64_t had = granted(middle); had < level_) return {middle, level_ - had};
+        unsolved = middle;
+      }
+    }
+  }
+
+  // `low_` or `high_` moves if that decides it.
+  void try_height(std::int64_t height, std::uint64_t work, Budget& budget, const OnBetter& on_better) {
+    Tried& tried = tried_[height];
+    if (!tried.turns) tried.turns = std::make_unique<Turns>(sections_, height, seed_, pruning_);
+    const Limits share = budget.share(work);
+    const Verdict verdict = tried.turns->go_on(share);
+    const bool decided = verdict.progress != Progress::kUnfinished;
+    // What was granted but is too little for a turn stays granted.
+    const std::uint64_t spent = decided ? verdict.work - std::min(verdict.work, tried.used) : share.work;
+    tried.used = verdict.work;
+    granted_[height] += share.work;
+    budget.spend(spent);
+    spent_ += spent;
+    if (verdict.progress == Progress::kRefuted) {
+      low_ = height + 1;
+      outcome_.lower_bound = std::max(outcome_.lower_bound, static_cast<std::uint64_t>(low_) * sections_.unit);
+    } else if (verdict.progress == Progress::kSolved) {
+      Solution solution = solution_of(problem_, sections_, verdict.offsets);
+      high_ = std::min(high_, units(solution.height));
+      if (!found() || solution.height < outcome_.solution.height) {
+        outcome_.solution = std::move(solution);
+        outcome_.optimal = outcome_.solution.height <= outcome_.lower_bound;
+        if (on_better) on_better(outcome_);
+      }
+    }
+    const bool large = sections_.members.size() > kMostMembersToKeep;
+    std::erase_if(tried_, [&](const auto& each) {
+      return each.first < low_ || each.first >= high_ || (large && each.first != low_);
+    });
+  }
+
+  const Problem& problem_;
+  const Sections sections_;
+  const std::uint64_t seed_;
+  const Pruning pruning_;
+  std::map<std::int64_t, Tried> tried_;  // heights, to be gone on with
+  std::map<std::int64_t, std::uint64_t> granted_;
+  std::uint64_t level_ = kLeastWork;
+  std::uint64_t spent_ = 0;
+  std::int64_t low_ = 0;
+  std::int64_t high_ = 0;
+  std::int64_t enough_ = 0;
+  Outcome outcome_;
+};
+
+LeastFit::LeastFit(const Problem& problem, std::uint64_t seed, const Pruning& pruning) {
+  if (auto sections = Sections::of(problem, kMostMembers)) {
+    state_ = std::make_unique<State>(problem, *std::move(sections), seed, pruning);
+  }
+}
+LeastFit::~LeastFit() = default;
+
+Outcome LeastFit::go_on(std::uint64_t reached, const Limits& limits, const OnBetter& on_better) {
+  return state_->go_on(reached, limits, on_better);
+}
+Outcome LeastFit::fit(std::uint64_t capacity, const Limits& limits) { return state_->fit(capacity, limits); }
+
+Outcome fit_least(const Problem& problem, const Limits& limits, const OnBetter& on_better, const Pruning& pruning) {
+  LeastFit search(problem, limits.seed, pruning);
+  if (search.possible()) return search.go_on(~std::uint64_t{0}, limits, on_better);
+  Outcome outcome;
+  outcome.solver = kName;
+  outcome.lower_bound = load_bound(problem);
+  return outcome;
 }
 
 }  // namespace memopt::layout

@@ -142,17 +142,13 @@ class Solving {
     for (std::size_t turning = kFirstWheels; !portfolio_.over(); ++turning) {
       const bool small = problem_.buffers.size() <= kSmall;
       if (small || (turning > kFirstWheels && problem_.buffers.size() <= kMostForExactSearch)) {
-        search_exactly(portfolio_.goal(), nodes);
-        // Where the goal itself is out of reach, a part of the way still is a gain: a half, a quarter, ...
-        if (!portfolio_.over() && nodes > first_nodes) {
-          const std::uint64_t way = portfolio_.height() - portfolio_.goal();
-          search_exactly(portfolio_.height() - std::max<std::uint64_t>(1, way >> (1 + turning % 4)), nodes);
-        }
+        search_exactly(nodes);
         nodes *= 2;
       }
       if (portfolio_.over()) return;
-      // As long as the exact search had, about: a node is worth some steps.
-      const std::uint64_t share = small ? nodes * kStepsOfANode / kWheels : 0;
+      // As long as the exact search had, about: a node is worth some steps. Whether a capacity suffices is more its
+      // question than theirs.
+      const std::uint64_t share = small ? nodes * kStepsOfANode / kWheels / (problem_.capacity ? 4 : 1) : 0;
       const std::uint64_t steps = std::min(std::max(runs * steps_of_a_run(), share), kMostStepsPerTurn);
       std::vector<Portfolio::Job> jobs = wheel_jobs_;
       jobs.resize(std::clamp<std::uint64_t>(portfolio_.work_left() / steps, 1,
@@ -163,16 +159,18 @@ class Solving {
     }
   }
 
-  void search_exactly(std::uint64_t height, std::uint64_t nodes) {
+  void search_exactly(std::uint64_t nodes) {
+    if (!exact_) exact_ = std::make_unique<LeastFit>(problem_, seed_);
+    if (!exact_->possible()) return;
     Limits limits;
     limits.time = portfolio_.watch().left();
     limits.work = std::min(nodes, portfolio_.work_left());
     limits.cancelled = cancelled_;
     limits.threads = portfolio_.threads();
-    limits.seed = seed_;
-    Outcome outcome = fit_into(problem_, height, limits);
+    Outcome outcome =
+        problem_.capacity ? exact_->fit(*problem_.capacity, limits) : exact_->go_on(portfolio_.height(), limits);
     portfolio_.spend(limits.work);
-    if (outcome.infeasible) portfolio_.raise_lower_bound(std::max(height + 1, outcome.lower_bound));
+    portfolio_.raise_lower_bound(outcome.lower_bound);
     if (outcome.found(problem_.buffers.size())) portfolio_.offer(std::move(outcome.solution), outcome.solver);
   }
 
@@ -183,6 +181,7 @@ class Solving {
   const std::atomic<bool>* cancelled_;
   std::vector<std::unique_ptr<Skyline>> skylines_;  // of each thread
   std::vector<SqueakyWheel> wheels_;
+  std::unique_ptr<LeastFit> exact_;
   std::vector<Portfolio::Job> wheel_jobs_;
 };
 

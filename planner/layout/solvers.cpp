@@ -12,7 +12,10 @@ namespace {
 
 Outcome portfolio(const Problem& problem, const Limits& limits) { return solve(problem, limits); }
 
-Outcome exact(const Problem& problem, const Limits& limits) { return fit_least(problem, limits); }
+// With a capacity: whether there is a solution within it; without one, the least.
+Outcome exact(const Problem& problem, const Limits& limits) {
+  return problem.capacity ? fit_into(problem, *problem.capacity, limits) : fit_least(problem, limits);
+}
 
 // It counts in 64 bits with sign, several heights at once.
 std::optional<std::string> exact_refuses(const Problem& problem) {
@@ -34,7 +37,8 @@ Outcome lines_by_lifetime(const Problem& problem, const Limits& limits) { return
 std::span<const Solver> solvers() {
   static constexpr Solver kSolvers[] = {
       {"auto", "the portfolio: skylines, squeaky wheel, exact search; anytime", portfolio},
-      {"branch-and-bound", "exact search for the least height; canonical placements (after Moffitt 2023)", exact, true,
+      {"branch-and-bound",
+       "exact search for the least height, or for the capacity; canonical placements (after Moffitt 2023)", exact, true,
        exact_refuses},
       {"offset-lines", "best fit on offset lines, longest lifetime first (Sekiyama et al. 2018)", lines_by_lifetime},
       {"smartpool-best-fit", "largest first, into the smallest hole (Zhang et al. 2019)", smart_pool_best_fit},
