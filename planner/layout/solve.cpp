@@ -57,12 +57,13 @@ Solution stacked(const Problem& problem) {
 
 class Solving {
  public:
-  Solving(const Problem& problem, const Limits& limits, const OnBetter& on_better)
+  Solving(const Problem& problem, const Limits& limits, const OnBetter& on_better, bool exact)
       : problem_(problem),
         timeline_(problem),
         portfolio_(limits, lower_bound_of(problem, timeline_), problem.capacity, on_better),
         seed_(limits.seed),
         cancelled_(limits.cancelled),
+        may_be_exact_(exact),
         skylines_(portfolio_.threads()) {}
 
   Outcome run() {
@@ -141,7 +142,7 @@ class Solving {
     std::uint64_t nodes = first_nodes;
     for (std::size_t turning = kFirstWheels; !portfolio_.over(); ++turning) {
       const bool small = problem_.buffers.size() <= kSmall;
-      if (small || (turning > kFirstWheels && problem_.buffers.size() <= kMostForExactSearch)) {
+      if (may_be_exact_ && (small || (turning > kFirstWheels && problem_.buffers.size() <= kMostForExactSearch))) {
         search_exactly(nodes);
         nodes *= 2;
       }
@@ -179,6 +180,7 @@ class Solving {
   Portfolio portfolio_;
   std::uint64_t seed_;
   const std::atomic<bool>* cancelled_;
+  bool may_be_exact_;
   std::vector<std::unique_ptr<Skyline>> skylines_;  // of each thread
   std::vector<SqueakyWheel> wheels_;
   std::unique_ptr<LeastFit> exact_;
@@ -188,7 +190,11 @@ class Solving {
 }  // namespace
 
 Outcome solve(const Problem& problem, const Limits& limits, const OnBetter& on_better) {
-  return Solving(problem, limits, on_better).run();
+  return Solving(problem, limits, on_better, true).run();
+}
+
+Outcome solve_by_heuristics(const Problem& problem, const Limits& limits, const OnBetter& on_better) {
+  return Solving(problem, limits, on_better, false).run();
 }
 
 }  // namespace memopt::layout

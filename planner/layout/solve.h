@@ -9,6 +9,9 @@ namespace memopt::layout {
 
 Outcome solve(const Problem& problem, const Limits& limits, const OnBetter& on_better = {});
 
+// The same without exact search: skylines, SmartPool and wheels only.
+Outcome solve_by_heuristics(const Problem& problem, const Limits& limits, const OnBetter& on_better = {});
+
 // From the solution of a similar problem: `previous[i]` is the offset that buffer i had, or kAnywhere for a new one.
 // Buffers stay where they were as long as that costs no height; those in each other's way, because one has grown or
 // lives longer, are placed anew, as few as possible. If what is left is too high, the buffers around it are placed

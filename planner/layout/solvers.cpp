@@ -11,6 +11,7 @@ namespace memopt::layout {
 namespace {
 
 Outcome portfolio(const Problem& problem, const Limits& limits) { return solve(problem, limits); }
+Outcome heuristics(const Problem& problem, const Limits& limits) { return solve_by_heuristics(problem, limits); }
 
 // With a capacity: whether there is a solution within it; without one, the least.
 Outcome exact(const Problem& problem, const Limits& limits) {
@@ -37,6 +38,7 @@ Outcome lines_by_lifetime(const Problem& problem, const Limits& limits) { return
 std::span<const Solver> solvers() {
   static constexpr Solver kSolvers[] = {
       {"auto", "the portfolio: skylines, squeaky wheel, exact search; anytime", portfolio},
+      {"heuristics", "the portfolio without exact search", heuristics},
       {"branch-and-bound",
        "exact search for the least height, or for the capacity; canonical placements (after Moffitt 2023)", exact, true,
        exact_refuses},
