@@ -87,6 +87,8 @@ int parse_and_run(int argc, char** argv) {
       ->required();
   plan_app->add_option("--json", plan.json, "write the plan with every operation here (memopt-plan-1)")
       ->type_name("OUT");
+  plan_app->add_option("--buffers", plan.buffers, "write the layout problem here, for memoptctl solve (CSV)")
+      ->type_name("OUT");
   plan_app->footer("Exit code: 0; 1 if FILE can't be read; 4 if no iteration was found in it.");
 
   memopt::tools::ReduceOptions reduce;

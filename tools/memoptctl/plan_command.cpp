@@ -16,6 +16,9 @@
 #include "planner/iteration/iteration_planner.h"
 #include "planner/iteration/plan_json.h"
 #include "planner/iteration/trace_file.h"
+#include "planner/layout/files/csv_writer.h"
+#include "planner/layout/files/instance.h"
+#include "planner/layout/validation.h"
 #include "planner/recording/format.h"
 #include "planner/recording/reader.h"
 #include "printable.h"
@@ -37,10 +40,52 @@ bool is_recording(const std::string& path) {
   return file.gcount() == sizeof(magic) && magic == planner::recording::kFileMagic;
 }
 
+void write_file(const std::string& path, const std::string& text) {
+  std::ofstream file(path, std::ios::binary);
+  file << text;
+  file.close();
+  if (!file) throw std::runtime_error(path + ": cannot be written: " + std::strerror(errno));
+}
+
+// The layout problem with the blocks that are always there, which the planner itself leaves where they are.
+layout::Instance whole_layout(const planner::IterationPlan& plan, const planner::OperationStore& store) {
+  layout::Instance instance;
+  instance.problem = plan.problem;
+  const std::uint64_t end = plan.lifetimes.operations * plan.rounds;
+  for (std::size_t i = 0; i < plan.problem.buffers.size(); ++i) instance.ids.push_back(fmt::format("{}", i));
+  for (const std::uint32_t block : plan.lifetimes.persistent) {
+    const auto& persistent = store.blocks()[block];
+    instance.problem.add(planner::place_bytes(persistent.bytes), {0, end});
+    instance.ids.push_back(fmt::format("persistent-{}", persistent.number));
+  }
+  return instance;
+}
+
+// The same with sizes as the program asked for them.
+layout::Problem exact_layout(const planner::IterationPlan& plan, const planner::OperationStore& store) {
+  layout::Problem problem = whole_layout(plan, store).problem;
+  std::size_t buffer = 0;
+  for (const planner::LaneMallocs& lane : plan.lifetimes.lanes) {
+    for (const planner::MallocLife& malloc : lane.mallocs) {
+      const std::size_t places = plan.rounds > 1 ? plan.rounds : malloc.places;
+      for (std::size_t i = 0; i < places; ++i) problem.buffers[buffer++].bytes = malloc.bytes;
+    }
+  }
+  for (const std::uint32_t block : plan.lifetimes.persistent) {
+    const auto& persistent = store.blocks()[block];
+    problem.buffers[buffer++].bytes = persistent.bytes;
+  }
+  return problem;
+}
+
 // The planner, looked at wherever the daemon would.
 class Watcher {
  public:
-  Watcher(std::string name, bool json) : name_(std::move(name)), json_(json), planner_(unrolled()) {}
+  explicit Watcher(const PlanOptions& options)
+      : name_(options.file.substr(options.file.rfind('/') + 1)),
+        json_(!options.json.empty()),
+        buffers_(!options.buffers.empty()),
+        planner_(unrolled()) {}
 
   void add(std::uint32_t lane, const shm::RecordView& record) {
     const std::uint64_t sequence = record.header.sequence;
@@ -101,6 +146,9 @@ class Watcher {
       if (!in_turn) throw std::runtime_error("a layout of the planner is wrong: " + fault);
       plan.in_turn_slab = in_turn->outcome.solution.height;
     }
+    const layout::Instance whole = whole_layout(planned, planner_.store());
+    plan.rounding = layout::load_bound(whole.problem) - layout::load_bound(exact_layout(planned, planner_.store()));
+    if (buffers_) plan.buffers = layout::write_csv(whole);
     if (json_) {
       std::ostringstream text;
       planner::write_plan_json(planner_.store(), planned, name_, text);
@@ -111,6 +159,7 @@ class Watcher {
 
   std::string name_;
   bool json_;
+  bool buffers_;
   planner::IterationPlanner planner_;
   std::uint64_t last_ = 0;
   std::uint64_t records_ = 0;
@@ -129,8 +178,9 @@ std::string both(std::uint64_t bytes) {
 
 }  // namespace
 
-FilePlanning plan_file(const std::string& file, bool json) {
-  Watcher watcher(file.substr(file.rfind('/') + 1), json);
+FilePlanning plan_file(const PlanOptions& options) {
+  const std::string& file = options.file;
+  Watcher watcher(options);
   if (is_recording(file)) {
     planner::RecordingReader reader = planner::RecordingReader::open(file);
     while (const auto entry = reader.next()) {
@@ -160,7 +210,8 @@ std::string plan_table(const FilePlanning& planning) {
             {"slab", both(plan.slab)},
             {"lower bound of the slab", both(plan.lower_bound)},
             {"footprint", both(plan.footprint)},
-            {"footprint / peak load", ratio(plan.footprint, plan.peak_load)}};
+            {"footprint / peak load", ratio(plan.footprint, plan.peak_load)},
+            {"  of it by rounding to 512 B", ratio(plan.rounding, plan.peak_load)}};
     if (plan.rounds > 1) {
       rows.emplace_back("iterations planned as one", fmt::format("{}", plan.rounds));
       rows.emplace_back("  places in turn instead",
@@ -182,15 +233,11 @@ std::string plan_table(const FilePlanning& planning) {
 }
 
 int plan(const PlanOptions& options) {
-  const FilePlanning planning = plan_file(options.file, !options.json.empty());
+  const FilePlanning planning = plan_file(options);
   fmt::print("{}", plan_table(planning));
   if (!planning.plan) return kExitNoIteration;
-  if (!options.json.empty()) {
-    std::ofstream file(options.json, std::ios::binary);
-    file << planning.plan->json;
-    file.close();
-    if (!file) throw std::runtime_error(options.json + ": cannot be written: " + std::strerror(errno));
-  }
+  if (!options.json.empty()) write_file(options.json, planning.plan->json);
+  if (!options.buffers.empty()) write_file(options.buffers, planning.plan->buffers);
   return 0;
 }
 

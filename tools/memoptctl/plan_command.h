@@ -9,7 +9,8 @@ namespace memopt::tools {
 
 struct PlanOptions {
   std::string file;
-  std::string json;  // where to write the plan (memopt-plan-1); may be empty
+  std::string json;     // where to write the plan (memopt-plan-1); may be empty
+  std::string buffers;  // where to write the layout problem (docs/formats/layout-csv.md); may be empty
 };
 
 // The last plan that was found in a file.
@@ -32,6 +33,8 @@ struct FilePlan {
   std::string solver;
   double seconds = 0;  // detection and planning, all check points
   std::string json;    // if wanted
+  std::string buffers;
+  std::uint64_t rounding = 0;  // what rounding up to whole places adds to the least that is possible
 };
 
 struct FilePlanning {
@@ -41,7 +44,7 @@ struct FilePlanning {
 };
 
 // Throws std::runtime_error where the file can't be read.
-FilePlanning plan_file(const std::string& file, bool json);
+FilePlanning plan_file(const PlanOptions& options);
 
 std::string plan_table(const FilePlanning& planning);
 
