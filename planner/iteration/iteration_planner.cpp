@@ -6,6 +6,7 @@
 #include "planner/iteration/detection.h"
 #include "planner/iteration/hash.h"
 #include "planner/iteration/last_places.h"
+#include "planner/layout/solve.h"
 #include "planner/layout/validation.h"
 
 namespace memopt::planner {
@@ -154,17 +155,25 @@ bool IterationPlanner::improved() {
 }
 
 // A switch has a price: what is alive at it is in the way of the new places. The places of the last plan stay where
-// they are good enough.
+// they are good enough. True: all of them, and there is nothing to send.
 bool IterationPlanner::keeps_places(IterationPlan& next) const {
   if (!plan_ || period_ == 0) return false;
   std::optional<layout::Solution> known = places_of_last(*plan_, next);
-  if (!known || layout::validate(next.problem, *known)) return false;
+  if (!known) return false;
+  const bool hold = !layout::validate(next.problem, *known);
+  const std::string_view solver = hold ? plan_->outcome.solver : "places kept";
+  if (!hold) {
+    // Most of them may.
+    layout::Outcome again = layout::solve_again(next.problem, known->offsets, options_.planning.limits);
+    if (!again.found(next.problem.buffers.size()) || layout::validate(next.problem, again.solution)) return false;
+    known = std::move(again.solution);
+  }
   const std::uint64_t footprint = known->height + next.lifetimes.persistent_bytes;
   if (known->height > next.outcome.solution.height + footprint / kWorthwhilePart) return false;
   next.outcome.solution = *std::move(known);
-  next.outcome.solver = plan_->outcome.solver;
+  next.outcome.solver = solver;
   next.outcome.optimal = next.outcome.solution.height == next.outcome.lower_bound;
-  return true;
+  return hold;
 }
 
 bool IterationPlanner::adopt(const Iteration& iteration) {
