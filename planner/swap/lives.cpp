@@ -1,0 +1,147 @@
+#include "planner/swap/lives.h"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+
+namespace memopt::swap {
+namespace {
+
+constexpr std::uint64_t kLargest = std::uint64_t{1} << 62;
+constexpr std::uint32_t kLargestAge = 7;
+
+std::string text(std::uint64_t number) { return std::to_string(number); }
+
+void expect(bool holds, const auto& message) {
+  if (!holds) throw Invalid(message());
+}
+
+void check_machine(const Machine& machine) {
+  const auto rate = [](double value, const char* name) {
+    if (!(std::isfinite(value) && value >= 1e-12)) {
+      throw Invalid(std::string("machine.") + name + ": expected a rate above 0, found " + std::to_string(value));
+    }
+  };
+  const auto latency = [](double value, const char* name) {
+    if (!(std::isfinite(value) && value >= 0)) {
+      throw Invalid(std::string("machine.") + name + ": expected a time of 0 or more, found " + std::to_string(value));
+    }
+  };
+  rate(machine.out_bytes_per_ns, "out_bytes_per_ns");
+  rate(machine.in_bytes_per_ns, "in_bytes_per_ns");
+  latency(machine.out_latency_ns, "out_latency_ns");
+  latency(machine.in_latency_ns, "in_latency_ns");
+}
+
+std::uint64_t peak_of(const Problem& problem, const Lives& lives) {
+  const std::uint64_t n = lives.operations;
+  std::vector<std::int64_t> change(n + 1, 0);
+  for (std::size_t b = 0; b < problem.blocks.size(); ++b) {
+    const auto bytes = static_cast<std::int64_t>(problem.blocks[b].bytes);
+    const Life& life = lives.of[b];
+    if (problem.blocks[b].persistent) {
+      change[0] += bytes;
+      continue;
+    }
+    const std::uint64_t length = life.freed - life.born + 1;  // the free counts
+    change[0] += bytes * static_cast<std::int64_t>(length / n);
+    const std::uint64_t end = life.born + length % n;
+    change[life.born] += bytes;
+    if (end <= n) {
+      change[end] -= bytes;
+    } else {
+      change[0] += bytes;
+      change[end - n] -= bytes;
+    }
+  }
+  std::int64_t now = 0, peak = 0;
+  for (std::uint64_t i = 0; i < n; ++i) peak = std::max(peak, now += change[i]);
+  return static_cast<std::uint64_t>(peak);
+}
+
+}  // namespace
+
+Lives find_lives(const Problem& problem) {
+  check_machine(problem.machine);
+  const std::uint64_t n = problem.operations.size();
+  expect(n > 0, [] { return "ops: expected at least one operation"; });
+  expect(problem.chunk >= 1 && problem.chunk <= kLargest, [] { return "chunk: expected at least 1"; });
+  expect(problem.align >= 1 && problem.align <= kLargest, [] { return "align: expected at least 1"; });
+  expect(problem.layout || problem.limit, [] { return "limit: expected a number of bytes, as layout is false"; });
+  std::uint64_t sum = 0;
+  for (const Block& block : problem.blocks) {
+    // Every instance alive at once, eight at most, must still be countable.
+    expect(block.bytes <= kLargest / 8 - sum,
+           [&] { return "block " + text(block.id) + ": size: the sizes add up to 2^59 bytes or more"; });
+    sum += block.bytes;
+  }
+
+  Lives lives;
+  lives.operations = n;
+  lives.of.resize(problem.blocks.size());
+  const auto name = [&](std::uint32_t block) { return "block " + text(problem.blocks[block].id); };
+  double before = 0;
+  for (std::uint64_t i = 0; i < n; ++i) {
+    const Operation& op = problem.operations[i];
+    expect(std::isfinite(op.time) && op.time >= before,
+           [&] { return "ops[" + text(i) + "]: time: expected a number not below that of the operation before"; });
+    before = op.time;
+    if (op.kind == Kind::kNothing) continue;
+    expect(op.block < problem.blocks.size(), [&] { return "ops[" + text(i) + "]: there is no such block"; });
+    expect(op.age <= kLargestAge, [&] { return "ops[" + text(i) + "]: age: expected at most 7"; });
+    Life& life = lives.of[op.block];
+    const bool persistent = problem.blocks[op.block].persistent;
+    expect(!persistent || op.age == 0,
+           [&] { return "ops[" + text(i) + "]: age: expected none, as " + name(op.block) + " is persistent"; });
+    const std::uint64_t position = i + op.age * n;
+    if (op.kind == Kind::kMalloc) {
+      expect(!persistent, [&] { return "ops[" + text(i) + "]: allocates the persistent " + name(op.block); });
+      expect(life.born == kNever, [&] { return "ops[" + text(i) + "]: allocates " + name(op.block) + " again"; });
+      expect(op.age == 0, [&] { return "ops[" + text(i) + "]: age: expected 0 for an allocation"; });
+      life.born = position;
+    } else if (op.kind == Kind::kFree) {
+      expect(!persistent, [&] { return "ops[" + text(i) + "]: frees the persistent " + name(op.block); });
+      expect(life.freed == kNever, [&] { return "ops[" + text(i) + "]: frees " + name(op.block) + " again"; });
+      life.freed = position;
+    } else {
+      ++life.accesses;
+    }
+  }
+  expect(problem.operations[0].time == 0, [] { return "ops[0]: time: expected 0"; });
+  expect(std::isfinite(problem.period) && problem.period >= before,
+         [] { return "period: expected at least the time of the last operation"; });
+
+  std::uint32_t next = 0;
+  for (Life& life : lives.of) {
+    life.first_access = next;
+    next += life.accesses;
+    life.accesses = 0;
+  }
+  lives.accesses.resize(next);
+  for (std::uint64_t i = 0; i < n; ++i) {
+    const Operation& op = problem.operations[i];
+    if (op.kind != Kind::kRead && op.kind != Kind::kWrite) continue;
+    Life& life = lives.of[op.block];
+    lives.accesses[life.first_access + life.accesses++] = {i + op.age * n, op.kind == Kind::kWrite};
+  }
+  for (std::uint32_t b = 0; b < lives.of.size(); ++b) {
+    Life& life = lives.of[b];
+    const auto from = lives.accesses.begin() + life.first_access;
+    std::sort(from, from + life.accesses);
+    if (problem.blocks[b].persistent) continue;
+    expect(life.born != kNever && life.freed != kNever,
+           [&] { return name(b) + ": expected an allocation and a free, as it is not persistent"; });
+    expect(life.born < life.freed, [&] { return name(b) + ": is freed before it is allocated"; });
+    for (const Access& access : lives.accesses_of(b)) {
+      expect(life.born < access.position && access.position < life.freed, [&] {
+        return name(b) + ": access at position " + text(access.position) + " is outside its lifetime, " +
+               text(life.born) + " to " + text(life.freed);
+      });
+    }
+    life.start = problem.lazy_malloc && life.accesses != 0 ? from->position : life.born;
+  }
+  lives.peak = peak_of(problem, lives);
+  return lives;
+}
+
+}  // namespace memopt::swap

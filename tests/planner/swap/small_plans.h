@@ -1,0 +1,36 @@
+// A plan small enough to follow by hand: two blocks of 100 bytes, copies of 10 bytes a nanosecond, operations of 10 ns.
+#pragma once
+
+#include "planner/swap/model.h"
+
+namespace memopt::swap::testing {
+
+struct Plan {
+  Problem problem;
+  Decisions decisions;
+};
+
+// Block 0 lives from operation 0 to 9, block 1 from 3 to 6, side by side; nothing is swapped.
+inline Plan two_blocks() {
+  Plan plan;
+  plan.problem.blocks = {{.id = 0, .bytes = 100}, {.id = 1, .bytes = 100}};
+  using enum Kind;
+  plan.problem.operations = {{kMalloc, 0, 0}, {kWrite, 0, 10}, {kNothing, kNoBlock, 20}, {kMalloc, 1, 30},
+                             {kWrite, 1, 40}, {kRead, 1, 50},  {kFree, 1, 60},           {kNothing, kNoBlock, 70},
+                             {kRead, 0, 80},  {kFree, 0, 90}};
+  plan.problem.period = 100;
+  plan.problem.machine = {10, 10, 0, 0};
+  plan.problem.chunk = 1;
+  plan.decisions.places = {{{0}, true}, {{100}, false}};
+  return plan;
+}
+
+// Both on the same bytes: block 0 is away while block 1 lives.
+inline Plan one_place() {
+  Plan plan = two_blocks();
+  plan.decisions.places[1].offsets = {0};
+  plan.decisions.swaps = {{.block = 0, .out_after = 1, .in_after = 6, .need = 8}};
+  return plan;
+}
+
+}  // namespace memopt::swap::testing
