@@ -90,6 +90,20 @@ Timing Timeline::prepare(const Decisions& decisions) {
   return timing;
 }
 
+bool Timeline::issue_at_once(Decisions& decisions) {
+  for (Swap& swap : decisions.swaps) {
+    if (swap.returns()) swap.in_after = swap.out_after;
+  }
+  if (prepare(decisions).fault == Fault::kOverlap) return false;
+  for (const std::uint32_t j : ins_order_) {
+    std::uint64_t ready = 0;
+    for (std::uint64_t round = 0; round < rounds_; ++round) ready = std::max(ready, in_ready_[j * rounds_ + round]);
+    Swap& swap = decisions.swaps[j];
+    swap.in_after = swap.in_after / lives_.operations * lives_.operations + ready;
+  }
+  return true;
+}
+
 // Chains the intervals by the operation with which they begin, over all rounds.
 void Timeline::find_beginnings() {
   const auto n = static_cast<std::int64_t>(lives_.operations);
@@ -182,7 +196,7 @@ void Timeline::order_copies_in(const Decisions& decisions, Timing& timing) {
   std::sort(in_waits_.begin(), in_waits_.end(),
             [](const OutOf& a, const OutOf& b) { return a.key != b.key ? a.key < b.key : a.swap < b.swap; });
   ins_.clear();
-  std::uint64_t early = 0;
+  early_.assign(rounds_, 0);
   const auto refuse = [&](Fault fault, std::uint32_t swap) {
     timing.fault = fault;
     timing.culprit = decisions.swaps[swap].block;
@@ -193,7 +207,7 @@ void Timeline::order_copies_in(const Decisions& decisions, Timing& timing) {
       const Swap& swap = decisions.swaps[j];
       const std::uint64_t key = j * rounds_ + round;
       if (in_ready_[key] >= n) return refuse(Fault::kCrossing, j);
-      early += in_ready_[key] > swap.in_after % n ? 1 : 0;
+      if (in_ready_[key] > swap.in_after % n) ++early_[round];
       ready = std::max(ready, in_ready_[key]);
       if (swap.need - swap.in_after / n * n <= ready) return refuse(Fault::kDeadlock, j);
       const auto first = std::lower_bound(in_waits_.begin(), in_waits_.end(), key,
@@ -204,7 +218,6 @@ void Timeline::order_copies_in(const Decisions& decisions, Timing& timing) {
                       static_cast<std::uint32_t>(last - first)});
     }
   }
-  timing.early_swap_ins = static_cast<double>(early) / static_cast<double>(rounds_);
 }
 
 void Timeline::add_waits_for_copies_in(const Decisions& decisions) {
@@ -339,6 +352,9 @@ Timing Timeline::run(const Decisions& decisions, bool whole) {
     if (timing.steady || iterations >= 8 * least || iterations * lives_.operations > kMostOperations) break;
     iterations *= 2;
   }
+  std::uint64_t early = 0;
+  for (std::uint64_t k = 0; problem_.layout && k < iterations; ++k) early += early_[k % rounds_];
+  timing.early_swap_ins = static_cast<double>(early) / static_cast<double>(iterations);
   const std::uint64_t shown = std::min(iterations - 3, done - 1);
   for (const Stall& stall : stalls_) {
     if (stall.iteration != shown) continue;

@@ -58,6 +58,11 @@ class Timeline {
   // The same over all iterations that the checker looks at, even where they repeat; then what follows can be asked.
   Timing record(const Decisions& decisions);
 
+  // Sets each in_after to the first operation behind which all previous owners of the block's bytes have let go or been
+  // told to: no swap-in can be issued earlier. Swaps that do not return are left alone. With a layout only; false if
+  // blocks overlap.
+  bool issue_at_once(Decisions& decisions);
+
   // Of the last record(): all iterations that were simulated.
   std::uint64_t rounds() const { return rounds_; }  // iterations after which the offsets repeat
   const Residency& residency() const { return residency_; }
@@ -131,6 +136,7 @@ class Timeline {
     std::uint32_t swap = 0, back = 0;
   };
   std::vector<OutOf> in_waits_;
+  std::vector<std::uint32_t> early_;     // by round
   std::vector<std::uint64_t> in_ready_;  // by key, relative to the iteration of issue
 
   std::vector<Wait> waits_;
