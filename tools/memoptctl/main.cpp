@@ -23,6 +23,7 @@
 #include "show_command.h"
 #include "solve_command.h"
 #include "status_command.h"
+#include "swap_plan_command.h"
 
 namespace {
 
@@ -82,14 +83,38 @@ int parse_and_run(int argc, char** argv) {
 
   memopt::tools::PlanOptions plan;
   CLI::App* plan_app = app.add_subcommand("plan", "Plan the memory of a recording or a text trace, without running it");
-  plan_app->add_option("file", plan.file, "written by memoptctl record, or a text trace")
+  memopt::tools::SwapPlanOptions swap_plan;
+  plan_app->add_option("file", plan.file, "written by memoptctl record, a text trace, or an iteration (memopt-plan-1)")
       ->type_name("FILE")
       ->required();
   plan_app->add_option("--json", plan.json, "write the plan with every operation here (memopt-plan-1)")
       ->type_name("OUT");
   plan_app->add_option("--buffers", plan.buffers, "write the layout problem here, for memoptctl solve (CSV)")
       ->type_name("OUT");
-  plan_app->footer("Exit code: 0; 1 if FILE can't be read; 4 if no iteration was found in it.");
+  constexpr const char* kOfIterations = "Of an iteration (memopt-plan-1)";
+  plan_app
+      ->add_option("--limit", swap_plan.limit,
+                   "most bytes, such as 300MiB or 50% of the peak load; else least footprint at no added time")
+      ->type_name("BYTES")
+      ->group(kOfIterations);
+  plan_app
+      ->add_option("--strategy", swap_plan.strategy, "none, autoswap:doa, autoswap:aoa, autoswap:wdoa, autoswap:swdoa")
+      ->capture_default_str()
+      ->type_name("NAME")
+      ->group(kOfIterations);
+  plan_app->add_option("--seed", swap_plan.seed, "of the layouts")
+      ->capture_default_str()
+      ->type_name("N")
+      ->group(kOfIterations);
+  plan_app->add_option("--layout-time", swap_plan.layout_seconds, "seconds for each layout that is tried")
+      ->check(CLI::Range(0.001, 3600.0))
+      ->capture_default_str()
+      ->type_name("N")
+      ->group(kOfIterations);
+  plan_app->add_flag("!--no-bound", swap_plan.bound, "show no lower bounds")->group(kOfIterations);
+  plan_app->footer(
+      "Exit code: 0; 1 if FILE can't be read; 2 wrong use; 3 if no plan fits into the limit, the least that does being "
+      "named; 4 if no iteration was found in FILE.");
 
   memopt::tools::ReduceOptions reduce;
   CLI::App* reduce_app = app.add_subcommand("reduce", "Cut a recording down to its steady iteration");
@@ -223,6 +248,11 @@ int parse_and_run(int argc, char** argv) {
       return 2;
     }
     return memopt::tools::show(show);
+  }
+  if (*plan_app && memopt::tools::is_plan_file(plan.file)) {
+    swap_plan.file = plan.file;
+    swap_plan.json = plan.json;
+    return memopt::tools::swap_plan(swap_plan);
   }
   if (*plan_app) return memopt::tools::plan(plan);
   if (*reduce_app) {
