@@ -11,6 +11,7 @@ from runs import SOURCE, WORKLOADS, PlanningCase
 
 INSTANCE = os.path.join(SOURCE, "tests", "data", "layout", "minimalloc", "H.1048576.csv")
 UNIT = 64
+LEAST = 64.1  # MiB: the load; what is found at first takes 68
 
 
 def trace_of(path, iterations):
@@ -39,16 +40,16 @@ class Improvement(PlanningCase):
                                MEMOPT_SYNC_PLAN="0", MEMOPT_LOG="info")
             self.assertEqual(run.numbers["mismatches"], 0)
             self.assertIsNotNone(run.live_at, run.errors)
-            if "plan 2 is live" in run.errors:
+            slabs = [float(size) for size in re.findall(r"(?:laid out in|plan \d+ is live: slab of) ([\d.]+) MiB", run.errors)]
+            if slabs[-1] <= LEAST:
                 break
-        # How long the search takes is the machine's affair; so many iterations take longer than it may.
-        self.assertRegex(run.errors, "plan 2 is live")
-        first = float(re.search(r"laid out in ([\d.]+) MiB", run.errors).group(1))
-        second = float(re.search(r"plan 2 is live: slab of ([\d.]+) MiB", run.errors).group(1))
-        self.assertLess(second, 0.99 * first)
+        # How long the search takes is the machine's affair; so many iterations take longer than it may. On a busy machine the better plan
+        # may overtake the first one before that goes live.
+        self.assertLessEqual(slabs[-1], LEAST, run.errors)
+        self.assertEqual(slabs, sorted(slabs, reverse=True))
         # And what it saves goes back.
         held = run.report["held_history"]["peaks"]
-        self.assertLessEqual(held[-1], (second + 12) * (1 << 20))
+        self.assertLessEqual(held[-1], (LEAST + 12) * (1 << 20))
         self.assertLess(held[-1], max(held))
 
 

@@ -10,6 +10,7 @@
 #include <exception>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "doctor_command.h"
@@ -249,12 +250,19 @@ int parse_and_run(int argc, char** argv) {
     }
     return memopt::tools::show(show);
   }
-  if (*plan_app && memopt::tools::is_plan_file(plan.file)) {
+  if (*plan_app) {
+    const bool iteration = memopt::tools::is_plan_file(plan.file);
+    for (const char* const name : {"--limit", "--strategy", "--seed", "--layout-time", "--no-bound", "--buffers"}) {
+      if (plan_app->count(name) == 0 || iteration != (std::string_view(name) == "--buffers")) continue;
+      fmt::print(stderr, "memoptctl plan: {} is {}an iteration (memopt-plan-1), and {} is {}\n", name,
+                 iteration ? "not for " : "for ", plan.file, iteration ? "one" : "none");
+      return 2;
+    }
+    if (!iteration) return memopt::tools::plan(plan);
     swap_plan.file = plan.file;
     swap_plan.json = plan.json;
     return memopt::tools::swap_plan(swap_plan);
   }
-  if (*plan_app) return memopt::tools::plan(plan);
   if (*reduce_app) {
     reduce.reduction.version = MEMOPT_VERSION;
     return memopt::tools::reduce(reduce);
