@@ -142,7 +142,7 @@ class Summariser {
       case RecordKind::kLaunch:
         return launch(record);
       case RecordKind::kCopy:
-        summary_.copied_bytes += record.as<shm::CopyBody>().bytes;
+        copy(record.header.aux, record.as<shm::CopyBody>());
         return remember(streams_, record.as<shm::CopyBody>().stream);
       case RecordKind::kMemset:
         summary_.set_bytes += record.as<shm::MemsetBody>().bytes;
@@ -213,6 +213,14 @@ class Summariser {
     }
     summary_.live_bytes -= block->second;
     blocks_.erase(block);
+  }
+
+  void copy(std::uint32_t kind, const shm::CopyBody& body) {
+    const auto unknown = static_cast<std::uint32_t>(shm::CopyKind::kUnknown);
+    CopySummary& copies = summary_.copies[kind == 0 || kind > unknown ? unknown : kind];
+    ++copies.count;
+    copies.bytes += body.bytes;
+    summary_.copied_bytes += body.bytes;
   }
 
   void launch(const RecordView& record) {

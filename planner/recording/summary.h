@@ -32,6 +32,13 @@ struct KernelSummary {
   std::uint64_t nanoseconds = 0;  // of those, together
 };
 
+// Copies of one direction.
+struct CopySummary {
+  std::uint64_t count = 0;
+  std::uint64_t bytes = 0;
+};
+inline constexpr std::size_t kCopyKinds = static_cast<std::size_t>(shm::CopyKind::kUnknown) + 1;
+
 // The largest load while records first .. last were issued.
 struct LivePoint {
   std::uint64_t first = 0;  // sequence numbers
@@ -62,6 +69,7 @@ struct Summary {
   std::uint64_t peak_blocks = 0;    // live there
   std::vector<LivePoint> live;      // at most kLivePoints
 
+  std::array<CopySummary, kCopyKinds> copies{};  // by CopyKind; one that does not exist counts as unknown
   std::uint64_t copied_bytes = 0;
   std::uint64_t set_bytes = 0;
   std::uint64_t accesses = 0;        // blocks named by launches

@@ -99,7 +99,7 @@ class Whole(WithFolder):
     def test_comes_to_its_end(self):
         self.assertEqual(self.run_all.code, 0, self.run_all.output + self.run_all.errors)
         self.assertTrue(all(part["failure"] is None for part in self.run_all.results["parts"]), self.run_all.output)
-        self.assertEqual(len(self.run_all.results["parts"]), 5)
+        self.assertEqual(len(self.run_all.results["parts"]), 6)
 
     def test_writes_few_small_files_of_plain_names(self):
         self.assertEqual([name for name in self.run_all.files if not name.endswith(".rec")],
@@ -112,7 +112,8 @@ class Whole(WithFolder):
     def test_facts_are_there(self):
         with open(os.path.join(self.run_all.folder, "facts.json"), encoding="utf-8") as file:
             facts = json.load(file)["facts"]
-        self.assertGreaterEqual(len(facts), 10)
+        self.assertGreaterEqual(len(facts), 11)
+        self.assertIn("not available: ", facts["access_completeness"]["error"])
         self.assertTrue(facts["device"]["values"]["simulated"])
         self.assertTrue(self.run_all.results["environment"]["simulated"])
         self.assertTrue(self.run_all.results["environment"]["doctor"])

@@ -16,7 +16,7 @@ readonly debian_packages=(
 )
 # Only where the CUDA toolkit has to come from pip's wheels.
 readonly debian_packages_for_wheels=(python3-pip ca-certificates)
-readonly cuda_wheels=(nvidia-cuda-nvcc nvidia-cuda-runtime nvidia-cuda-crt nvidia-nvvm nvidia-cuda-cccl)
+readonly cuda_wheels=(nvidia-cuda-nvcc nvidia-cuda-runtime nvidia-cuda-crt nvidia-nvvm nvidia-cuda-cccl nvidia-cuda-cupti)
 readonly cuda_wheel_version='13.0.*'
 
 elapsed() { printf '%d:%02d' $(((SECONDS - started) / 60)) $(((SECONDS - started) % 60)); }

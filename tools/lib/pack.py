@@ -24,6 +24,8 @@ FILES = (("bin/memoptctl", "bin/memoptctl"), ("bin/memoptd", "bin/memoptd"), ("l
          ("gpu/facts", "bin/facts"), ("gpu/facts_kernels.fatbin", "bin/facts_kernels.fatbin"), ("workloads/replay", "workloads/replay"),
          ("workloads/replay_kernels.fatbin", "workloads/replay_kernels.fatbin"), ("workloads/train.py", "workloads/train.py"),
          ("workloads/digits_kernels.fatbin", "workloads/digits_kernels.fatbin"), ("workloads/data/digits.csv", "workloads/data/digits.csv"))
+# Left out and named where the build has none: CUPTI's headers were not there.
+OPTIONAL = (("gpu/libcupti_injection.so", "lib/libcupti_injection.so"),)
 # Programs of nvcc, and what lies beside them; those that a build lacks are left out and named.
 PROGRAMS = ("digits_cnn", "digits_cnn_static", "vector_runtime", "vector_driver", "vector_async", "vector_runtime_static", "vector_async_static")
 SOURCES = (("integration/gpu/run-all", "."), ("integration/gpu/README.md", "."), ("integration/gpu/kit/*.py", "kit"),
@@ -126,6 +128,8 @@ def main():
     pack = Pack(output)
     for source, target in FILES:
         pack.add(os.path.join(options.build, source), target)
+    for source, target in OPTIONAL:
+        pack.add(os.path.join(options.build, source), target, optional=True)
     programs = os.path.join(options.programs or options.build, "workloads")
     for name in PROGRAMS:
         pack.add(os.path.join(programs, name), "workloads/" + name, optional=True)

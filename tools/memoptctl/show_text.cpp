@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <ctime>
 #include <initializer_list>
+#include <utility>
 
 #include "printable.h"
 #include "record_text.h"
@@ -167,6 +168,14 @@ nlohmann::json to_json(const Shown& shown) {
   for (std::uint8_t kind = 1; kind <= shm::kLastRecordKind; ++kind) {
     counts[std::string(kind_name(static_cast<RecordKind>(kind)))] = summary.counts[kind];
   }
+  json copies = json::object();
+  for (const auto& [name, kind] : {std::pair("to_device", shm::CopyKind::kToDevice),
+                                   {"to_host", shm::CopyKind::kToHost},
+                                   {"on_device", shm::CopyKind::kOnDevice},
+                                   {"unknown", shm::CopyKind::kUnknown}}) {
+    const planner::CopySummary& of_kind = summary.copies[static_cast<std::size_t>(kind)];
+    copies[name] = {{"count", of_kind.count}, {"bytes", of_kind.bytes}};
+  }
   json live = json::array();
   for (const auto& point : summary.live) {
     live.push_back({{"first", point.first}, {"last", point.last}, {"peak", point.peak}});
@@ -207,6 +216,7 @@ nlohmann::json to_json(const Shown& shown) {
               {"live_bytes", summary.live_bytes},
               {"live_blocks", summary.live_blocks},
               {"live", live},
+              {"copies", copies},
               {"copied_bytes", summary.copied_bytes},
               {"set_bytes", summary.set_bytes},
               {"accesses", summary.accesses},

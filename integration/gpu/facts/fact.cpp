@@ -39,8 +39,6 @@ const std::vector<Fact>& all_facts() {
        host_memory_costs},
       {"vmm_costs", "What do cuMemCreate, Map, SetAccess, Unmap and Release cost, by chunk size and number?",
        "host clock around each call, nothing else runs; numbers bounded by nine tenths of free memory", 40, vmm_costs},
-      {"access_completeness", "Does a scan of launch parameters name every block that a kernel touches?",
-       "compared with CUPTI, where it can be used", 5, access_completeness},
   };
   return facts;
 }

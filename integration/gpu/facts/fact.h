@@ -49,6 +49,5 @@ void pinned_bandwidth(const Settings&, Findings&);
 void host_memory_costs(const Settings&, Findings&);
 void host_call_costs(const Settings&, Findings&);
 void event_clock(const Settings&, Findings&);
-void access_completeness(const Settings&, Findings&);
 
 }  // namespace facts

@@ -37,7 +37,7 @@ def _programs(setting):
                       "replay")
 
 
-def _unable(setting, program):
+def unable_to_run(setting, program):
     """Why the program can't be run here; empty if it can."""
     if not setting.has("workloads", program.needs):
         return "not in the pack"
@@ -50,7 +50,7 @@ def _unable(setting, program):
 
 def run(setting):
     for program in filter(lambda one: setting.wants(one.name), _programs(setting)):
-        unable = _unable(setting, program)
+        unable = unable_to_run(setting, program)
         if unable:
             setting.results.row({"case": program.name, "variant": "native", "remark": unable})
             continue

@@ -1,5 +1,4 @@
 """Where everything lies, and the environment in which programs are started."""
-import glob
 import json
 import os
 import subprocess
@@ -7,6 +6,7 @@ import sys
 import tempfile
 import uuid
 
+import libraries
 import memory
 import processes
 
@@ -16,22 +16,6 @@ RUN_LIMIT = 60  # seconds for one program
 
 class PackError(Exception):
     pass
-
-
-def _runtime_folders():
-    """Folders that may have NVIDIA's shared runtime, likeliest first."""
-    yield from filter(None, os.environ.get("LD_LIBRARY_PATH", "").split(":"))
-    for root in filter(None, [os.environ.get("CUDA_HOME"), *sorted(glob.glob("/usr/local/cuda*"), reverse=True)]):
-        yield from (os.path.join(root, "lib64"), os.path.join(root, "targets", "x86_64-linux", "lib"))
-    for entry in sys.path:
-        yield from (os.path.join(entry, "nvidia", "cu13", "lib"), os.path.join(entry, "nvidia", "cuda_runtime", "lib"))
-    try:
-        listed = subprocess.run(["ldconfig", "-p"], capture_output=True, text=True, timeout=20).stdout
-    except (OSError, subprocess.SubprocessError):
-        listed = ""
-    for line in listed.splitlines():
-        if "libcudart.so.13" in line and "=>" in line:
-            yield os.path.dirname(line.split("=>")[1].strip())
 
 
 def _loads(name):
@@ -57,7 +41,7 @@ class Setting:
         self._compat = self._lacking()
         self.runtime = None
         if not simulator:
-            self.runtime = next((folder for folder in _runtime_folders() if os.path.exists(os.path.join(folder, "libcudart.so.13"))), None)
+            self.runtime = next(map(os.path.dirname, libraries.find("libcudart.so.13", ("lib64", "targets/x86_64-linux/lib"), "cuda_runtime")), None)
 
     def file(self, *parts):
         return os.path.join(self.pack, *parts)

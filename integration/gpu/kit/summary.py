@@ -85,7 +85,33 @@ def _clock(values):
     yield f"clock of events: step {step} ns, to the host's clock {ratio}"
 
 
-PARTS = (("vmm_costs", _vmm), ("vmm_under_load", _under_load), ("free_drains", _drains), ("alias_coherence", _coherence), ("tensor_map", _tensor_map),
+def _kinds(part):
+    return ", ".join(f"{kind} {both['cupti']['count']} of {both['cupti']['bytes']} bytes" for kind, both in part.items()
+                     if isinstance(both, dict) and "cupti" in both and kind not in ("missing_in_memopt", "missing_in_cupti"))
+
+
+def _named(missing):
+    names = [f"{name} ({number if isinstance(number, int) else str(number['count']) + ', ' + str(number['bytes']) + ' bytes'})" for name, number in missing.items()]
+    return ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
+
+
+def _completeness(values):
+    for name, case in values.get("programs", {}).items():
+        if case["verdict"] == "not compared":
+            yield f"CUPTI beside memopt, {name}: not compared: {case['why']}"
+            continue
+        line = f"CUPTI beside memopt, {name}: {case['verdict']}; CUPTI saw {case['kernels']['cupti']} launches of {case['kernels']['names']} kernels"
+        for part in "copies", "memsets":
+            line += f"; {part}: " + (_kinds(case[part]) or "none")
+        for side in "memopt", "cupti":
+            for part in "kernels", "copies", "memsets":
+                missing = case[part]["missing_in_" + side]
+                if missing:
+                    line += f"; not seen by {side}: {part}: {_named(missing)}"
+        yield line
+
+
+PARTS = (("access_completeness", _completeness), ("vmm_costs", _vmm), ("vmm_under_load", _under_load), ("free_drains", _drains), ("alias_coherence", _coherence), ("tensor_map", _tensor_map),
          ("pinned_bandwidth", _bandwidth), ("host_memory", _host_memory), ("host_calls", _host_calls), ("event_clock", _clock))
 
 

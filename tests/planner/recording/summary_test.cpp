@@ -44,6 +44,26 @@ TEST_F(Summarised, Nothing) {
   EXPECT_FALSE(all.damage);
 }
 
+TEST_F(Summarised, CopiesByDirection) {
+  const auto copy = [](std::uint32_t kind, std::uint64_t bytes) {
+    return Record::make(shm::RecordKind::kCopy, shm::CopyBody{0, 1, 0, bytes}, {}, kind);
+  };
+  add(copy(static_cast<std::uint32_t>(shm::CopyKind::kToDevice), 100));
+  add(copy(static_cast<std::uint32_t>(shm::CopyKind::kToDevice), 20));
+  add(copy(static_cast<std::uint32_t>(shm::CopyKind::kToHost), 3));
+  add(copy(0, 1000));
+  add(copy(4'000'000'000, 7000));
+  const Summary all = summary();
+  const auto of = [&all](shm::CopyKind kind) { return all.copies[static_cast<std::size_t>(kind)]; };
+  EXPECT_EQ(of(shm::CopyKind::kToDevice).count, 2u);
+  EXPECT_EQ(of(shm::CopyKind::kToDevice).bytes, 120u);
+  EXPECT_EQ(of(shm::CopyKind::kToHost).count, 1u);
+  EXPECT_EQ(of(shm::CopyKind::kOnDevice).count, 0u);
+  EXPECT_EQ(of(shm::CopyKind::kUnknown).count, 2u);
+  EXPECT_EQ(of(shm::CopyKind::kUnknown).bytes, 8000u);
+  EXPECT_EQ(all.copied_bytes, 8123u);
+}
+
 TEST_F(Summarised, LoadAndItsPeak) {
   add(Record::malloc(1, 100));
   add(Record::malloc(2, 50));
