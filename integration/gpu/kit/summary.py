@@ -87,7 +87,7 @@ def _clock(values):
 
 def _kinds(part):
     return ", ".join(f"{kind} {both['cupti']['count']} of {both['cupti']['bytes']} bytes" for kind, both in part.items()
-                     if isinstance(both, dict) and "cupti" in both and kind not in ("missing_in_memopt", "missing_in_cupti"))
+                     if kind not in ("missing_in_memopt", "missing_in_cupti", "unknown_in_memopt") and both["cupti"]["count"])
 
 
 def _named(missing):
