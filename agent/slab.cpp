@@ -162,9 +162,10 @@ void Slab::release() noexcept {
     window_.base = 0;
     return;
   }
+  // What is being built is made of the bootstrap's chunks, which gives them back itself.
+  drop_beyond(0);
   for (std::size_t slot = 0; slot < window_.chunks.size(); ++slot) {
     Chunk* const chunk = window_.chunks[slot];
-    if (chunk == nullptr) continue;
     chunks_.unmap(window_.base + slot * chunks_.chunk_bytes(), chunks_.chunk_bytes());
     chunk->slab_slot = -1;
     if (chunk->home == nullptr) chunks_.release(chunk);

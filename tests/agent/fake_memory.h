@@ -109,6 +109,11 @@ struct Memory {
     EXPECT_TRUE(chunks.start(0, &why)) << why;
   }
 
+  // The agent's memory is never destroyed; a test's is given back.
+  ~Memory() { bootstrap.release_all(); }
+  Memory(const Memory&) = delete;
+  Memory& operator=(const Memory&) = delete;
+
   Block* make(std::uint64_t bytes) {
     auto block = std::make_unique<Block>();
     block->bytes = bytes;

@@ -12,6 +12,7 @@ namespace {
 
 struct SlabTest : testing::Test, Memory {
   SlabTest() : slab(driver, streams, chunks, bootstrap) {}
+  ~SlabTest() override { slab.release(); }
 
   void go_live(std::uint64_t bytes) {
     ASSERT_TRUE(slab.want(bytes, [](std::uint64_t) { return false; }));

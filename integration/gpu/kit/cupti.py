@@ -17,6 +17,7 @@ print(usable, said.value.decode(errors="replace"))"""
 
 class Unavailable(Exception):
     """There is no CUPTI that can be used, and why."""
+ATTEMPTS = 4
 
 
 def injection(setting):
@@ -83,7 +84,14 @@ def observe(setting, name, command, cupti, runtime):
         names = {"GPU_KIT_CUPTI": cupti, "GPU_KIT_CUPTI_OUTPUT": output + ".seen"}
         names.update({"LD_PRELOAD": injection(setting), "GPU_KIT_CUPTI_AT_START": "1"} if way == "preloaded" else {"CUDA_INJECTION64_PATH": injection(setting)})
         environment = setting.environment(names, runtime=runtime)
-        ended = processes.run([setting.memoptctl, "record", "-o", recording, "--force", "--", *command], setting.limit(setting.run_limit), environment)
+        # A program that ends within milliseconds of its first call may be gone before its recording has begun.
+        for _ in range(ATTEMPTS):
+            for before in glob.glob(glob.escape(output + ".seen") + ".*"):
+                os.remove(before)
+            ended = processes.run([setting.memoptctl, "record", "-o", recording, "--force", "--", *command], setting.limit(setting.run_limit),
+                                  environment)
+            if not ended.ok or os.path.exists(recording):
+                break
         setting.results.log(f"{name}, CUPTI beside memopt, {way}", ended)
         observed.seen = _account(output + ".seen", command)
         if not ended.ok:
