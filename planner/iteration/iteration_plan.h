@@ -17,7 +17,7 @@ namespace memopt::planner {
 // Steps of the layout search (layout/search.h), counted, so that results repeat. Prompt: some tens of milliseconds
 // where the program goes on meanwhile, and a better layout can follow. Patient: some hundreds, where it is waited for.
 inline constexpr std::uint64_t kPromptWork = 150'000;
-inline constexpr std::uint64_t kPatientWork = 500'000;
+inline constexpr std::uint64_t kPatientWork = 250'000;
 
 struct PlanningOptions {
   layout::Limits limits{.work = kPatientWork};
