@@ -179,6 +179,8 @@ void Slab::drop_unfinished() noexcept {
 }
 
 void Slab::drop_beyond(std::size_t count) noexcept {
+  // Where memory is the driver's, the chunks were never started, and have no size.
+  if (window_.chunks.empty()) return;
   const std::size_t live = static_cast<std::size_t>(window_.map.bytes() / chunks_.chunk_bytes());
   while (window_.chunks.size() > std::max(live, count)) {
     Chunk* const chunk = window_.chunks.back();

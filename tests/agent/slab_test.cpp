@@ -85,5 +85,17 @@ TEST_F(SlabTest, WhatALargerPlanIsBeingBuiltFromIsNotGivenBack) {
   EXPECT_EQ(slab.live_bytes(), 4 * kChunk);
 }
 
+// As where a program is only recorded: its memory is the driver's, and no chunk was ever made.
+TEST(Slab, GivesNothingBackWhereNothingWasMade) {
+  const Driver driver = functions();
+  StreamTable streams(driver);
+  ChunkStore never_started(driver);
+  Bootstrap bootstrap(never_started, streams);
+  Slab slab(driver, streams, never_started, bootstrap);
+  slab.release();
+  bootstrap.release_all();
+  EXPECT_EQ(slab.live_bytes(), 0u);
+}
+
 }  // namespace
 }  // namespace memopt::agent
