@@ -146,6 +146,7 @@ class Fluid {
     const int height = limit ? -1 : programme_.column(1, Programme::kFree);
     Rows rows;
     auto& [out, in, loads, begins] = rows;
+    std::vector<int> stalls;
     for (std::size_t k = 0; k + 1 < coarse_.size(); ++k) {
       const double duration = time(fine_[coarse_[k + 1]]) - time(fine_[coarse_[k]]);
       const double out_rate = problem_.machine.out_bytes_per_ns / kMiB,
@@ -153,9 +154,9 @@ class Fluid {
       out.push_back(programme_.row(-Programme::kFree, out_rate * duration));
       in.push_back(programme_.row(-Programme::kFree, in_rate * duration));
       if (!limit) continue;
-      const int stall = programme_.column(1, Programme::kFree);
-      programme_.put(out.back(), stall, -out_rate);
-      programme_.put(in.back(), stall, -in_rate);
+      stalls.push_back(programme_.column(1, Programme::kFree));
+      programme_.put(out.back(), stalls.back(), -out_rate);
+      programme_.put(in.back(), stalls.back(), -in_rate);
     }
     const auto below_limit = [&](std::vector<int>& list, double load) {
       list.push_back(programme_.row(load - limit.value_or(0), Programme::kFree));
@@ -168,6 +169,7 @@ class Fluid {
     }
     for (std::size_t k = 0; k + 1 < coarse_.size(); ++k) below_limit(begins, absences_.load[fine_[coarse_[k]]]);
     for (const Absence& gap : absences_.gaps) add(gap, rows);
+    if (limit) add_waits_between(stalls, rows);
     return programme_.solve();
   }
 
@@ -177,6 +179,26 @@ class Fluid {
     std::vector<int> loads;    // by fine interval: less what is away at some time of its coarse one
     std::vector<int> begins;   // by coarse interval: at its first operation, only what is away by then is gone
   };
+
+  // A gap's first operation may wait for bytes of the gap itself: some of what goes out in an interval may do so in the
+  // stall at the end of the interval before.
+  void add_waits_between(const std::vector<int>& stalls, const Rows& rows) {
+    std::vector<double> opening(n_, 0.0);
+    for (const Absence& gap : absences_.gaps) opening[gap.from % n_] += gap.size;
+    for (std::size_t k = 0; k + 1 < coarse_.size(); ++k) {
+      const double size = opening[fine_[coarse_[k]]];
+      if (size == 0) continue;
+      const std::size_t before = (k == 0 ? coarse_.size() - 1 : k) - 1;
+      const int sooner = programme_.column(0, size);
+      const int within_stall = programme_.row(-Programme::kFree, 0);
+      programme_.put(within_stall, sooner, 1);
+      programme_.put(within_stall, stalls[before], -problem_.machine.out_bytes_per_ns / kMiB);
+      programme_.put(rows.begins[k], sooner, 1);
+      if (before == k) continue;
+      programme_.put(rows.out[before], sooner, 1);
+      programme_.put(rows.out[k], sooner, -1);
+    }
+  }
 
   double time(std::uint64_t operation) const {
     return operation < n_ ? problem_.operations[operation].time : problem_.period;

@@ -5,7 +5,8 @@
 // interval of time, o and i bytes go out and in, of what is away at the interval's end, x:
 //   x_k = x_{k-1} + o_k - i_k,  x_{k-1} + o_k <= s,  x = 0 at the gap's end (unless the block is freed there),
 //   sum over gaps of o_k <= out rate * (d_k + stall_k),  of i_k <= in rate * (d_k + stall_k),
-//   load - sum over gaps of (x_{k-1} + o_k) <= M at each operation of k, and of x_{k-1} alone at its first.
+//   load - sum over gaps of (x_{k-1} + o_k) <= M at each operation of k, and of x_{k-1} alone at its first, which may
+//   wait for z_k more: of gaps that begin there, in the stall before (z_k <= out rate * stall_{k-1}, counted there).
 // Least M with no stall; or, for a given M, the least sum of stalls. Latencies, the order of copies, places and chunks
 // are left out: no plan without dropped copies (`copy` false) is better. To stay small, intervals are joined until
 // there are `intervals` of them (a gap may then use the rates of all of each), and blocks below `least_bytes` count as
