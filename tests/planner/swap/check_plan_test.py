@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
 """Our verifier and timeline against a checker that shares no code with them, on random small plans and mutations of them."""
-import importlib.util
 import json
 import os
 import random
@@ -8,24 +7,16 @@ import subprocess
 import unittest
 
 import cases
+import checker
 import random_plans
 
-SHARED = os.environ.get("MEMOPT_SHARED", "")
 VERIFY_PLANS = os.environ["VERIFY_PLANS"]
-CHECKER = os.path.join(SHARED, "tools", "check_plan.py")
 PLANS = int(os.environ.get("MEMOPT_RANDOM_PLANS", "1500"))
 SEED = int(os.environ.get("MEMOPT_RANDOM_SEED", "1"))
 EXACT = ("footprint", "peak_live", "bytes_out", "bytes_dropped", "bytes_in")
 # Nanoseconds, or shares of 1: sums are formed in another order, and the checker rounds.
 CLOSE = {"added_ns": 2e-3, "stall_malloc_ns": 2e-3, "stall_access_ns": 2e-3, "early_swap_ins": 1e-9, "out_utilisation": 1e-4,
          "in_utilisation": 1e-4}
-
-
-def load_checker():
-    spec = importlib.util.spec_from_file_location("check_plan", CHECKER)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 def ours(plans):
@@ -36,9 +27,7 @@ def ours(plans):
 
 class AgainstTheChecker(unittest.TestCase):
     def setUp(self):
-        if not os.path.exists(CHECKER):
-            self.skipTest("MEMOPT_SHARED names no folder with tools/check_plan.py")
-        self.checker = load_checker()
+        self.checker = checker.load(self)
 
     def theirs(self, plan):
         try:

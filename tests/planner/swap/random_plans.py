@@ -119,8 +119,8 @@ def stays(plan, block):
     return set(range(life.start, life.freed + 1)) - away
 
 
-def place(rng, plan):
-    """First fit in random order, by looking at every operation."""
+def place(rng, plan, step=1):
+    """First fit in random order, by looking at every operation, in steps of at least so many bytes."""
     n = len(plan["ops"])
     rounds, taken = 4, []
     swapped = {s["block"] for s in plan["swaps"]}
@@ -133,7 +133,7 @@ def place(rng, plan):
         while not b.get("persistent") and turns < 4 and lap >= turns * n:
             turns *= 2
         own = b["id"] in swapped or rng.random() < 0.1
-        unit = plan["chunk"] if own else plan["align"]
+        unit = max(step, plan["chunk"] if own else plan["align"])
         offsets = []
         for turn in range(turns):
             needed = {(p + k * n) % (rounds * n) for k in range(turn, rounds, turns) for p in at}

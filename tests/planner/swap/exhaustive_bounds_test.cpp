@@ -1,0 +1,66 @@
+// The bounds against the best plans there are.
+#include <gtest/gtest.h>
+
+#include "exhaustive.h"
+#include "planner/swap/bounds.h"
+#include "planner/swap/lives.h"
+#include "tiny_problems.h"
+
+namespace memopt::swap {
+namespace {
+
+using testing::exhaustive;
+using testing::Optimum;
+using testing::problems_wanted;
+using testing::TinyProblems;
+
+constexpr double kTight = 1e-6;  // of what is bounded
+
+TEST(BoundsOfTinyProblems, AreNeverAboveTheOptimum) {
+  TinyProblems problems(4);
+  std::size_t met = 0, waits = 0;
+  for (int k = 0; k < problems_wanted(100); ++k) {
+    Problem problem = problems.next(true, 3000);
+    const Lives lives = find_lives(problem);
+    const Optimum best = exhaustive(problem);
+    for (const BoundLimits& limits : {BoundLimits{.intervals = 1000, .least_bytes = 1}, BoundLimits{.intervals = 4}}) {
+      const auto footprint = least_footprint(problem, lives, limits);
+      ASSERT_TRUE(footprint);
+      if (const auto* optimal = best.least_footprint(1e-6)) {
+        const auto least = static_cast<double>(optimal->footprint);
+        EXPECT_LE(*footprint, least * (1 + kTight)) << k;
+        met += *footprint > least * (1 - kTight);
+      }
+      for (const auto& optimal : best.plans) {
+        const auto added = least_added_time(problem, lives, optimal.footprint, limits);
+        ASSERT_TRUE(added);
+        EXPECT_LE(*added, optimal.added_ns + kTight * problem.period) << k;
+        waits += *added > 0;
+      }
+    }
+  }
+  EXPECT_GT(met, 20U);
+  EXPECT_GT(waits, 5U);
+}
+
+TEST(BoundsOfTinyProblems, AreNeverAboveTheOptimumWithoutLayout) {
+  TinyProblems problems(5);
+  std::size_t plans = 0;
+  for (int k = 0; k < problems_wanted(60); ++k) {
+    Problem problem = problems.next(false, 300);
+    const Lives lives = find_lives(problem);
+    for (std::uint64_t percent = 40; percent <= 100; percent += 20) {
+      problem.limit = lives.peak * percent / 100;
+      const Optimum best = exhaustive(problem);
+      if (best.plans.empty()) continue;
+      ++plans;
+      const auto added = least_added_time(problem, lives, *problem.limit, {.intervals = 1000, .least_bytes = 1});
+      ASSERT_TRUE(added);
+      EXPECT_LE(*added, best.plans[0].added_ns + kTight * problem.period) << k << ' ' << percent;
+    }
+  }
+  EXPECT_GT(plans, 60U);
+}
+
+}  // namespace
+}  // namespace memopt::swap
