@@ -1,7 +1,9 @@
 #include "planner/swap/auto_swap.h"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
+#include <utility>
 
 #include "planner/layout/solve.h"
 #include "planner/swap/slab.h"
@@ -108,6 +110,16 @@ std::vector<Gap> candidates(const Problem& problem, const Lives& lives) {
   return gaps;
 }
 
+// The highest values first.
+std::vector<Gap> by_value(const std::vector<Gap>& gaps, const std::vector<double>& values) {
+  std::vector<std::pair<double, std::size_t>> order(gaps.size());
+  for (std::size_t k = 0; k < gaps.size(); ++k) order[k] = {-values[k], k};
+  std::sort(order.begin(), order.end());
+  std::vector<Gap> ranked;
+  for (const auto& [value, k] : order) ranked.push_back(gaps[k]);
+  return ranked;
+}
+
 class Ranking {
  public:
   Ranking(const Problem& problem, const Lives& lives)
@@ -115,18 +127,29 @@ class Ranking {
 
   std::vector<Gap> by(Score score) {
     std::vector<Gap> gaps = candidates(problem_, lives_);
-    if (score == Score::kSwdoa) return one_by_one(std::move(gaps));
-    std::vector<std::pair<double, std::size_t>> order(gaps.size());
-    for (std::size_t k = 0; k < gaps.size(); ++k) {
-      const double value = score == Score::kDoa   ? absence(gaps[k])
-                           : score == Score::kAoa ? area(gaps[k])
-                                                  : weight(gaps[k]);
-      order[k] = {-value, k};
+    std::vector<double> values;
+    if (score == Score::kSwdoa) {
+      one_by_one(gaps, values);
+      return gaps;
     }
-    std::sort(order.begin(), order.end());
-    std::vector<Gap> ranked;
-    for (const auto& [value, k] : order) ranked.push_back(gaps[k]);
-    return ranked;
+    for (const Gap& gap : gaps) values.push_back(value_of(gap, score));
+    return by_value(gaps, values);
+  }
+
+  Scored all() {
+    Scored scored{candidates(problem_, lives_), {}};
+    for (const Score score : kScores) {
+      if (score == Score::kSwdoa) continue;
+      for (const Gap& gap : scored.gaps) scored.scores[static_cast<std::size_t>(score)].push_back(value_of(gap, score));
+    }
+    std::vector<Gap> chosen = scored.gaps;
+    std::vector<double> values;
+    one_by_one(chosen, values);
+    auto& swdoa = scored.scores[static_cast<std::size_t>(Score::kSwdoa)];
+    for (const Gap& gap : scored.gaps) {
+      swdoa.push_back(values[static_cast<std::size_t>(std::find(chosen.begin(), chosen.end(), gap) - chosen.begin())]);
+    }
+    return scored;
   }
 
  private:
@@ -140,6 +163,10 @@ class Ranking {
     const double duration = absence(gap), size = static_cast<double>(bytes(gap));
     return duration >= 0 ? duration * size : duration / size;
   }
+  double value_of(const Gap& gap, Score score) {
+    if (score == Score::kDoa) return absence(gap);
+    return score == Score::kAoa ? area(gap) : weight(gap);
+  }
   double weight(const Gap& gap) {
     const auto& levels = load_.levels();
     double sum = 0;
@@ -149,7 +176,8 @@ class Ranking {
     return sum;
   }
 
-  std::vector<Gap> one_by_one(std::vector<Gap> gaps) {
+  // Puts the gaps in order of choice, with the values at which they were chosen.
+  void one_by_one(std::vector<Gap>& gaps, std::vector<double>& values) {
     std::vector<Gap> ranked;
     while (!gaps.empty()) {
       std::size_t best = 0;
@@ -164,8 +192,9 @@ class Ranking {
       gaps.erase(gaps.begin() + static_cast<std::ptrdiff_t>(best));
       load_.add(chosen.out_after + 1, chosen.need, -static_cast<std::int64_t>(bytes(chosen)));
       ranked.push_back(chosen);
+      values.push_back(most);
     }
-    return ranked;
+    gaps = std::move(ranked);
   }
 
   const Problem& problem_;
@@ -300,6 +329,22 @@ std::vector<Gap> rank_candidates(const Problem& problem, const Lives& lives, Sco
   return Ranking(problem, lives).by(score);
 }
 
+Scored score_candidates(const Problem& problem, const Lives& lives) { return Ranking(problem, lives).all(); }
+
+std::vector<Gap> rank(const Scored& scored, const Weights& weights) {
+  std::vector<double> sums(scored.gaps.size(), 0.0);
+  const auto count = static_cast<double>(sums.size());
+  for (std::size_t s = 0; s < weights.size(); ++s) {
+    double mean = 0, variance = 0;
+    for (const double value : scored.scores[s]) mean += value / count;
+    for (const double value : scored.scores[s]) variance += (value - mean) * (value - mean) / count;
+    if (!(variance > 0)) continue;
+    const double factor = weights[s] / std::sqrt(variance);
+    for (std::size_t k = 0; k < sums.size(); ++k) sums[k] += factor * (scored.scores[s][k] - mean);
+  }
+  return by_value(scored.gaps, sums);
+}
+
 std::vector<Swap> schedule(const Problem& problem, const Lives& lives, std::span<const Gap> gaps) {
   const Clock clock(problem);
   const std::uint64_t n = lives.operations;
@@ -325,7 +370,12 @@ std::vector<Swap> schedule(const Problem& problem, const Lives& lives, std::span
 }
 
 AutoSwapPlan auto_swap(const Problem& problem, const Lives& lives, Score score, const layout::Limits& limits) {
-  return Selection(problem, lives, rank_candidates(problem, lives, score), limits).run();
+  return auto_swap(problem, lives, rank_candidates(problem, lives, score), limits);
+}
+
+AutoSwapPlan auto_swap(const Problem& problem, const Lives& lives, std::vector<Gap> ranked,
+                       const layout::Limits& limits) {
+  return Selection(problem, lives, std::move(ranked), limits).run();
 }
 
 }  // namespace memopt::swap

@@ -7,6 +7,7 @@
 // its copy begins, not when it ends; no copy in is issued before its bytes are given up; blocks have places.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <span>
 #include <string_view>
@@ -25,6 +26,8 @@ enum class Score {
   kSwdoa,  // submodular weighted duration: the same, the load being updated after each choice
 };
 
+inline constexpr std::array kScores = {Score::kDoa, Score::kAoa, Score::kWdoa, Score::kSwdoa};
+
 std::string_view name_of(Score score);
 
 struct Gap {
@@ -38,6 +41,20 @@ struct Gap {
 // The candidates, best first. O(c n) for c candidates, SWDOA O(c^2 n).
 std::vector<Gap> rank_candidates(const Problem& problem, const Lives& lives, Score score);
 
+// All scores of all candidates. Those of SWDOA depend on what was chosen before: it is the value at which it was
+// chosen.
+struct Scored {
+  std::vector<Gap> gaps;
+  std::array<std::vector<double>, kScores.size()> scores;  // of each gap, by score
+};
+
+Scored score_candidates(const Problem& problem, const Lives& lives);  // as long as ranking by each
+
+// The candidates by the weighted sum of their standardised scores (mean 0, variance 1; 0 where all are the same), best
+// first. O(c log c).
+using Weights = std::array<double, kScores.size()>;
+std::vector<Gap> rank(const Scored& scored, const Weights& weights);
+
 struct AutoSwapPlan {
   bool feasible = false;        // within problem.limit
   Decisions decisions;          // legal and placed; where infeasible, the smallest that was found
@@ -48,6 +65,10 @@ struct AutoSwapPlan {
 // With as few candidates as the limit of the problem allows; without a limit, with as many as give the least footprint
 // at no more than 0.1 % added time. `limits` are for each of the layouts that are tried. O(c) layouts.
 AutoSwapPlan auto_swap(const Problem& problem, const Lives& lives, Score score, const layout::Limits& limits);
+
+// The same for candidates in any order.
+AutoSwapPlan auto_swap(const Problem& problem, const Lives& lives, std::vector<Gap> ranked,
+                       const layout::Limits& limits);
 
 // The first candidates of a ranking as swaps, each copy in issued so that it ends in time, first in, first out.
 std::vector<Swap> schedule(const Problem& problem, const Lives& lives, std::span<const Gap> gaps);

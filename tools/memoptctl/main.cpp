@@ -99,7 +99,8 @@ int parse_and_run(int argc, char** argv) {
       ->type_name("BYTES")
       ->group(kOfIterations);
   plan_app
-      ->add_option("--strategy", swap_plan.strategy, "none, autoswap:doa, autoswap:aoa, autoswap:wdoa, autoswap:swdoa")
+      ->add_option("--strategy", swap_plan.strategy,
+                   "none, autoswap:doa, autoswap:aoa, autoswap:wdoa, autoswap:swdoa, autoswap:tuned")
       ->capture_default_str()
       ->type_name("NAME")
       ->group(kOfIterations);

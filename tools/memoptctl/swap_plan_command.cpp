@@ -3,7 +3,6 @@
 #include <dlfcn.h>
 #include <fmt/format.h>
 
-#include <array>
 #include <cctype>
 #include <cerrno>
 #include <charconv>
@@ -24,6 +23,9 @@
 #include "planner/swap/plan_file.h"
 #include "planner/swap/slab.h"
 #include "planner/swap/verify.h"
+#if MEMOPT_HAS_TUNED_SWAP
+#include "planner/swap/tuned_swap.h"
+#endif
 #include "printable.h"
 
 namespace memopt::tools {
@@ -33,7 +35,6 @@ using swap::kNever;
 
 constexpr int kExitWrongUse = 2;
 constexpr int kExitInfeasible = 3;
-constexpr std::array kScores = {swap::Score::kDoa, swap::Score::kAoa, swap::Score::kWdoa, swap::Score::kSwdoa};
 
 std::string mib(double bytes) { return fmt::format("{:.2f} MiB", bytes / (1 << 20)); }
 std::string mib(std::uint64_t bytes) { return mib(static_cast<double>(bytes)); }
@@ -81,7 +82,14 @@ swap::AutoSwapPlan unswapped(const swap::Problem& problem, const swap::Lives& li
 std::optional<swap::AutoSwapPlan> plan_by(const std::string& strategy, const swap::Problem& problem,
                                           const swap::Lives& lives, const layout::Limits& limits) {
   if (strategy == "none") return unswapped(problem, lives, limits);
-  for (const swap::Score score : kScores) {
+  if (strategy == "autoswap:tuned") {
+#if MEMOPT_HAS_TUNED_SWAP
+    return swap::tuned_swap(problem, lives, limits, {.seed = limits.seed}).plan;
+#else
+    throw std::runtime_error("autoswap:tuned is not in this build: Eigen (libeigen3-dev) was not there");
+#endif
+  }
+  for (const swap::Score score : swap::kScores) {
     if (strategy == fmt::format("autoswap:{}", swap::name_of(score))) {
       return swap::auto_swap(problem, lives, score, limits);
     }
@@ -166,10 +174,8 @@ int swap_plan(const SwapPlanOptions& options) {
   const auto begin = std::chrono::steady_clock::now();
   auto plan = plan_by(options.strategy, problem, lives, limits);
   if (!plan) {
-    fmt::print(
-        stderr,
-        "memoptctl: --strategy: expected none, autoswap:doa, autoswap:aoa, autoswap:wdoa or autoswap:swdoa, not {}\n",
-        printable(options.strategy));
+    fmt::print(stderr, "memoptctl: --strategy: expected none or autoswap:doa, :aoa, :wdoa, :swdoa or :tuned, not {}\n",
+               printable(options.strategy));
     return kExitWrongUse;
   }
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();

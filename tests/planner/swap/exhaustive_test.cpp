@@ -3,7 +3,6 @@
 
 #include <gtest/gtest.h>
 
-#include <array>
 #include <stdexcept>
 
 #include "planner/swap/auto_swap.h"
@@ -21,7 +20,6 @@ using testing::problems_wanted;
 using testing::TinyProblems;
 
 constexpr double kTolerance = 1e-3;  // ns
-constexpr std::array kScores = {Score::kDoa, Score::kAoa, Score::kWdoa, Score::kSwdoa};
 
 layout::Limits work() {
   layout::Limits limits;

@@ -57,6 +57,15 @@ class PlanCommand(unittest.TestCase):
             self.assertEqual(plan["limit"], 2 * MIB)
             self.assertEqual(plan["ops"], TWO["ops"])
 
+    def test_tuned_weights_or_why_there_are_none(self):
+        done = self.plan("--strategy", "autoswap:tuned", "--limit", "2MiB", "--no-bound")
+        if "libeigen3-dev" in done.stderr:
+            self.assertEqual(done.returncode, 1)
+            self.skipTest(done.stderr)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertRegex(done.stdout, r"(?m)^footprint +2\.00 MiB$")
+        self.assertRegex(done.stdout, r"(?m)^added time +0\.000 ms an iteration of 0\.100 ms$")
+
     def test_without_a_limit_the_least_footprint_at_no_added_time(self):
         done = self.plan("--no-bound")
         self.assertRegex(done.stdout, r"(?m)^footprint +2\.00 MiB$", done.stderr)
