@@ -57,6 +57,21 @@ class PlanCommand(unittest.TestCase):
             self.assertEqual(plan["limit"], 2 * MIB)
             self.assertEqual(plan["ops"], TWO["ops"])
 
+    def test_streams_are_carried_through(self):
+        ops = [op + [0] * (4 - len(op)) + [stream] for op, stream in zip(TWO["ops"], (0, 7, 7, 0, 1, 1, 2, 7, 4294967295), strict=True)]
+        shown = {}
+        for strategy in ("none", *STRATEGIES):
+            for streams in (False, True):
+                out = self.path("plan.json")
+                problem = self.write(dict(TWO, ops=ops) if streams else TWO)
+                done = run(MEMOPTCTL, "plan", problem, "--strategy", strategy, "--json", out, "--no-bound")
+                self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+                with open(out, encoding="utf-8") as file:
+                    plan = json.load(file)
+                self.assertEqual(plan["ops"], ops if streams else TWO["ops"])
+                shown[streams] = (plan.get("swaps"), [block["offset"] for block in plan["blocks"]])
+            self.assertEqual(shown[True], shown[False], "plans do not depend on streams: " + strategy)
+
     def test_tuned_weights_or_why_there_are_none(self):
         done = self.plan("--strategy", "autoswap:tuned", "--limit", "2MiB", "--no-bound")
         if "libeigen3-dev" in done.stderr:

@@ -62,6 +62,22 @@ TEST(PlanFile, KeepsWhichFieldsAreGiven) {
   EXPECT_EQ(before["blocks"], after["blocks"]);
 }
 
+// Made in memory, without spelling: a stream is written with the age in front of it, and nothing else changes.
+TEST(PlanFile, StreamsAreKept) {
+  PlanFile plan = parse_plan(kPlan);
+  plan.spelling = {};
+  plan.problem.operations[0].stream = 5;
+  plan.problem.operations[2].stream = 4294967295;
+  plan.problem.operations[4].stream = 1;
+  const json ops = json::parse(written(plan))["ops"];
+  EXPECT_EQ(ops[0], json::parse(R"(["m",7,0,0,5])"));
+  EXPECT_EQ(ops[2], json::parse(R"(["x",-1,20,0,4294967295])"));
+  EXPECT_EQ(ops[4][4], 1);
+  EXPECT_EQ(parse_plan(written(plan)).problem, plan.problem);
+  EXPECT_EQ(refusal(json::parse(kPlan), "/ops/3/4", -1),
+            "ops[3]: stream: expected an integer from 0 to 4294967295, found -1");
+}
+
 TEST(PlanFile, DecisionsWithoutPlacesHaveNoOffsets) {
   PlanFile plan = parse_plan(kPlan);
   plan.decisions.places.clear();

@@ -36,6 +36,21 @@ TEST(Verify, EarlyCopiesAreRefusedUnlessAllowed) {
   EXPECT_EQ(fault_of(plan, {.no_early = false}), "");
 }
 
+// Streams are kept for those who issue the plan; the order of the list is what counts.
+TEST(Verify, OperationsOfAllStreamsRunInOrder) {
+  Plan plan = one_place();
+  plan.problem.machine.out_bytes_per_ns = 4;
+  const Report one = verify(plan.problem, plan.decisions);
+  EXPECT_NEAR(one.timing.added_ns, 15, 1e-9);
+  for (std::size_t i = 0; i < plan.problem.operations.size(); ++i) {
+    plan.problem.operations[i].stream = static_cast<std::uint32_t>(i % 3);
+  }
+  const Report several = verify(plan.problem, plan.decisions);
+  EXPECT_EQ(several.fault, std::nullopt);
+  EXPECT_EQ(several.timing.added_ns, one.timing.added_ns);
+  EXPECT_EQ(several.peak_resident, one.peak_resident);
+}
+
 TEST(Verify, SharedBytes) {
   Plan plan = two_blocks();
   plan.decisions.places[1].offsets = {99};
