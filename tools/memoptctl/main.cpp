@@ -100,15 +100,30 @@ int parse_and_run(int argc, char** argv) {
       ->group(kOfIterations);
   plan_app
       ->add_option("--strategy", swap_plan.strategy,
-                   "none, autoswap:doa, autoswap:aoa, autoswap:wdoa, autoswap:swdoa, autoswap:tuned")
+                   "memopt, none, autoswap:doa, autoswap:aoa, autoswap:wdoa, autoswap:swdoa, autoswap:tuned")
       ->capture_default_str()
       ->type_name("NAME")
       ->group(kOfIterations);
-  plan_app->add_option("--seed", swap_plan.seed, "of the layouts")
+  plan_app
+      ->add_option("--objective", swap_plan.objective,
+                   "footprint: the least at no added time; time: the least added within the limit (if there is one)")
+      ->type_name("NAME")
+      ->group(kOfIterations);
+  plan_app->add_option("--time-budget", swap_plan.seconds, "seconds for the strategy memopt")
+      ->check(CLI::Range(0.05, 86400.0))
       ->capture_default_str()
       ->type_name("N")
       ->group(kOfIterations);
-  plan_app->add_option("--layout-time", swap_plan.layout_seconds, "seconds for each layout that is tried")
+  plan_app->add_option("--threads", swap_plan.threads, "of the strategy memopt; 0: one for each processor")
+      ->check(CLI::Range(0, 1024))
+      ->capture_default_str()
+      ->type_name("N")
+      ->group(kOfIterations);
+  plan_app->add_option("--seed", swap_plan.seed, "of what is random in a strategy")
+      ->capture_default_str()
+      ->type_name("N")
+      ->group(kOfIterations);
+  plan_app->add_option("--layout-time", swap_plan.layout_seconds, "seconds for each layout that AutoSwap tries")
       ->check(CLI::Range(0.001, 3600.0))
       ->capture_default_str()
       ->type_name("N")
@@ -253,7 +268,8 @@ int parse_and_run(int argc, char** argv) {
   }
   if (*plan_app) {
     const bool iteration = memopt::tools::is_plan_file(plan.file);
-    for (const char* const name : {"--limit", "--strategy", "--seed", "--layout-time", "--no-bound", "--buffers"}) {
+    for (const char* const name : {"--limit", "--strategy", "--objective", "--time-budget", "--threads", "--seed",
+                                   "--layout-time", "--no-bound", "--buffers"}) {
       if (plan_app->count(name) == 0 || iteration != (std::string_view(name) == "--buffers")) continue;
       fmt::print(stderr, "memoptctl plan: {} is {}an iteration (memopt-plan-1), and {} is {}\n", name,
                  iteration ? "not for " : "for ", plan.file, iteration ? "one" : "none");

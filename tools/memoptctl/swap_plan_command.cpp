@@ -12,6 +12,7 @@
 #include <cstring>
 #include <fstream>
 #include <stdexcept>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -21,6 +22,7 @@
 #include "planner/swap/bounds_module.h"
 #include "planner/swap/lives.h"
 #include "planner/swap/plan_file.h"
+#include "planner/swap/search/search.h"
 #include "planner/swap/slab.h"
 #include "planner/swap/verify.h"
 #if MEMOPT_HAS_TUNED_SWAP
@@ -79,8 +81,26 @@ swap::AutoSwapPlan unswapped(const swap::Problem& problem, const swap::Lives& li
   return plan;
 }
 
-std::optional<swap::AutoSwapPlan> plan_by(const std::string& strategy, const swap::Problem& problem,
+swap::AutoSwapPlan searched(const swap::Problem& problem, const swap::Lives& lives, const SwapPlanOptions& options) {
+  swap::SearchLimits limits;
+  limits.time = std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::duration<double>(options.seconds));
+  limits.threads = options.threads != 0 ? options.threads : std::max(1U, std::thread::hardware_concurrency());
+  limits.seed = options.seed;
+  const bool time = options.objective.empty() ? problem.limit.has_value() : options.objective == "time";
+  swap::SearchPlan found =
+      swap::search(problem, lives, time ? swap::Objective::kTime : swap::Objective::kFootprint, limits);
+  swap::AutoSwapPlan plan;
+  plan.feasible = found.feasible;
+  plan.decisions = std::move(found.decisions);
+  plan.footprint = found.footprint;
+  plan.candidates = found.candidates;
+  return plan;
+}
+
+std::optional<swap::AutoSwapPlan> plan_by(const SwapPlanOptions& options, const swap::Problem& problem,
                                           const swap::Lives& lives, const layout::Limits& limits) {
+  const std::string& strategy = options.strategy;
+  if (strategy == "memopt") return searched(problem, lives, options);
   if (strategy == "none") return unswapped(problem, lives, limits);
   if (strategy == "autoswap:tuned") {
 #if MEMOPT_HAS_TUNED_SWAP
@@ -165,6 +185,15 @@ int swap_plan(const SwapPlanOptions& options) {
       return kExitWrongUse;
     }
   }
+  if (options.objective == "time" && !problem.limit) {
+    fmt::print(stderr, "memoptctl: --objective time: expected a --limit, as there is none in {}\n",
+               printable(options.file));
+    return kExitWrongUse;
+  }
+  if (!options.objective.empty() && options.objective != "time" && options.objective != "footprint") {
+    fmt::print(stderr, "memoptctl: --objective: expected footprint or time, not {}\n", printable(options.objective));
+    return kExitWrongUse;
+  }
   layout::Limits limits;
   limits.seed = options.seed;
   if (options.layout_seconds > 0) {
@@ -172,9 +201,10 @@ int swap_plan(const SwapPlanOptions& options) {
         std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::duration<double>(options.layout_seconds));
   }
   const auto begin = std::chrono::steady_clock::now();
-  auto plan = plan_by(options.strategy, problem, lives, limits);
+  auto plan = plan_by(options, problem, lives, limits);
   if (!plan) {
-    fmt::print(stderr, "memoptctl: --strategy: expected none or autoswap:doa, :aoa, :wdoa, :swdoa or :tuned, not {}\n",
+    fmt::print(stderr,
+               "memoptctl: --strategy: expected memopt, none or autoswap:doa, :aoa, :wdoa, :swdoa or :tuned, not {}\n",
                printable(options.strategy));
     return kExitWrongUse;
   }

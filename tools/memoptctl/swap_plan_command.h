@@ -11,9 +11,12 @@ struct SwapPlanOptions {
   std::string file;
   std::string json;   // where to write the plan; may be empty
   std::string limit;  // of the footprint, as given; empty: the file's, else least footprint at no added time
-  std::string strategy = "autoswap:aoa";
+  std::string strategy = "memopt";
+  std::string objective;  // "footprint" or "time"; empty: time where there is a limit
+  double seconds = 2;     // for memopt's own search
+  unsigned threads = 0;   // of it; 0: as many as there are processors
   std::uint64_t seed = 1;
-  double layout_seconds = 0.2;  // for each layout that is tried; 0: no limit of time
+  double layout_seconds = 0.2;  // for each layout that AutoSwap tries; 0: no limit of time
   bool bound = true;
 };
 

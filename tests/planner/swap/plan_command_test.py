@@ -15,7 +15,7 @@ MEMOPTCTL = os.environ["MEMOPTCTL"]
 CHECKER = os.path.join(SHARED, "tools", "check_plan.py")
 TRACE = os.path.join(SHARED, "traces", "vec_block_fresh_vgg.csv")
 MIB = 1 << 20
-STRATEGIES = ("autoswap:doa", "autoswap:aoa", "autoswap:wdoa", "autoswap:swdoa")
+STRATEGIES = ("memopt", "autoswap:doa", "autoswap:aoa", "autoswap:wdoa", "autoswap:swdoa")
 
 # Block 0 is idle while block 1 lives: 2 MiB suffice, at 0.1 MiB a microsecond even in time.
 TWO = {"format": "memopt-plan-1", "period": 100000, "machine": {"out_bytes_per_ns": 200, "in_bytes_per_ns": 200},
@@ -89,6 +89,12 @@ class PlanCommand(unittest.TestCase):
         done = self.plan("--strategy", "none", "--no-bound")
         self.assertRegex(done.stdout, r"(?m)^footprint +4\.00 MiB$", done.stderr)
 
+    def test_the_objective_decides_what_a_limit_is_for(self):
+        done = self.plan("--limit", "4MiB", "--no-bound", "--time-budget", "0.2")
+        self.assertRegex(done.stdout, r"(?m)^swaps +0 of", done.stdout + done.stderr)
+        done = self.plan("--limit", "4MiB", "--objective", "footprint", "--no-bound", "--time-budget", "0.2")
+        self.assertRegex(done.stdout, r"(?m)^footprint +2\.00 MiB$", done.stdout + done.stderr)
+
     def test_an_infeasible_limit_names_the_least_feasible_one(self):
         done = self.plan("--limit", "1.5MiB", "--no-bound")
         self.assertEqual(done.returncode, 3, done.stdout + done.stderr)
@@ -103,8 +109,10 @@ class PlanCommand(unittest.TestCase):
                         re.search(r"^added time .*, bound 0\.000 ms$", done.stdout, re.MULTILINE), done.stdout)
 
     def test_what_is_refused(self):
-        for arguments, code, part in ((("--limit", "much"), 2, "--limit: expected bytes"), (("--strategy", "best"), 2, "--strategy: expected none"),
-                                      (("--limit", "-3"), 2, "--limit: expected bytes")):
+        for arguments, code, part in ((("--limit", "much"), 2, "--limit: expected bytes"), (("--strategy", "best"), 2, "--strategy: expected memopt, none"),
+                                      (("--limit", "-3"), 2, "--limit: expected bytes"),
+                                      (("--objective", "time"), 2, "--objective time: expected a --limit"),
+                                      (("--objective", "speed"), 2, "--objective: expected footprint or time")):
             done = self.plan(*arguments)
             self.assertEqual(done.returncode, code, done.stdout + done.stderr)
             self.assertIn(part, done.stderr)
@@ -117,7 +125,7 @@ class PlanCommand(unittest.TestCase):
         base = self.path("base.json")
         done = run(sys.executable, CHECKER, "from-zhang", TRACE, "-o", base)
         self.assertEqual(done.returncode, 0, done.stderr)
-        for strategy, limit in (("none", "700MiB"), ("autoswap:aoa", "500MiB"), ("autoswap:doa", "550MiB")):
+        for strategy, limit in (("memopt", "450MiB"), ("memopt", "300MiB"), ("none", "700MiB"), ("autoswap:aoa", "500MiB"), ("autoswap:doa", "550MiB")):
             out = self.path("plan.json")
             done = run(MEMOPTCTL, "plan", base, "--strategy", strategy, "--limit", limit, "--json", out, "--no-bound")
             self.assertEqual(done.returncode, 0, done.stdout + done.stderr)

@@ -1,0 +1,137 @@
+#include "planner/swap/search/absences.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "planner/swap/search/clock.h"
+
+namespace memopt::swap {
+namespace {
+
+constexpr std::uint64_t kStartsWithoutAccess = 16;
+
+class Finder {
+ public:
+  Finder(const Problem& problem, const Lives& lives, const CandidateLimits& limits)
+      : problem_(problem), lives_(lives), limits_(limits), clock_(problem) {}
+
+  Candidates run() {
+    for (const std::uint32_t block : chosen()) {
+      item_ = {block, static_cast<std::uint32_t>(result_.absences.size()), 0};
+      if (!problem_.blocks[block].pinned && may_be_away(block)) add_absences();
+      item_.absences = static_cast<std::uint32_t>(result_.absences.size()) - item_.first_absence;
+      result_.items.push_back(item_);
+    }
+    leave_out_the_shortest();
+    return std::move(result_);
+  }
+
+ private:
+  // Those whose size times time is largest, until the rest is small.
+  std::vector<std::uint32_t> chosen() const {
+    const std::uint64_t n = lives_.operations;
+    std::vector<double> area(problem_.blocks.size());
+    for (std::uint32_t b = 0; b < area.size(); ++b) {
+      const Life& life = lives_.of[b];
+      const std::uint64_t operations = problem_.blocks[b].persistent ? n : life.freed + 1 - life.start;
+      area[b] = static_cast<double>(problem_.blocks[b].bytes) * static_cast<double>(operations);
+    }
+    std::vector<std::uint32_t> order(area.size());
+    std::iota(order.begin(), order.end(), 0);
+    // Large blocks first: a short one that is large still decides the height.
+    std::sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
+      const std::uint64_t x = problem_.blocks[a].bytes, y = problem_.blocks[b].bytes;
+      return x != y ? x > y : area[a] != area[b] ? area[a] > area[b] : a < b;
+    });
+    double left = std::accumulate(area.begin(), area.end(), 0.0);
+    const double enough = limits_.rest * static_cast<double>(lives_.peak) * static_cast<double>(n);
+    std::size_t count = 0;
+    while (count < order.size() && count < limits_.items && problem_.blocks[order[count]].bytes > 0) {
+      if (left <= enough && problem_.blocks[order[count]].bytes < least_item()) break;
+      left -= area[order[count++]];
+    }
+    order.resize(count);
+    std::sort(order.begin(), order.end());
+    return order;
+  }
+
+  void leave_out_the_shortest() {
+    std::vector<double> missing;
+    for (const Absence& one : result_.absences) {
+      if (one.short_ns > 0) missing.push_back(one.short_ns);
+    }
+    const std::size_t wanted = std::max(limits_.short_absences, result_.absences.size() - missing.size());
+    if (missing.size() <= wanted) return;
+    const auto last = missing.begin() + static_cast<std::ptrdiff_t>(wanted - 1);
+    std::nth_element(missing.begin(), last, missing.end());
+    const double most = *last;
+    std::vector<Absence> kept;
+    for (Item& item : result_.items) {
+      const auto first = static_cast<std::uint32_t>(kept.size());
+      for (std::uint32_t a = item.first_absence; a < item.first_absence + item.absences; ++a) {
+        if (result_.absences[a].short_ns <= most) kept.push_back(result_.absences[a]);
+      }
+      item.first_absence = first;
+      item.absences = static_cast<std::uint32_t>(kept.size()) - first;
+    }
+    result_.absences = std::move(kept);
+  }
+
+  bool may_be_away(std::uint32_t block) const {
+    const std::uint64_t bytes = problem_.blocks[block].bytes;
+    return bytes >= limits_.least_bytes ||
+           static_cast<double>(bytes) >= limits_.least_part * static_cast<double>(lives_.peak);
+  }
+
+  std::uint64_t least_item() const { return std::max<std::uint64_t>(1, lives_.peak >> 11); }
+
+  void add_absences() {
+    const Block& block = problem_.blocks[item_.block];
+    const auto accesses = lives_.accesses_of(item_.block);
+    const std::uint64_t n = lives_.operations;
+    if (!block.persistent) {
+      // What it holds before the first access is nobody's, but nothing says so.
+      const Life& life = lives_.of[item_.block];
+      if (!problem_.lazy_malloc) add(life.born, accesses.empty() ? kNever : accesses.front().position);
+      if (accesses.empty()) return;
+    }
+    if (accesses.empty()) {
+      std::uint64_t before = kNever;
+      for (std::uint64_t k = 0; k < kStartsWithoutAccess; ++k) {
+        const std::uint64_t start = k * n / kStartsWithoutAccess;
+        if (start != before) add(start, start + n);
+        before = start;
+      }
+      return;
+    }
+    for (std::size_t k = 0; k + 1 < accesses.size(); ++k) add(accesses[k].position, accesses[k + 1].position);
+    add(accesses.back().position, block.persistent ? accesses.front().position + n : kNever);
+  }
+
+  void add(std::uint64_t leaves, std::uint64_t needed) {
+    const std::uint64_t bytes = problem_.blocks[item_.block].bytes;
+    const Machine& machine = problem_.machine;
+    const bool returns = needed != kNever;
+    const double end = clock_.begin(returns ? needed : lives_.of[item_.block].freed);
+    const double copies = machine.out_ns(bytes) + (returns ? machine.in_ns(bytes) : 0);
+    const double missing = copies - (end - clock_.end(leaves));
+    if (missing > 0 && limits_.short_absences == 0) return;
+    result_.absences.push_back(
+        {static_cast<std::uint32_t>(result_.items.size()), leaves, needed, std::max(0.0, missing)});
+  }
+
+  const Problem& problem_;
+  const Lives& lives_;
+  const CandidateLimits& limits_;
+  Clock clock_;
+  Item item_;
+  Candidates result_;
+};
+
+}  // namespace
+
+Candidates find_candidates(const Problem& problem, const Lives& lives, const CandidateLimits& limits) {
+  return Finder(problem, lives, limits).run();
+}
+
+}  // namespace memopt::swap

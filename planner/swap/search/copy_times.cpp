@@ -1,0 +1,81 @@
+#include "planner/swap/search/copy_times.h"
+
+#include <algorithm>
+#include <limits>
+
+namespace memopt::swap {
+
+CopyTimes::CopyTimes(const Problem& problem, const Lives& lives, const Candidates& candidates, const Clock& clock)
+    : lives_(lives), candidates_(candidates), clock_(clock) {
+  const std::size_t count = candidates.absences.size();
+  for (std::vector<double>* each : {&out_ns_, &in_ns_, &out_end_, &in_begin_, &lateness_}) each->resize(count);
+  needed_.resize(count);
+  issue_.resize(count);
+  for (std::uint32_t a = 0; a < count; ++a) {
+    const Absence& absence = candidates.absences[a];
+    const std::uint64_t bytes = problem.blocks[candidates.items[absence.item].block].bytes;
+    out_ns_[a] = problem.machine.out_ns(bytes);
+    in_ns_[a] = problem.machine.in_ns(bytes);
+    needed_[a] = absence.returns() ? absence.needed % lives.operations : lives.operations;
+  }
+}
+
+bool CopyTimes::find(const Choice& choice) {
+  outs_.clear();
+  ins_.clear();
+  late_.clear();
+  for (std::uint32_t a = 0; a < choice.away.size(); ++a) {
+    if (choice.away[a] == 0) continue;
+    outs_.push_back(a);
+    if (candidates_.absences[a].returns()) ins_.push_back(a);
+    issue_[a] = choice.out_after[a] % lives_.operations;
+  }
+  if (!find_out(choice) || !find_in()) return false;
+  for (const std::uint32_t a : outs_) {
+    const Absence& absence = candidates_.absences[a];
+    const double end =
+        absence.returns() ? in_begin_[a] : clock_.begin(lives_.of[candidates_.items[absence.item].block].freed);
+    lateness_[a] = out_end_[a] - end;
+    if (lateness_[a] > 0) late_.push_back(a);
+  }
+  std::sort(late_.begin(), late_.end(), [&](std::uint32_t a, std::uint32_t b) {
+    return lateness_[a] != lateness_[b] ? lateness_[a] > lateness_[b] : a < b;
+  });
+  return true;
+}
+
+bool CopyTimes::find_out(const Choice& choice) {
+  std::sort(outs_.begin(), outs_.end(), [&](std::uint32_t a, std::uint32_t b) {
+    return issue_[a] != issue_[b] ? issue_[a] < issue_[b] : goes_before(a, b);
+  });
+  // The second time with what the first left for the next iteration.
+  double free = -std::numeric_limits<double>::infinity();
+  for (int pass = 0; pass < 2; ++pass) {
+    for (const std::uint32_t a : outs_) {
+      const double issued = clock_.end_in_iteration(issue_[a]);
+      free = std::max(issued, free) + out_ns_[a];
+      out_end_[a] = clock_.end(choice.out_after[a]) + (free - issued);
+    }
+    free -= clock_.period();
+    if (free > clock_.period()) return false;
+  }
+  return true;
+}
+
+bool CopyTimes::find_in() {
+  std::sort(ins_.begin(), ins_.end(), [&](std::uint32_t a, std::uint32_t b) { return goes_before(a, b); });
+  double next = std::numeric_limits<double>::infinity();
+  for (int pass = 0; pass < 2; ++pass) {
+    for (std::size_t k = ins_.size(); k-- > 0;) {
+      const std::uint32_t a = ins_[k];
+      const double needed = clock_.begin_in_iteration(needed_[a]);
+      next = std::min(needed, next) - in_ns_[a];
+      in_begin_[a] = clock_.begin(candidates_.absences[a].needed) - (needed - next);
+    }
+    next += clock_.period();
+    if (next < 0) return false;
+  }
+  return true;
+}
+
+}  // namespace memopt::swap

@@ -1,0 +1,17 @@
+// Internal to the room: from a choice to decisions: swaps with the operations that issue them, and places for all
+// blocks, those that took no part in the search included.
+#pragma once
+
+#include <optional>
+
+#include "planner/layout/search.h"
+#include "planner/swap/search/absences.h"
+#include "planner/swap/search/copy_times.h"
+
+namespace memopt::swap {
+
+// Nothing if the choice can't be carried out, or no layout was found within `limits`.
+std::optional<Decisions> finish(const Problem& problem, const Lives& lives, const Candidates& candidates,
+                                const Choice& choice, const layout::Limits& limits);
+
+}  // namespace memopt::swap

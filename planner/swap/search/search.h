@@ -1,0 +1,45 @@
+// Our own swap planner: which blocks are away when, and where all lie, chosen together, so that nothing waits; or,
+// under a limit that is too small for that, so that little time is added.
+//
+// Copies are given times on the schedule of an iteration without waits: each copy out as soon as its engine is free,
+// each copy in as late as it can. A block is on the device from the begin of its copy in to the end of its copy out,
+// and no two are on the same bytes at the same time. Whatever a running program waits for has then happened before it
+// asks, so the plan adds no time at all; time is added by delaying chosen operations of that schedule. Annealing over
+// all of it at once (annealing.h); the blocks too small to matter are laid out in the gaps at the end.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+
+#include "planner/swap/auto_swap.h"
+#include "planner/swap/lives.h"
+#include "planner/swap/model.h"
+
+namespace memopt::swap {
+
+enum class Objective {
+  kFootprint,  // the least footprint at no added time, within problem.limit if there is one
+  kTime,       // the least added time within problem.limit
+};
+
+// Ends at whichever comes first. Without a time limit the same seed and number of threads give the same plan.
+struct SearchLimits {
+  std::chrono::nanoseconds time = std::chrono::seconds(2);
+  std::uint64_t attempts = ~std::uint64_t{0};  // plans tried by each thread
+  unsigned threads = 1;
+  std::uint64_t seed = 1;
+};
+
+struct SearchPlan {
+  bool feasible = false;
+  Decisions decisions;          // legal and placed; where infeasible, the smallest that was found
+  std::uint64_t footprint = 0;  // of the decisions; without layout, the least limit under which they hold
+  double added_ns = 0;
+  std::size_t candidates = 0;
+  std::uint64_t attempts = 0;
+};
+
+// kTime needs a limit; a problem without layout has one.
+SearchPlan search(const Problem& problem, const Lives& lives, Objective objective, const SearchLimits& limits);
+
+}  // namespace memopt::swap

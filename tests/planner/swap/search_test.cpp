@@ -1,0 +1,310 @@
+// Our own search for swaps and places, held against everything that can be tried, and against itself.
+#include "planner/swap/search/search.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <numeric>
+#include <optional>
+#include <random>
+
+#include "exhaustive.h"
+#include "planner/swap/search/fitting.h"
+#include "planner/swap/verify.h"
+#include "small_plans.h"
+#include "tiny_problems.h"
+
+namespace memopt::swap {
+namespace {
+
+using testing::exhaustive;
+using testing::Optimum;
+using testing::problems_wanted;
+using testing::TinyProblems;
+
+constexpr double kTolerance = 1e-3;
+
+// So that results repeat.
+SearchLimits attempts(std::uint64_t count) {
+  SearchLimits limits;
+  limits.time = std::chrono::nanoseconds::max();
+  limits.attempts = count;
+  return limits;
+}
+
+TEST(Search, ABlockMakesRoomForAnother) {
+  testing::Plan plan = testing::two_blocks();
+  const SearchPlan found = search(plan.problem, find_lives(plan.problem), Objective::kFootprint, attempts(500));
+  EXPECT_TRUE(found.feasible);
+  EXPECT_EQ(found.footprint, 100U);
+  EXPECT_EQ(found.added_ns, 0);
+  ASSERT_EQ(found.decisions.swaps.size(), 1U);
+  EXPECT_EQ(found.decisions.swaps[0].block, 0U);
+}
+
+TEST(Search, WaitsWhereTheLimitLeavesNoOtherWay) {
+  testing::Plan plan = testing::two_blocks();
+  plan.problem.machine = {4, 10, 0, 0};  // 25 ns out of 20 to 30
+  plan.problem.limit = 100;
+  const SearchPlan found = search(plan.problem, find_lives(plan.problem), Objective::kTime, attempts(4000));
+  EXPECT_TRUE(found.feasible);
+  EXPECT_EQ(found.footprint, 100U);
+  EXPECT_NEAR(found.added_ns, 15, kTolerance);
+}
+
+TEST(Search, WhatIsPinnedStays) {
+  testing::Plan plan = testing::two_blocks();
+  plan.problem.blocks[0].pinned = true;
+  const SearchPlan found = search(plan.problem, find_lives(plan.problem), Objective::kFootprint, attempts(500));
+  EXPECT_EQ(found.footprint, 200U);
+  EXPECT_TRUE(found.decisions.swaps.empty());
+}
+
+TEST(Search, ALimitOutOfReachIsSaidAndTheSmallestPlanGiven) {
+  testing::Plan plan = testing::two_blocks();
+  plan.problem.limit = 99;
+  const SearchPlan found = search(plan.problem, find_lives(plan.problem), Objective::kTime, attempts(500));
+  EXPECT_FALSE(found.feasible);
+  EXPECT_EQ(found.footprint, 100U);
+}
+
+TEST(Search, NoBlocksNoSwaps) {
+  Problem problem;
+  problem.operations = {{Kind::kNothing, kNoBlock, 0}};
+  problem.period = 10;
+  problem.machine = {1, 1, 0, 0};
+  const SearchPlan found = search(problem, find_lives(problem), Objective::kFootprint, attempts(10));
+  EXPECT_TRUE(found.feasible);
+  EXPECT_EQ(found.footprint, 0U);
+}
+
+TEST(Search, IsTheSameForASeedAndNumberOfThreads) {
+  TinyProblems problems(11);
+  for (int k = 0; k < 10; ++k) {
+    const Problem problem = problems.next(true, 3000);
+    const Lives lives = find_lives(problem);
+    SearchLimits limits = attempts(300);
+    limits.threads = 2;
+    const SearchPlan one = search(problem, lives, Objective::kFootprint, limits);
+    const SearchPlan other = search(problem, lives, Objective::kFootprint, limits);
+    EXPECT_EQ(one.decisions, other.decisions) << k;
+    EXPECT_EQ(one.attempts, other.attempts) << k;
+  }
+}
+
+TEST(Search, IsHeldAgainstEverythingThatCanBeTried) {
+  TinyProblems problems(12);
+  int smallest_equal = 0, swapped = 0, timed = 0, feasible = 0, timed_equal = 0;
+  for (int k = 0; k < problems_wanted(60); ++k) {
+    Problem problem = problems.next(true, 3000);
+    const Lives lives = find_lives(problem);
+    const Optimum best = exhaustive(problem);
+    ASSERT_FALSE(best.plans.empty());
+    problem.limit.reset();
+    const SearchPlan smallest = search(problem, lives, Objective::kFootprint, attempts(2000));
+    ASSERT_TRUE(smallest.feasible) << k;
+    const Report report = verify(problem, smallest.decisions);
+    ASSERT_EQ(report.fault, std::nullopt) << k;
+    EXPECT_EQ(report.footprint, smallest.footprint) << k;
+    EXPECT_NEAR(report.timing.added_ns, smallest.added_ns, kTolerance) << k;
+    const auto* const least = best.least_footprint(0.001 * problem.period);
+    ASSERT_NE(least, nullptr);
+    EXPECT_GE(smallest.footprint, least->footprint) << k;
+    smallest_equal += smallest.footprint == least->footprint;
+    swapped += !smallest.decisions.swaps.empty();
+    for (const auto& optimal : best.plans) {
+      problem.limit = optimal.footprint;
+      const SearchPlan fast = search(problem, lives, Objective::kTime, attempts(3000));
+      ++timed;
+      if (!fast.feasible) {
+        EXPECT_GT(fast.footprint, optimal.footprint);
+        continue;
+      }
+      ++feasible;
+      const Report judged = verify(problem, fast.decisions);
+      ASSERT_EQ(judged.fault, std::nullopt) << k;
+      EXPECT_GE(judged.timing.added_ns, optimal.added_ns - kTolerance) << k;
+      EXPECT_NEAR(judged.timing.added_ns, fast.added_ns, kTolerance) << k;
+      timed_equal += judged.timing.added_ns <= optimal.added_ns + kTolerance;
+    }
+  }
+  const int problem_count = problems_wanted(60);
+  RecordProperty("smallest_equal", smallest_equal);
+  RecordProperty("timed", timed);
+  RecordProperty("feasible", feasible);
+  RecordProperty("timed_equal", timed_equal);
+  EXPECT_GT(swapped, problem_count / 20);
+  EXPECT_GT(smallest_equal, problem_count * 8 / 10);
+  EXPECT_GT(feasible, timed * 6 / 10);
+  EXPECT_GT(timed_equal, timed * 4 / 10);
+}
+
+TEST(Search, IsHeldAgainstEverythingThatCanBeTriedWithoutLayout) {
+  TinyProblems problems(13);
+  int plans = 0, equal = 0;
+  for (int k = 0; k < problems_wanted(40); ++k) {
+    Problem problem = problems.next(false, 300);
+    const Lives lives = find_lives(problem);
+    for (std::uint64_t percent = 40; percent <= 100; percent += 20) {
+      problem.limit = lives.peak * percent / 100;
+      const Optimum best = exhaustive(problem);
+      const SearchPlan plan = search(problem, lives, Objective::kTime, attempts(1500));
+      if (!plan.feasible) continue;
+      const Report report = verify(problem, plan.decisions);
+      ASSERT_EQ(report.fault, std::nullopt) << k << ' ' << percent;
+      ASSERT_FALSE(best.plans.empty()) << k;
+      EXPECT_GE(report.timing.added_ns, best.plans[0].added_ns - kTolerance) << k << ' ' << percent;
+      ++plans;
+      equal += report.timing.added_ns <= best.plans[0].added_ns + kTolerance;
+    }
+  }
+  EXPECT_GT(plans, 40);
+  EXPECT_GT(equal, plans / 2);
+}
+
+// Blocks of many sizes and lives, some of which persist or outlive the iteration.
+Problem busy_problem(std::uint64_t seed) {
+  std::mt19937_64 random(seed);
+  const auto fraction = [&] { return static_cast<double>(random() >> 11) * 0x1p-53; };
+  Problem problem;
+  constexpr std::uint32_t kBlocks = 90;
+  struct Event {
+    double time;
+    Kind kind;
+    std::uint32_t block, age;
+  };
+  std::vector<Event> events;
+  for (std::uint32_t b = 0; b < kBlocks; ++b) {
+    const bool persistent = b % 6 == 0;
+    problem.blocks.push_back({.id = b, .bytes = (1 + random() % 64) * 1024 + random() % 700});
+    problem.blocks.back().persistent = persistent;
+    const double born = std::floor(fraction() * 1000);
+    const double length = b % 7 == 0 ? 600 + std::floor(fraction() * 900) : std::floor(fraction() * 500);
+    const auto put = [&](double time, Kind kind) {
+      events.push_back({std::fmod(time, 1000), kind, b, persistent ? 0U : static_cast<std::uint32_t>(time / 1000)});
+    };
+    if (!persistent) put(born, Kind::kMalloc);
+    for (double at = 1; at < 4; ++at)
+      put(persistent ? std::floor(fraction() * 1000) : born + at * length / 4, Kind::kWrite);
+    if (!persistent) put(born + length, Kind::kFree);
+  }
+  std::stable_sort(events.begin(), events.end(), [](const Event& a, const Event& b) { return a.time < b.time; });
+  problem.operations.push_back({Kind::kNothing, kNoBlock, 0});
+  for (const Event& event : events) problem.operations.push_back({event.kind, event.block, event.time, event.age});
+  problem.period = 1000;
+  problem.machine = {2000, 1800, 1, 1};
+  problem.chunk = 4096;
+  problem.align = 512;
+  return problem;
+}
+
+// What is computed from the last choice that was kept is what is computed afresh.
+TEST(Fitting, ADifferenceCostsWhatTheWholeDoes) {
+  int kept = 0, infinite = 0;
+  for (std::uint64_t seed = 1; seed <= 6; ++seed) {
+    const Problem problem = busy_problem(seed);
+    const Lives lives = find_lives(problem);
+    const Candidates candidates = find_candidates(problem, lives);
+    ASSERT_GT(candidates.absences.size(), 60U);
+    Fitting fitting(problem, lives, candidates);
+    std::mt19937_64 random(seed);
+    const auto fraction = [&] { return static_cast<double>(random() >> 11) * 0x1p-53; };
+    Choice now;
+    now.away.assign(candidates.absences.size(), 0);
+    for (const Absence& absence : candidates.absences) now.out_after.push_back(absence.leaves);
+    now.order.resize(candidates.items.size());
+    std::iota(now.order.begin(), now.order.end(), 0);
+    for (int k = 0; k < 300; ++k) {
+      Choice trial = now;
+      const auto below = [&](std::size_t n) { return random() % n; };
+      switch (below(4)) {
+        case 0:
+          trial.away[below(trial.away.size())] ^= 1;
+          break;
+        case 1:
+          std::swap(trial.order[below(trial.order.size())], trial.order[below(trial.order.size())]);
+          break;
+        case 2: {
+          const auto at = trial.order.begin() + static_cast<std::ptrdiff_t>(below(trial.order.size()));
+          std::rotate(trial.order.begin(), at, at + 1);
+          break;
+        }
+        default:
+          trial.delays.assign(1, {below(lives.operations), fraction() * 20});
+          break;
+      }
+      const double cost = fitting.attempt(trial, Fitting::kInfinite);
+      Fitting fresh(problem, lives, candidates);
+      Choice same = trial;
+      ASSERT_EQ(cost, fresh.attempt(same, Fitting::kInfinite)) << seed << ' ' << k;
+      ASSERT_EQ(same, trial);
+      if (cost == Fitting::kInfinite) {
+        ++infinite;
+        continue;
+      }
+      ASSERT_EQ(fitting.height(), fresh.height());
+      if (below(3) == 0) continue;  // forgotten
+      fitting.keep();
+      fresh.keep();
+      ++kept;
+      for (std::uint32_t i = 0; i < candidates.items.size(); ++i) {
+        ASSERT_EQ(fitting.places(i), fresh.places(i)) << seed << ' ' << k << ' ' << i;
+        ASSERT_EQ(fitting.below(i), fresh.below(i));
+      }
+      now = trial;
+    }
+  }
+  EXPECT_GT(kept, 800);
+  RecordProperty("infinite", infinite);
+}
+
+TEST(Search, PlansOfBusyIterationsHold) {
+  std::uint64_t footprints = 0, peaks = 0;
+  for (std::uint64_t seed = 1; seed <= 6; ++seed) {
+    Problem problem = busy_problem(seed);
+    const Lives lives = find_lives(problem);
+    const SearchPlan plan = search(problem, lives, Objective::kFootprint, attempts(6000));
+    ASSERT_TRUE(plan.feasible);
+    const Report report = verify(problem, plan.decisions);
+    ASSERT_EQ(report.fault, std::nullopt) << seed;
+    EXPECT_EQ(report.timing.added_ns, 0) << seed;
+    EXPECT_GT(plan.decisions.swaps.size(), 5U);
+    footprints += plan.footprint;
+    peaks += lives.peak;
+    problem.limit = plan.footprint * 9 / 10;
+    const SearchPlan small = search(problem, lives, Objective::kTime, attempts(6000));
+    if (!small.feasible) continue;
+    const Report timed = verify(problem, small.decisions);
+    ASSERT_EQ(timed.fault, std::nullopt) << seed;
+    EXPECT_NEAR(timed.timing.added_ns, small.added_ns, kTolerance);
+  }
+  EXPECT_LT(footprints, peaks * 95 / 100);
+}
+
+TEST(Clock, TellsOperationsOfNoLengthApart) {
+  Problem problem;
+  for (const double time : {0.0, 10.0, 10.0, 10.0, 20.0})
+    problem.operations.push_back({Kind::kNothing, kNoBlock, time});
+  problem.period = 30;
+  Clock clock(problem);
+  EXPECT_EQ(clock.not_before(10), point_of(1));
+  EXPECT_EQ(clock.not_after(10), point_of(3));
+  EXPECT_EQ(clock.not_before(5), point_of(0) + (1U << (kPointBits - 1)));
+  EXPECT_EQ(clock.not_after(15), point_of(3) + (1U << (kPointBits - 1)));
+  EXPECT_EQ(clock.not_before(30), point_of(5));
+  EXPECT_EQ(clock.not_after(45), point_of(8) + (1U << (kPointBits - 1)));
+  EXPECT_EQ(clock.last_ended(10, 0, 5), 2U);
+  const Delay delay{4, 7};
+  clock.delay({&delay, 1});
+  EXPECT_EQ(clock.period(), 37);
+  EXPECT_EQ(clock.begin(4), 27);
+  EXPECT_EQ(clock.end(3), 20);
+  // Between two operations: the first is over, the second has not begun.
+  EXPECT_EQ(clock.not_before(23), point_of(4));
+  EXPECT_EQ(clock.not_after(23), point_of(4));
+}
+
+}  // namespace
+}  // namespace memopt::swap
