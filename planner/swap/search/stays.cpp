@@ -50,6 +50,10 @@ bool Stays::find(std::uint32_t item, const Choice& choice, const CopyTimes& time
     const std::uint32_t first = next_of(begin);
     for (std::uint32_t a = first; a < end;) {
       const std::uint32_t next = next_of(a + 1);
+      // It goes out again before it is back: of a block without accesses, several absences are tried.
+      const std::uint64_t leaves =
+          next < end ? candidates_.absences[next].leaves : candidates_.absences[first].leaves + lives_.operations;
+      if (candidates_.absences[a].needed > leaves) return false;
       const double out = next < end ? times.out_end(next) : times.out_end(first) + clock_.period();
       const Point from = clock_.not_after(times.in_begin(a)), to = clock_.not_before(out);
       if (to <= from) return false;

@@ -70,6 +70,40 @@ TEST(Search, ALimitOutOfReachIsSaidAndTheSmallestPlanGiven) {
   EXPECT_EQ(found.footprint, 100U);
 }
 
+// It may be away from anywhere on, but only once.
+TEST(Search, ABlockWithoutAccessesIsAwayOnce) {
+  Problem problem;
+  problem.blocks = {{.id = 0, .bytes = 100, .persistent = true}, {.id = 1, .bytes = 60}, {.id = 2, .bytes = 60}};
+  using enum Kind;
+  problem.operations = {{kNothing, kNoBlock, 0},   {kMalloc, 1, 20},         {kWrite, 1, 30}, {kFree, 1, 40},
+                        {kMalloc, 2, 60},          {kWrite, 2, 70},          {kFree, 2, 80},  {kNothing, kNoBlock, 90},
+                        {kNothing, kNoBlock, 100}, {kNothing, kNoBlock, 110}};
+  problem.period = 130;
+  problem.machine = {10, 10, 0, 0};
+  problem.chunk = 1;
+  const Lives lives = find_lives(problem);
+  const SearchPlan plan = search(problem, lives, Objective::kFootprint, attempts(2000));
+  EXPECT_EQ(plan.footprint, 100U);
+  EXPECT_EQ(plan.decisions.swaps.size(), 1U);
+  EXPECT_EQ(verify(problem, plan.decisions).fault, std::nullopt);
+
+  // The second copy out ends behind the begin of the first copy in: times alone would allow it.
+  problem.machine = {2, 2, 0, 0};
+  Candidates candidates = find_candidates(problem, lives);
+  ASSERT_GT(candidates.absences.size(), 3U);
+  Fitting fitting(problem, lives, candidates);
+  Choice choice;
+  choice.away.assign(candidates.absences.size(), 0);
+  for (const Absence& absence : candidates.absences) choice.out_after.push_back(absence.leaves);
+  choice.order = {0, 1, 2};
+  for (std::size_t a = 0; a < candidates.absences.size(); ++a) {
+    const std::uint64_t leaves = candidates.absences[a].leaves;
+    choice.away[a] = leaves == 0 || leaves == 3;
+  }
+  ASSERT_EQ(std::accumulate(choice.away.begin(), choice.away.end(), 0), 2);
+  EXPECT_EQ(fitting.attempt(choice, Fitting::kInfinite), Fitting::kInfinite);
+}
+
 TEST(Search, NoBlocksNoSwaps) {
   Problem problem;
   problem.operations = {{Kind::kNothing, kNoBlock, 0}};
