@@ -1,7 +1,8 @@
 #include "planner/layout/kept_places.h"
 
 #include <algorithm>
-#include <map>
+
+#include "planner/layout/rank_set.h"
 
 namespace memopt::layout {
 namespace {
@@ -9,16 +10,22 @@ namespace {
 // The buffers that live in the section that the sweep has come to, by offset; none in another's way.
 class Sweep {
  public:
-  Sweep(const Problem& problem, std::vector<std::uint64_t>& places) : problem_(problem), places_(places) {}
+  Sweep(const Problem& problem, std::vector<std::uint64_t>& places, std::span<const std::uint32_t> ascending)
+      : problem_(problem),
+        places_(places),
+        ascending_(ascending),
+        rank_(places.size()),
+        live_(static_cast<std::uint32_t>(ascending.size())) {
+    for (std::uint32_t rank = 0; rank < ascending.size(); ++rank) rank_[ascending[rank]] = rank;
+  }
 
   void end(std::uint32_t buffer) {
-    const auto it = live_.find(places_[buffer]);
-    if (it != live_.end() && it->second == buffer) live_.erase(it);
+    if (places_[buffer] != kAnywhere) live_.erase(rank_[buffer]);
   }
 
   void begin(std::uint32_t buffer) {
     if (places_[buffer] == kAnywhere) return;
-    const std::vector<std::uint32_t> others = in_the_way(buffer);
+    const std::span<const std::uint32_t> others = in_the_way(buffer);
     if (!others.empty()) {
       const bool any_fixed = std::any_of(others.begin(), others.end(), [&](std::uint32_t i) { return fixed(i); });
       const bool it_goes = any_fixed || (!fixed(buffer) && (others.size() > 1 || lower(buffer, others.front())));
@@ -27,45 +34,90 @@ class Sweep {
         return;
       }
       for (const std::uint32_t other : others) {
-        live_.erase(places_[other]);
+        live_.erase(rank_[other]);
         places_[other] = kAnywhere;
       }
     }
-    live_[places_[buffer]] = buffer;
+    live_.insert(rank_[buffer]);
   }
 
  private:
   bool fixed(std::uint32_t buffer) const { return problem_.buffers[buffer].fixed != kAnywhere; }
   bool lower(std::uint32_t a, std::uint32_t b) const { return places_[a] < places_[b]; }
+  std::uint64_t top(std::uint32_t buffer) const { return places_[buffer] + problem_.buffers[buffer].bytes; }
 
-  std::vector<std::uint32_t> in_the_way(std::uint32_t buffer) const {
-    std::vector<std::uint32_t> result;
-    const std::uint64_t top = places_[buffer] + problem_.buffers[buffer].bytes;
-    auto it = live_.lower_bound(places_[buffer]);
-    if (it != live_.begin()) {
-      const auto below = std::prev(it);
-      if (below->first + problem_.buffers[below->second].bytes > places_[buffer]) result.push_back(below->second);
+  std::span<const std::uint32_t> in_the_way(std::uint32_t buffer) {
+    others_.clear();
+    const std::uint32_t below = live_.below(rank_[buffer]);
+    if (below != RankSet::kNone && top(ascending_[below]) > places_[buffer]) others_.push_back(ascending_[below]);
+    for (std::uint32_t above = live_.above(rank_[buffer]); above != RankSet::kNone; above = live_.above(above)) {
+      if (places_[ascending_[above]] >= top(buffer)) break;
+      others_.push_back(ascending_[above]);
     }
-    for (; it != live_.end() && it->first < top; ++it) result.push_back(it->second);
-    return result;
+    return others_;
   }
 
   const Problem& problem_;
   std::vector<std::uint64_t>& places_;
-  std::map<std::uint64_t, std::uint32_t> live_;
+  const std::span<const std::uint32_t> ascending_;
+  std::vector<std::uint32_t> rank_;  // of the buffers that have a place
+  RankSet live_;
+  std::vector<std::uint32_t> others_;
 };
+
+// The buffers that begin in each section, or end before it, in order.
+class Moments {
+ public:
+  template <class Section>
+  Moments(const Problem& problem, const Timeline& timeline, std::span<const std::uint64_t> places, Section&& section_of)
+      : first_(timeline.count + 2, 0) {
+    const auto visit = [&](auto&& use) {
+      for (std::uint32_t i = 0; i < places.size(); ++i) {
+        if (places[i] == kAnywhere) continue;
+        for (const Span& span : timeline.of(problem.buffers[i])) use(section_of(span), i);
+      }
+    };
+    visit([&](std::uint32_t section, std::uint32_t) { ++first_[section + 1]; });
+    for (std::size_t s = 1; s < first_.size(); ++s) first_[s] += first_[s - 1];
+    buffers_.resize(first_.back());
+    std::vector<std::uint32_t> next = first_;
+    visit([&](std::uint32_t section, std::uint32_t buffer) { buffers_[next[section]++] = buffer; });
+  }
+
+  std::span<const std::uint32_t> at(std::uint32_t section) const {
+    return std::span(buffers_).subspan(first_[section], first_[section + 1] - first_[section]);
+  }
+
+ private:
+  std::vector<std::uint32_t> first_;
+  std::vector<std::uint32_t> buffers_;
+};
+
+std::vector<std::uint32_t> by_offset(std::span<const std::uint64_t> places) {
+  struct Entry {
+    std::uint64_t offset;
+    std::uint32_t buffer;
+  };
+  std::vector<Entry> entries;
+  entries.reserve(places.size());
+  for (std::uint32_t i = 0; i < places.size(); ++i) {
+    if (places[i] != kAnywhere) entries.push_back({places[i], i});
+  }
+  std::sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) {
+    return a.offset != b.offset ? a.offset < b.offset : a.buffer < b.buffer;
+  });
+  std::vector<std::uint32_t> result;
+  result.reserve(entries.size());
+  for (const Entry& entry : entries) result.push_back(entry.buffer);
+  return result;
+}
 
 }  // namespace
 
-std::vector<std::uint64_t> kept_places(const Problem& problem, const Timeline& timeline,
-                                       std::span<const std::uint64_t> previous) {
-  struct Event {
-    std::uint32_t section;
-    bool begin;
-    std::uint32_t buffer;
-  };
-  std::vector<std::uint64_t> places(problem.buffers.size(), kAnywhere);
-  std::vector<Event> events;
+KeptPlaces kept_places(const Problem& problem, const Timeline& timeline, std::span<const std::uint64_t> previous) {
+  KeptPlaces kept;
+  std::vector<std::uint64_t>& places = kept.offsets;
+  places.assign(problem.buffers.size(), kAnywhere);
   for (std::uint32_t i = 0; i < places.size(); ++i) {
     const Buffer& buffer = problem.buffers[i];
     if (buffer.fixed != kAnywhere) {
@@ -73,27 +125,18 @@ std::vector<std::uint64_t> kept_places(const Problem& problem, const Timeline& t
     } else if (i < previous.size() && previous[i] != kAnywhere && previous[i] % buffer.alignment == 0 &&
                previous[i] <= kAnywhere - 1 - buffer.bytes) {
       places[i] = previous[i];
-    } else {
-      continue;
-    }
-    for (const Span& span : timeline.of(buffer)) {
-      events.push_back({span.lo, true, i});
-      events.push_back({span.hi, false, i});
     }
   }
-  std::sort(events.begin(), events.end(), [](const Event& a, const Event& b) {
-    if (a.section != b.section) return a.section < b.section;
-    return a.begin != b.begin ? b.begin : a.buffer < b.buffer;
-  });
-  Sweep sweep(problem, places);
-  for (const Event& event : events) {
-    if (event.begin) {
-      sweep.begin(event.buffer);
-    } else if (places[event.buffer] != kAnywhere) {
-      sweep.end(event.buffer);
-    }
+  kept.ascending = by_offset(places);
+  const Moments begins(problem, timeline, places, [](const Span& span) { return span.lo; });
+  const Moments ends(problem, timeline, places, [](const Span& span) { return span.hi; });
+  Sweep sweep(problem, places, kept.ascending);
+  for (std::uint32_t section = 0; section <= timeline.count; ++section) {
+    for (const std::uint32_t buffer : ends.at(section)) sweep.end(buffer);
+    for (const std::uint32_t buffer : begins.at(section)) sweep.begin(buffer);
   }
-  return places;
+  std::erase_if(kept.ascending, [&](std::uint32_t buffer) { return places[buffer] == kAnywhere; });
+  return kept;
 }
 
 }  // namespace memopt::layout

@@ -13,9 +13,11 @@ Outcome solve(const Problem& problem, const Limits& limits, const OnBetter& on_b
 Outcome solve_by_heuristics(const Problem& problem, const Limits& limits, const OnBetter& on_better = {});
 
 // From the solution of a similar problem: `previous[i]` is the offset that buffer i had, or kAnywhere for a new one.
-// Buffers stay where they were as long as that costs no height; those in each other's way, because one has grown or
-// lives longer, are placed anew, as few as possible. If what is left is too high, the buffers around it are placed
-// anew, too; then all, for the time of a few skylines. Milliseconds for thousands of buffers; limits as for `solve`.
+// Buffers stay where they were as long as that costs little height: a 4096th more than what is kept, or 1024th more
+// than the lower bound. Those in each other's way, because one has grown or lives longer, are placed anew, as few as
+// possible, and where no hole is large enough for them, others move up. If that is too high, the buffers around what
+// sticks out are placed anew, too; then all, for the time of a few skylines. O(n log n) and a millisecond for 5,000
+// buffers where few change. Limits as for `solve`.
 Outcome solve_again(const Problem& problem, std::span<const std::uint64_t> previous, const Limits& limits);
 
 }  // namespace memopt::layout

@@ -1,9 +1,14 @@
 #include <algorithm>
 #include <limits>
-#include <numeric>
+#include <span>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include "planner/layout/bounds.h"
+#include "planner/layout/conclusion.h"
 #include "planner/layout/hole_fitting.h"
+#include "planner/layout/insertion.h"
 #include "planner/layout/kept_places.h"
 #include "planner/layout/priorities.h"
 #include "planner/layout/skyline.h"
@@ -17,6 +22,10 @@ namespace {
 
 constexpr std::uint64_t kNever = std::numeric_limits<std::uint64_t>::max();
 constexpr Weights kWeights{1, 0.5};
+constexpr std::size_t kFew = 64;  // buffers; more are not inserted one by one
+// Parts of the height: this much more than before, or than the bound, is not worth that all others move.
+constexpr std::uint64_t kLittle = 4096;
+constexpr std::uint64_t kCloseToTheBound = 1024;
 constexpr std::uint64_t kRunsOfRepair = 2;
 constexpr std::uint64_t kRunsOfNewSolution = 4;
 
@@ -28,24 +37,38 @@ class Again {
         watch_(limits),
         timeline_(problem),
         bound_(lower_bound_of(problem, timeline_)),
-        places_(kept_places(problem, timeline_, previous)) {
+        previous_(previous),
+        kept_(kept_places(problem, timeline_, previous)),
+        places_(kept_.offsets) {
     goal_ = bound_;
     for (std::size_t i = 0; i < places_.size(); ++i) {
       if (places_[i] != kAnywhere) goal_ = std::max(goal_, places_[i] + problem_.buffers[i].bytes);
     }
     if (problem_.capacity) goal_ = std::max(bound_, std::min(goal_, *problem_.capacity));
+    enough_ = std::max(goal_ + goal_ / kLittle, bound_ + bound_ / kCloseToTheBound);
+    if (problem_.capacity) enough_ = std::max(goal_, std::min(enough_, *problem_.capacity));
   }
 
   Outcome run() {
     if (problem_.capacity && bound_ > *problem_.capacity) return outcome();
-    into_holes();
+    for (std::uint32_t i = 0; i < places_.size(); ++i) {
+      if (places_[i] == kAnywhere) displaced_.push_back(i);
+    }
+    std::stable_sort(displaced_.begin(), displaced_.end(), [&](std::uint32_t a, std::uint32_t b) {
+      return problem_.buffers[a].bytes > problem_.buffers[b].bytes;
+    });
+    if (displaced_.size() <= kFew) {
+      insert();
+    } else {
+      into_holes();
+    }
     if (!done()) repair();
     if (!done()) anew();
     return outcome();
   }
 
  private:
-  bool done() const { return !best_.offsets.empty() && best_.height <= goal_; }
+  bool done() const { return !best_.offsets.empty() && best_.height <= enough_; }
 
   void offer(Solution solution, std::string_view solver) {
     if (solution.offsets.empty() || (!best_.offsets.empty() && solution.height >= best_.height)) return;
@@ -53,19 +76,27 @@ class Again {
     solver_ = solver;
   }
 
+  // One after the other, the largest first; others make room.
+  void insert() {
+    Insertion insertion(problem_, timeline_, kept_);
+    Allowance allowance(watch_, limits_.work);
+    for (const std::uint32_t i : displaced_) {
+      const std::uint64_t before = i < previous_.size() ? previous_[i] : kAnywhere;
+      if (!insertion.put(i, before, goal_, enough_, allowance)) return;
+    }
+    offer({insertion.offsets(), insertion.height()}, "kept");
+  }
+
   // All that is kept stays; the others go into the smallest holes, the largest first.
   void into_holes() {
     Problem kept = problem_;
     std::vector<std::uint64_t> bytes;
-    std::vector<std::uint32_t> order;
     for (std::uint32_t i = 0; i < places_.size(); ++i) {
       bytes.push_back(problem_.buffers[i].bytes);
       kept.buffers[i].fixed = places_[i];
-      if (places_[i] == kAnywhere) order.push_back(i);
     }
-    std::stable_sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) { return bytes[a] > bytes[b]; });
     Solution solution;
-    solution.offsets = order.empty() ? places_ : fit_into_holes(kept, order, bytes, Fit::kBest, limits_);
+    solution.offsets = fit_into_holes(kept, displaced_, bytes, Fit::kBest, limits_);
     for (std::size_t i = 0; i < solution.offsets.size(); ++i) {
       solution.height = std::max(solution.height, solution.offsets[i] + bytes[i]);
     }
@@ -108,25 +139,19 @@ class Again {
 
   std::uint64_t steps_of_a_run() const { return 6 * (problem_.buffers.size() + 1); }
 
-  Outcome outcome() {
-    Outcome outcome;
-    outcome.lower_bound = bound_;
-    outcome.infeasible = problem_.capacity && bound_ > *problem_.capacity;
-    if (best_.offsets.size() != problem_.buffers.size()) return outcome;
-    if (problem_.capacity && best_.height > *problem_.capacity) return outcome;
-    outcome.solution = std::move(best_);
-    outcome.solver = solver_;
-    outcome.optimal = outcome.solution.height == bound_;
-    return outcome;
-  }
+  Outcome outcome() { return conclude(problem_, std::move(best_.offsets), bound_, solver_); }
 
   const Problem& problem_;
   const Limits& limits_;
   Watch watch_;
   Timeline timeline_;
   std::uint64_t bound_;
-  std::vector<std::uint64_t> places_;
-  std::uint64_t goal_;  // costs no height: as high as what is kept
+  std::span<const std::uint64_t> previous_;
+  KeptPlaces kept_;
+  const std::vector<std::uint64_t>& places_;
+  std::vector<std::uint32_t> displaced_;
+  std::uint64_t goal_;    // costs no height: as high as what is kept
+  std::uint64_t enough_;  // for all to stay where they are
   Solution best_;
   std::string_view solver_;
 };

@@ -53,15 +53,35 @@ void one_more_skyline(benchmark::State& state) {
   label(state, problem, solution);
 }
 
-void again_after_few_changes(benchmark::State& state) {
-  Problem problem = problem_of(state);
-  Limits limits;
-  limits.work = 1;
-  const std::vector<std::uint64_t> before = solve(problem, limits).solution.offsets;
-  for (std::size_t i = 7; i < problem.buffers.size(); i += problem.buffers.size() / 5) problem.buffers[i].bytes += 512;
+void solve_again(benchmark::State& state, const Problem& problem, const std::vector<std::uint64_t>& before) {
   Outcome outcome;
   for (auto _ : state) benchmark::DoNotOptimize(outcome = solve_again(problem, before, {}));
   label(state, problem, outcome.solution);
+  std::size_t moved = 0;
+  for (std::size_t i = 0; i < before.size(); ++i) moved += outcome.solution.offsets[i] != before[i];
+  state.counters["moved"] = static_cast<double>(moved);
+}
+
+std::vector<std::uint64_t> first_offsets(const Problem& problem) {
+  Limits limits;
+  limits.work = 1;
+  return solve(problem, limits).solution.offsets;
+}
+
+void again_after_five_grew(benchmark::State& state) {
+  Problem problem = problem_of(state);
+  const std::vector<std::uint64_t> before = first_offsets(problem);
+  for (std::size_t i = 7; i < problem.buffers.size(); i += problem.buffers.size() / 5) problem.buffers[i].bytes += 512;
+  solve_again(state, problem, before);
+}
+
+void again_with_a_new_one(benchmark::State& state) {
+  Problem problem = problem_of(state);
+  std::vector<std::uint64_t> before = first_offsets(problem);
+  const Buffer like = problem.buffers[problem.buffers.size() / 3];
+  problem.add(like.bytes, problem.intervals[like.first]);
+  before.push_back(kAnywhere);
+  solve_again(state, problem, before);
 }
 
 void sizes(benchmark::internal::Benchmark* benchmark) {
@@ -73,7 +93,8 @@ void sizes(benchmark::internal::Benchmark* benchmark) {
 
 BENCHMARK(first_plan)->Apply(sizes);
 BENCHMARK(one_more_skyline)->Apply(sizes);
-BENCHMARK(again_after_few_changes)->Args({5'000, 1})->Args({5'000, 2})->Unit(benchmark::kMillisecond);
+BENCHMARK(again_after_five_grew)->Apply(sizes);
+BENCHMARK(again_with_a_new_one)->Apply(sizes);
 
 }  // namespace
 }  // namespace memopt::layout
