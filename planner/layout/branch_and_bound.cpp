@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "planner/layout/sections.h"
+#include "planner/layout/stacked.h"
 #include "planner/layout/turns.h"
 #include "planner/layout/validation.h"
 
@@ -95,12 +96,7 @@ class LeastFit::State {
     if (problem.capacity) most = std::min(most, *problem.capacity / sections_.unit);
     high_ = static_cast<std::int64_t>(most) + 1;
     // One on top of the other there is always room.
-    std::uint64_t stacked = 0;
-    for (const Buffer& buffer : problem.buffers) {
-      stacked += buffer.bytes + buffer.alignment;
-      if (buffer.fixed != kAnywhere) stacked = std::max(stacked, buffer.fixed + buffer.bytes + buffer.alignment);
-    }
-    enough_ = units(stacked) + 1;
+    enough_ = units(stacked(problem).height) + 1;
   }
 
   Outcome go_on(std::uint64_t reached, const Limits& limits, const OnBetter& on_better) {
@@ -127,6 +123,8 @@ class LeastFit::State {
     outcome.infeasible = outcome_.lower_bound > capacity;
     return outcome;
   }
+
+  std::uint64_t spent() const { return spent_; }
 
  private:
   static constexpr std::uint64_t kMostHeight = std::numeric_limits<std::int64_t>::max() / 8;
@@ -220,6 +218,8 @@ Outcome LeastFit::go_on(std::uint64_t reached, const Limits& limits, const OnBet
   return state_->go_on(reached, limits, on_better);
 }
 Outcome LeastFit::fit(std::uint64_t capacity, const Limits& limits) { return state_->fit(capacity, limits); }
+
+std::uint64_t LeastFit::spent() const { return state_->spent(); }
 
 Outcome fit_least(const Problem& problem, const Limits& limits, const OnBetter& on_better, const Pruning& pruning) {
   LeastFit search(problem, limits.seed, pruning);

@@ -42,6 +42,9 @@ class LeastFit {
   // Looks for a solution of at most `capacity` only, likewise.
   Outcome fit(std::uint64_t capacity, const Limits& limits);
 
+  // Work, by all of these; what was granted and is kept for later counts.
+  std::uint64_t spent() const;
+
  private:
   class State;
   std::unique_ptr<State> state_;

@@ -40,7 +40,6 @@ std::uint64_t find_place(const OccupiedSpace& space, const Problem& problem, std
 std::vector<std::uint64_t> fit_into_holes(const Problem& problem, std::span<const std::uint32_t> order,
                                           std::span<const std::uint64_t> extents, Fit fit, const Limits& limits,
                                           const std::function<bool(std::size_t placed)>& stop) {
-  constexpr std::size_t kBetweenLooksAtTheClock = 64;
   const auto started = std::chrono::steady_clock::now();
   OccupiedSpace space(problem);
   std::vector<std::uint64_t> offsets(problem.buffers.size());
@@ -53,7 +52,7 @@ std::vector<std::uint64_t> fit_into_holes(const Problem& problem, std::span<cons
   std::size_t placed = 0;
   for (const std::uint32_t i : order) {
     if (problem.buffers[i].fixed != kAnywhere) continue;
-    if (++placed % kBetweenLooksAtTheClock == 0) {
+    if (++placed % kPlacementsBetweenStops == 0) {
       if (limits.cancelled && limits.cancelled->load(std::memory_order_relaxed)) return {};
       if (std::chrono::steady_clock::now() - started >= limits.time) return {};
       if (stop && stop(placed)) return {};

@@ -14,6 +14,8 @@ namespace memopt::layout {
 
 enum class Fit { kBest, kFirst };
 
+inline constexpr std::size_t kPlacementsBetweenStops = 64;
+
 // Offsets with every buffer in the given order, `extents[i]` bytes taken for buffer i (at least its own). Fixed buffers
 // are placed before, with their own bytes. Empty if the time was up or it was cancelled, or if `stop` says so, which is
 // asked every few placements with the number of buffers placed so far.

@@ -1,7 +1,10 @@
 #include "planner/layout/offset_lines.h"
 
 #include <limits>
+#include <utility>
+#include <vector>
 
+#include "planner/layout/conclusion.h"
 #include "planner/layout/priorities.h"
 #include "planner/layout/skyline.h"
 #include "planner/layout/timeline.h"
@@ -26,26 +29,14 @@ std::vector<double> keys_by(LineKey key, const Problem& problem, const Timeline&
 }  // namespace
 
 Outcome offset_lines(const Problem& problem, const Limits& limits, LineKey key) {
-  Outcome outcome;
-  outcome.solver = "offset-lines";
-  outcome.lower_bound = load_bound(problem);
-  if (problem.capacity && outcome.lower_bound > *problem.capacity) {
-    outcome.infeasible = true;
-    return outcome;
-  }
   const Watch watch(limits);
   Allowance allowance(watch, limits.work);
   const Timeline timeline(problem);
   std::vector<std::uint32_t> priorities;
   rank(problem, timeline, keys_by(key, problem, timeline), priorities);
-  Skyline skyline(problem, timeline);
-  if (!skyline.run(priorities, std::numeric_limits<std::uint64_t>::max(), allowance, outcome.solution)) return outcome;
-  if (problem.capacity && outcome.solution.height > *problem.capacity) {
-    outcome.solution = {};
-  } else {
-    outcome.optimal = outcome.solution.height == outcome.lower_bound;
-  }
-  return outcome;
+  Solution solution;
+  Skyline(problem, timeline).run(priorities, std::numeric_limits<std::uint64_t>::max(), allowance, solution);
+  return conclude(problem, std::move(solution.offsets), load_bound(problem), "offset-lines");
 }
 
 }  // namespace memopt::layout

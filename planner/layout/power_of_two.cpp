@@ -6,21 +6,12 @@
 
 #include "planner/layout/conclusion.h"
 #include "planner/layout/hole_fitting.h"
+#include "planner/layout/refusal.h"
 #include "planner/layout/validation.h"
 
 namespace memopt::layout {
 
-std::optional<std::string> power_of_two_refuses(const Problem& problem) {
-  constexpr std::uint64_t kLimit = std::uint64_t{1} << 61;
-  std::uint64_t sum = 0;
-  for (const Buffer& buffer : problem.buffers) {
-    sum += buffer.bytes + buffer.alignment;
-    if (sum >= kLimit || (buffer.fixed != kAnywhere && buffer.fixed >= kLimit)) {
-      return "its sizes add up to 2^61 or more";
-    }
-  }
-  return {};
-}
+std::optional<std::string> power_of_two_refuses(const Problem& problem) { return refuse_sums_from(61, problem); }
 
 Outcome power_of_two(const Problem& problem, const Limits& limits) {
   std::vector<std::uint64_t> extents;

@@ -32,6 +32,9 @@ class Skyline {
   // `places`: offsets of the buffers that are placed already, kAnywhere for the others; empty: the fixed ones.
   Skyline(const Problem& problem, const Timeline& timeline, std::span<const std::uint64_t> places = {});
 
+  // What a run spends, about: placements and lifts.
+  static std::uint64_t steps_of_a_run(const Problem& problem) { return 6 * (problem.buffers.size() + 1); }
+
   // Places all others. Priorities by buffer, at least 1. False, with no solution, if the height would not stay below
   // `below`, or if the allowance ended first.
   bool run(std::span<const std::uint32_t> priorities, std::uint64_t below, Allowance& allowance, Solution& solution);

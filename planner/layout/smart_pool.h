@@ -11,6 +11,12 @@
 // the load. Threads and seed change nothing.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "planner/layout/hole_fitting.h"
 #include "planner/layout/problem.h"
 #include "planner/layout/search.h"
 
@@ -18,5 +24,9 @@ namespace memopt::layout {
 
 Outcome smart_pool_best_fit(const Problem& problem, const Limits& limits);
 Outcome smart_pool_first_fit(const Problem& problem, const Limits& limits);
+
+// The offsets alone, for other solvers; `stop` as in hole_fitting.h.
+std::vector<std::uint64_t> smart_pool_offsets(const Problem& problem, Fit fit, const Limits& limits,
+                                              const std::function<bool(std::size_t placed)>& stop = {});
 
 }  // namespace memopt::layout

@@ -7,11 +7,14 @@
 
 #include "planner/layout/bounds.h"
 #include "planner/layout/branch_and_bound.h"
+#include "planner/layout/conclusion.h"
 #include "planner/layout/hole_fitting.h"
 #include "planner/layout/portfolio.h"
 #include "planner/layout/priorities.h"
 #include "planner/layout/skyline.h"
+#include "planner/layout/smart_pool.h"
 #include "planner/layout/squeaky_wheel.h"
+#include "planner/layout/stacked.h"
 #include "planner/layout/timeline.h"
 
 namespace memopt::layout {
@@ -30,30 +33,13 @@ constexpr std::uint64_t kMostStepsPerTurn = 4'000'000;
 
 // Above that many buffers holes take longer than lines, and wait for their turn.
 constexpr std::size_t kMostForHolesAtOnce = 2000;
+constexpr std::uint64_t kPlacedPerStep = 6;
 
 // Above that many buffers the exact search finds nothing that a wheel does not find sooner.
 constexpr std::size_t kMostForExactSearch = 4000;
 constexpr std::uint64_t kFirstNodes = 100'000;
 constexpr std::uint64_t kStepsOfANode = 3;
 constexpr std::size_t kSmall = 600;  // up to here it goes first; above, its nodes are dear and it gets fewer
-
-// One on top of the other: what there is when not even one skyline could be finished.
-Solution stacked(const Problem& problem) {
-  Solution solution;
-  solution.offsets.reserve(problem.buffers.size());
-  for (const Buffer& buffer : problem.buffers) {
-    if (buffer.fixed != kAnywhere) solution.height = std::max(solution.height, buffer.fixed + buffer.bytes);
-  }
-  for (const Buffer& buffer : problem.buffers) {
-    if (buffer.fixed != kAnywhere) {
-      solution.offsets.push_back(buffer.fixed);
-      continue;
-    }
-    solution.offsets.push_back((solution.height + buffer.alignment - 1) / buffer.alignment * buffer.alignment);
-    solution.height = solution.offsets.back() + buffer.bytes;
-  }
-  return solution;
-}
 
 class Solving {
  public:
@@ -69,7 +55,7 @@ class Solving {
   Outcome run() {
     if (problem_.capacity && portfolio_.best().lower_bound > *problem_.capacity) return portfolio_.outcome();
     keys();
-    // Not a result to be proud of, but there is one, whatever the limits.
+    // Not a result to be proud of, but there is one, when not even one skyline could be finished.
     if (portfolio_.best().solution.offsets.empty()) portfolio_.offer(stacked(problem_), "stacked");
     improve();
     return portfolio_.outcome();
@@ -98,30 +84,37 @@ class Solving {
       add("skyline", [this, weights] { return keys_of(problem_, timeline_, weights); });
     }
     add("offset-lines", [this] { return lifetimes_of(problem_); });
-    if (problem_.buffers.size() <= kMostForHolesAtOnce) jobs.push_back(smart_pool());
+    if (problem_.buffers.size() <= kMostForHolesAtOnce) {
+      for (auto& job : smart_pool()) jobs.push_back(std::move(job));
+    }
     // As many as the work allows, but one: there is always a plan, except where time is up.
-    const std::uint64_t affordable = portfolio_.work_left() / steps_of_a_run();
+    const std::uint64_t affordable = portfolio_.work_left() / Skyline::steps_of_a_run(problem_);
     jobs.resize(std::clamp<std::uint64_t>(affordable, 1, jobs.size()));
     portfolio_.round(jobs, Portfolio::kUnlimited);
   }
 
-  // The published one, so that the result is never worse. Quadratic, but with a small constant.
-  Portfolio::Job smart_pool() {
-    return [this](Portfolio::Desk& desk) {
-      std::vector<std::uint64_t> bytes;
-      for (const Buffer& buffer : problem_.buffers) bytes.push_back(buffer.bytes);
-      Solution solution;
-      solution.offsets = fit_into_holes(problem_, largest_first(bytes), bytes, Fit::kBest, {},
-                                        [&](std::size_t placed) { return !desk.allowance.spend(1 + placed / 6); });
-      for (std::size_t i = 0; i < solution.offsets.size(); ++i) {
-        solution.height = std::max(solution.height, solution.offsets[i] + bytes[i]);
-      }
-      if (!solution.offsets.empty()) desk.found(std::move(solution), "smartpool-best-fit");
+  // The published ones, so that the result is never worse. Quadratic, but with a small constant.
+  std::vector<Portfolio::Job> smart_pool() {
+    std::vector<Portfolio::Job> jobs;
+    const auto add = [&](Fit fit, std::string_view name) {
+      jobs.push_back([this, fit, name](Portfolio::Desk& desk) {
+        Solution solution;
+        solution.offsets = smart_pool_offsets(
+            problem_, fit, {}, [&](std::size_t placed) { return !desk.allowance.spend(1 + placed / kPlacedPerStep); });
+        solution.height = height_of(problem_, solution.offsets);
+        if (!solution.offsets.empty()) desk.found(std::move(solution), name);
+      });
     };
+    add(Fit::kBest, "smartpool-best-fit");
+    add(Fit::kFirst, "smartpool-first-fit");
+    return jobs;
   }
 
-  // Placements and lifts, about.
-  std::uint64_t steps_of_a_run() const { return 6 * (problem_.buffers.size() + 1); }
+  // Of both: what is placed is asked for every kPlacementsBetweenStops buffers.
+  std::uint64_t steps_of_smart_pool() const {
+    const std::uint64_t stops = problem_.buffers.size() / kPlacementsBetweenStops;
+    return 2 * stops * (1 + problem_.buffers.size() / (2 * kPlacedPerStep) + kPlacementsBetweenStops);
+  }
 
   void make_wheels() {
     wheels_.reserve(kWheels);
@@ -142,6 +135,10 @@ class Solving {
     std::uint64_t nodes = first_nodes;
     for (std::size_t turning = kFirstWheels; !portfolio_.over(); ++turning) {
       const bool small = problem_.buffers.size() <= kSmall;
+      if (turning == kFirstWheels + 1 && problem_.buffers.size() > kMostForHolesAtOnce &&
+          portfolio_.work_left() >= steps_of_smart_pool()) {
+        portfolio_.round(smart_pool(), Portfolio::kUnlimited);
+      }
       if (may_be_exact_ && (small || (turning > kFirstWheels && problem_.buffers.size() <= kMostForExactSearch))) {
         search_exactly(nodes);
         nodes *= 2;
@@ -150,11 +147,11 @@ class Solving {
       // As long as the exact search had, about: a node is worth some steps. Whether a capacity suffices is more its
       // question than theirs.
       const std::uint64_t share = small ? nodes * kStepsOfANode / kWheels / (problem_.capacity ? 4 : 1) : 0;
-      const std::uint64_t steps = std::min(std::max(runs * steps_of_a_run(), share), kMostStepsPerTurn);
+      const std::uint64_t steps =
+          std::min(std::max(runs * Skyline::steps_of_a_run(problem_), share), kMostStepsPerTurn);
       std::vector<Portfolio::Job> jobs = wheel_jobs_;
       jobs.resize(std::clamp<std::uint64_t>(portfolio_.work_left() / steps, 1,
                                             small ? jobs.size() : std::min(turning, jobs.size())));
-      if (turning == kFirstWheels + 1 && problem_.buffers.size() > kMostForHolesAtOnce) jobs.push_back(smart_pool());
       portfolio_.round(jobs, steps);
       if (steps < kMostStepsPerTurn) runs += runs / 2;
     }
@@ -168,9 +165,10 @@ class Solving {
     limits.work = std::min(nodes, portfolio_.work_left());
     limits.cancelled = cancelled_;
     limits.threads = portfolio_.threads();
+    const std::uint64_t before = exact_->spent();
     Outcome outcome =
         problem_.capacity ? exact_->fit(*problem_.capacity, limits) : exact_->go_on(portfolio_.height(), limits);
-    portfolio_.spend(limits.work);
+    portfolio_.spend(exact_->spent() - before);
     portfolio_.raise_lower_bound(outcome.lower_bound);
     if (outcome.found(problem_.buffers.size())) portfolio_.offer(std::move(outcome.solution), outcome.solver);
   }

@@ -97,9 +97,7 @@ class Again {
     }
     Solution solution;
     solution.offsets = fit_into_holes(kept, displaced_, bytes, Fit::kBest, limits_);
-    for (std::size_t i = 0; i < solution.offsets.size(); ++i) {
-      solution.height = std::max(solution.height, solution.offsets[i] + bytes[i]);
-    }
+    solution.height = height_of(problem_, solution.offsets);
     offer(std::move(solution), "kept");
   }
 
@@ -123,7 +121,7 @@ class Again {
     }
     Skyline skyline(problem_, timeline_, places);
     SqueakyWheel wheel(problem_, timeline_, kWeights, limits_.seed);
-    Allowance allowance(watch_, std::min(limits_.work, kRunsOfRepair * steps_of_a_run()));
+    Allowance allowance(watch_, std::min(limits_.work, kRunsOfRepair * Skyline::steps_of_a_run(problem_)));
     wheel.turn(skyline, best_.height, goal_, allowance,
                [&](Solution solution) { offer(std::move(solution), "repair"); });
   }
@@ -131,13 +129,11 @@ class Again {
   void anew() {
     Limits limits = limits_;
     limits.time = watch_.left();
-    limits.work = std::min(limits_.work, kRunsOfNewSolution * steps_of_a_run());
+    limits.work = std::min(limits_.work, kRunsOfNewSolution * Skyline::steps_of_a_run(problem_));
     Outcome outcome = solve(problem_, limits);
     bound_ = std::max(bound_, outcome.lower_bound);
     offer(std::move(outcome.solution), outcome.solver);
   }
-
-  std::uint64_t steps_of_a_run() const { return 6 * (problem_.buffers.size() + 1); }
 
   Outcome outcome() { return conclude(problem_, std::move(best_.offsets), bound_, solver_); }
 

@@ -3,6 +3,7 @@
 #include "planner/layout/branch_and_bound.h"
 #include "planner/layout/offset_lines.h"
 #include "planner/layout/power_of_two.h"
+#include "planner/layout/refusal.h"
 #include "planner/layout/smart_pool.h"
 #include "planner/layout/solve.h"
 
@@ -19,17 +20,7 @@ Outcome exact(const Problem& problem, const Limits& limits) {
 }
 
 // It counts in 64 bits with sign, several heights at once.
-std::optional<std::string> exact_refuses(const Problem& problem) {
-  constexpr std::uint64_t kLimit = std::uint64_t{1} << 59;
-  std::uint64_t sum = 0;
-  for (const Buffer& buffer : problem.buffers) {
-    sum += buffer.bytes + buffer.alignment;
-    if (sum >= kLimit || (buffer.fixed != kAnywhere && buffer.fixed >= kLimit)) {
-      return "its sizes add up to 2^59 or more";
-    }
-  }
-  return {};
-}
+std::optional<std::string> exact_refuses(const Problem& problem) { return refuse_sums_from(59, problem); }
 
 Outcome lines_by_lifetime(const Problem& problem, const Limits& limits) { return offset_lines(problem, limits); }
 
