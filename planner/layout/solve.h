@@ -1,5 +1,10 @@
-// The layout planner: a portfolio of solvers, anytime. The result only gets better with more time; it is never worse
-// than SmartPool's or Sekiyama's, and stops when the lower bound is met (or the capacity, if there is one).
+// The layout planner: a portfolio of solvers, anytime. The result only gets better with more time, and stops when the
+// lower bound is met (or the capacity, if there is one).
+//
+// Without a capacity it is never worse than what Sekiyama's offset lines and SmartPool's best and first fit find, where
+// the limits leave room for them: n * (200 + n / 256) steps for n buffers, or the time that these take (some
+// milliseconds for 1,000 buffers, some seconds for 60,000, since SmartPool is quadratic and comes later where that is
+// much). With any time or work at all there is one skyline.
 #pragma once
 
 #include "planner/layout/problem.h"

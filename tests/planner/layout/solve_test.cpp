@@ -7,6 +7,7 @@
 #include <random>
 
 #include "planner/layout/offset_lines.h"
+#include "planner/layout/smart_pool.h"
 #include "planner/layout/validation.h"
 #include "tests/planner/layout/brute_force.h"
 #include "tests/planner/layout/training_like.h"
@@ -21,20 +22,35 @@ Limits work(std::uint64_t steps, unsigned threads = 1) {
   return limits;
 }
 
+// What the planner allows itself (planner/iteration/iteration_plan.h) is more than enough to prove tiny ones.
 TEST(Solve, IsHeldAgainstBruteForce) {
   std::mt19937_64 random(11);
-  int missed = 0;
+  for (int round = 0; round < 2000; ++round) {
+    const Problem problem = brute_force::random_problem(random, {.buffers = 5});
+    const Outcome outcome = solve(problem, work(250'000));
+    ASSERT_TRUE(outcome.found(problem.buffers.size()));
+    ASSERT_EQ(validate(problem, outcome.solution), std::nullopt) << brute_force::text(problem);
+    const std::uint64_t smallest = brute_force::smallest_height(problem);
+    ASSERT_EQ(outcome.solution.height, smallest) << brute_force::text(problem);
+    ASSERT_EQ(outcome.lower_bound, smallest) << brute_force::text(problem);
+    ASSERT_TRUE(outcome.optimal) << brute_force::text(problem);
+  }
+}
+
+// With too little work for a proof, nothing is claimed that does not hold.
+TEST(Solve, ClaimsNothingThatBruteForceRefutes) {
+  std::mt19937_64 random(11);
+  int unproven = 0;
   for (int round = 0; round < 1000; ++round) {
     const Problem problem = brute_force::random_problem(random, {.buffers = 5});
-    const Outcome outcome = solve(problem, work(3000));
-    ASSERT_TRUE(outcome.found(problem.buffers.size()));
+    const Outcome outcome = solve(problem, work(100));
     ASSERT_EQ(validate(problem, outcome.solution), std::nullopt) << brute_force::text(problem);
     const std::uint64_t smallest = brute_force::smallest_height(problem);
     ASSERT_LE(outcome.lower_bound, smallest) << brute_force::text(problem);
     ASSERT_TRUE(!outcome.optimal || outcome.solution.height == smallest) << brute_force::text(problem);
-    missed += outcome.solution.height > smallest;
+    unproven += !outcome.optimal;
   }
-  EXPECT_LE(missed, 50);
+  EXPECT_GT(unproven, 0);
 }
 
 TEST(Solve, IsTheSameForAnyNumberOfThreads) {
@@ -74,27 +90,25 @@ TEST(Solve, TrainingIterationsComeCloseToTheirLoad) {
       ASSERT_EQ(find_fault(problem), std::nullopt);
       const Outcome outcome = solve(problem, work(100'000, 2));
       ASSERT_EQ(validate(problem, outcome.solution), std::nullopt);
-      // With two rounds one of these ends 0.5 % above its load; whether less is possible is not known.
+      // With two rounds one of these ends 0.85 % above its load. More work brings it to 0.19 %, by exact search.
       const double ratio = static_cast<double>(outcome.solution.height) / static_cast<double>(load_bound(problem));
-      EXPECT_LE(ratio, two_rounds ? 1.01 : 1.001);
+      EXPECT_LE(ratio, two_rounds ? 1.009 : 1.001);
     }
   }
 }
 
 TEST(Solve, StopsAtTheCapacity) {
   std::mt19937_64 random(14);
-  for (int round = 0; round < 300; ++round) {
+  for (int round = 0; round < 2000; ++round) {
     Problem problem = brute_force::random_problem(random, {.buffers = 5});
     const std::uint64_t smallest = brute_force::smallest_height(problem);
     problem.capacity = smallest - 1 + random() % 3;
-    const Outcome outcome = solve(problem, work(3000, 2));
-    if (*problem.capacity < smallest) {
-      ASSERT_FALSE(outcome.found(problem.buffers.size()));
-    } else {
-      ASSERT_FALSE(outcome.infeasible) << brute_force::text(problem);
-      if (outcome.found(problem.buffers.size())) {
-        ASSERT_EQ(validate(problem, outcome.solution), std::nullopt) << brute_force::text(problem);
-      }
+    const Outcome outcome = solve(problem, work(250'000, 2));
+    const bool feasible = *problem.capacity >= smallest;
+    ASSERT_EQ(outcome.found(problem.buffers.size()), feasible) << brute_force::text(problem);
+    ASSERT_EQ(outcome.infeasible, !feasible) << brute_force::text(problem);
+    if (feasible) {
+      ASSERT_EQ(validate(problem, outcome.solution), std::nullopt) << brute_force::text(problem);
     }
   }
 }
@@ -122,13 +136,51 @@ TEST(Solve, OfNothingIsNothing) {
   EXPECT_TRUE(outcome.optimal);
 }
 
+// With as many steps as the header asks for. Counts on which of them the papers are not at the bound themselves.
+void check_against_papers(const Problem& problem, int& beyond_the_bound) {
+  const std::uint64_t n = problem.buffers.size();
+  const Outcome outcome = solve(problem, work(n * (200 + n / 256)));
+  ASSERT_EQ(validate(problem, outcome.solution), std::nullopt) << brute_force::text(problem);
+  for (const Outcome& paper :
+       {smart_pool_best_fit(problem, {}), smart_pool_first_fit(problem, {}), offset_lines(problem, {})}) {
+    ASSERT_LE(outcome.solution.height, paper.solution.height) << paper.solver << "\n" << brute_force::text(problem);
+    beyond_the_bound += paper.solution.height > outcome.lower_bound;
+  }
+}
+
 TEST(Solve, IsNeverWorseThanThePapers) {
   std::mt19937_64 random(16);
-  for (int round = 0; round < 20; ++round) {
-    const Problem problem = brute_force::random_problem(random, {.buffers = 100, .bytes = 100, .times = 100});
-    const std::uint64_t height = solve(problem, work(20000)).solution.height;
-    EXPECT_LE(height, offset_lines(problem, {}).solution.height);
+  int beyond_the_bound = 0;
+  for (int round = 0; round < 600; ++round) {
+    const brute_force::Kind kind{.buffers = 2 + random() % 250,
+                                 .bytes = 1 + random() % 500,
+                                 .times = 3 + random() % 200,
+                                 .several = random() % 2 == 0,
+                                 .aligned = random() % 2 == 0,
+                                 .fixed = random() % 2 == 0};
+    ASSERT_NO_FATAL_FAILURE(check_against_papers(brute_force::random_problem(random, kind), beyond_the_bound));
   }
+  EXPECT_GT(beyond_the_bound, 300);
+}
+
+// Above 2,000 buffers SmartPool comes later.
+TEST(Solve, IsNeverWorseThanThePapersOnLargeProblems) {
+  std::mt19937_64 random(17);
+  int beyond_the_bound = 0;
+  for (int round = 0; round < 6; ++round) {
+    Problem problem;
+    // Short lives and sizes that differ by orders of magnitude.
+    for (std::uint64_t i = 0; i < 2500; ++i) {
+      problem.add(1 + (random() % 4096 >> random() % 12), Interval{i, i + 1 + random() % (1 + round * 40)});
+    }
+    ASSERT_NO_FATAL_FAILURE(check_against_papers(problem, beyond_the_bound));
+    TrainingShape shape;
+    shape.buffers = 3500;
+    shape.two_rounds = round % 2 == 1;
+    shape.blocks_of_512 = false;
+    ASSERT_NO_FATAL_FAILURE(check_against_papers(training_like(shape, round), beyond_the_bound));
+  }
+  EXPECT_GT(beyond_the_bound, 10);
 }
 
 }  // namespace
