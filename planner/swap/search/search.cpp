@@ -26,6 +26,7 @@ constexpr double kCold = 0.0005;
 constexpr std::uint64_t kAttemptsPerItem = 400;  // of one annealing that is long enough
 constexpr double kRefining = 0.25;               // part of the budget that starts from the best of the rest
 constexpr double kLongEnough = 2.5;              // anneals: with less, nothing is left for refining
+constexpr double kRound = 15;  // seconds: several times from the beginning is better than once for longer
 constexpr std::size_t kShortAbsences = 64;
 constexpr double kUnnoticed = 0.001;                   // added time, of the period
 constexpr std::chrono::milliseconds kLayoutTime{100};  // of the small blocks
@@ -34,13 +35,14 @@ constexpr std::uint64_t kLayoutWork = 20000;
 struct DelayPhase {
   double from, to;  // parts of the budget
   double price;     // of a nanosecond, in what an engine copies in it
+  double heat;      // of the first temperature
 };
-constexpr DelayPhase kDelayPhases[] = {{0.3, 0.5, 0.03}, {0.5, 0.75, 0.15}, {0.75, 1, 0.5}};
+constexpr DelayPhase kDelayPhases[] = {
+    {0.25, 0.45, 0.03, 1}, {0.45, 0.6, 0.1, 0.5}, {0.6, 0.75, 0.2, 0.3}, {0.75, 0.88, 0.4, 0.2}, {0.88, 1, 0.8, 0.15}};
 
 class Budget {
  public:
-  explicit Budget(const SearchLimits& limits)
-      : begin_(Clock::now()), seconds_(Seconds(limits.time).count()), attempts_(limits.attempts) {}
+  Budget(double seconds, std::uint64_t attempts) : begin_(Clock::now()), seconds_(seconds), attempts_(attempts) {}
 
   double seconds() const { return seconds_; }
   double elapsed() const { return Seconds(Clock::now() - begin_).count(); }
@@ -64,7 +66,7 @@ class Search {
       : problem_(problem),
         lives_(lives),
         limits_(limits),
-        budget_(limits),
+        budget_(Seconds(limits.time).count(), limits.attempts),
         candidates_(find_candidates(problem, lives, limits_of(problem, objective))),
         goal_(objective == Objective::kTime ? problem.limit.value_or(0) : 0),
         delays_(objective == Objective::kTime) {
@@ -79,28 +81,43 @@ class Search {
 
   SearchPlan run() {
     if (problem_.layout) offer_unswapped();
-    const unsigned threads = std::max(1U, limits_.threads);
-    for (unsigned t = 0; t < threads; ++t) {
-      annealers_.push_back(std::make_unique<Annealing>(problem_, lives_, candidates_, limits_.seed * 1000003 + t));
+    const bool timed = limits_.time != std::chrono::nanoseconds::max();
+    const double rounds =
+        delays_ && timed ? std::clamp(std::floor(Seconds(limits_.time).count() / kRound), 1.0, 64.0) : 1;
+    for (double k = 0; k < rounds && !(k > 0 && result_.feasible && result_.added_ns == 0); ++k) {
+      budget_ = Budget(Seconds(limits_.time).count() / rounds, limits_.attempts);
+      round(static_cast<std::uint64_t>(k));
     }
-    const Choice start = annealers_.front()->start();
-    // Without waits first, then with them.
-    phase(0, delays_ ? kDelayPhases[0].from : 1 - refining(), false, start, true);
-    if (delays_) {
-      // Waits are cheap until the limit is met, and dearer then.
-      for (const auto& [from, to, price] : kDelayPhases) {
-        if (reached()) break;
-        make_room_for_the_rest();
-        phase(from, to, true, best().choice, false, best().worth.above_goal > 0 ? kDelayPhases[0].price : price);
-      }
-    } else if (refining() > 0) {
-      phase(1 - refining(), 1, false, best().choice, false);
-    }
-    conclude();
     return std::move(result_);
   }
 
  private:
+  // From the beginning, with other random numbers.
+  void round(std::uint64_t number) {
+    goal_ = delays_ ? problem_.limit.value_or(0) : 0;
+    annealers_.clear();
+    const unsigned threads = std::max(1U, limits_.threads);
+    for (unsigned t = 0; t < threads; ++t) {
+      const std::uint64_t seed = (limits_.seed * 1000003 + number) * 1000003 + t;
+      annealers_.push_back(std::make_unique<Annealing>(problem_, lives_, candidates_, seed));
+    }
+    const Choice start = annealers_.front()->start();
+    // Without waits first, then with them.
+    phase(0, delays_ ? kDelayPhases[0].from : 1 - refining(), false, start, true, 0, 1);
+    if (delays_) {
+      // Waits are cheap until the limit is met, and dearer then.
+      for (const auto& [from, to, price, heat] : kDelayPhases) {
+        if (reached()) break;
+        make_room_for_the_rest();
+        phase(from, to, true, best().choice, false, best().worth.above_goal > 0 ? kDelayPhases[0].price : price,
+              best().worth.above_goal > 0 ? 1 : heat);
+      }
+    } else if (refining() > 0) {
+      phase(1 - refining(), 1, false, best().choice, false, 0, 0.25);
+    }
+    conclude();
+  }
+
   static CandidateLimits limits_of(const Problem& problem, Objective objective) {
     CandidateLimits limits;
     if (objective == Objective::kTime) limits.short_absences = kShortAbsences;
@@ -153,7 +170,7 @@ class Search {
   }
 
   // All threads anneal for the parts [from, to) of the budget: again and again from `start`, or once and gently.
-  void phase(double from, double to, bool delays, const Choice& start, bool hot, double price = 0) {
+  void phase(double from, double to, bool delays, const Choice& start, bool hot, double price, double heat) {
     const double end = budget_.seconds() * to;
     const auto attempts = [&](double part) {
       if (budget_.attempts() == ~std::uint64_t{0}) return part > 0 ? budget_.attempts() : std::uint64_t{0};
@@ -175,7 +192,7 @@ class Search {
         const double hottest =
             std::max(kHot, 0.5 / static_cast<double>(std::max<std::size_t>(candidates_.items.size(), 1)));
         course.attempts = std::min(left(), hot ? anneal_attempts() : 4 * anneal_attempts());
-        course.hot = peak * (hot || delays ? hottest : hottest / 4);
+        course.hot = peak * hottest * heat;
         course.cold = peak * kCold;
         course.goal = goal_;
         course.delays = delays;
