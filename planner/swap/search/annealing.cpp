@@ -202,9 +202,9 @@ void Annealing::run(const Choice& from, const Course& course, const Elapsed& ela
       if (part >= 1) return;
       temperature = course.hot * std::pow(course.cold / course.hot, part);
     }
+    ++attempts_;  // also of moves that change nothing: there may be no others
     trial_ = now_;
     if (!change(trial_, course.delays)) continue;
-    ++attempts_;
     const double most = cost - temperature * std::log(1 - fraction());
     const double its = fitting_.attempt(trial_, most);
     if (its > most) continue;

@@ -197,7 +197,9 @@ class Search {
         course.goal = goal_;
         course.delays = delays;
         course.delay_price = price;
+        const std::uint64_t tried = annealing.attempts();
         annealing.run(start, course, [&] { return (budget_.elapsed() - begin) / (end - begin); });
+        if (annealing.attempts() == tried) return;  // there is nothing to try
       } while (left() > 0 && !(annealing.worth().above_goal == 0 && annealing.worth().added_ns == 0));
     };
     std::vector<std::thread> others;

@@ -114,6 +114,20 @@ TEST(Search, NoBlocksNoSwaps) {
   EXPECT_EQ(found.footprint, 0U);
 }
 
+TEST(Search, EndsWhereThereIsNothingToTry) {
+  Problem problem;
+  problem.blocks = {{.id = 0, .bytes = 100, .persistent = true, .pinned = true}};
+  problem.operations = {{Kind::kNothing, kNoBlock, 0}};
+  problem.period = 10;
+  problem.machine = {1, 1, 0, 0};
+  for (const Objective objective : {Objective::kFootprint, Objective::kTime}) {
+    problem.limit = 50;
+    const SearchPlan found = search(problem, find_lives(problem), objective, attempts(100));
+    EXPECT_FALSE(found.feasible);
+    EXPECT_EQ(found.footprint, 100U);
+  }
+}
+
 TEST(Search, IsTheSameForASeedAndNumberOfThreads) {
   TinyProblems problems(11);
   for (int k = 0; k < 10; ++k) {
