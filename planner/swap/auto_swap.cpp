@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "planner/layout/solve.h"
+#include "planner/swap/clock.h"
 #include "planner/swap/slab.h"
 #include "planner/swap/timeline.h"
 #include "planner/swap/verify.h"
@@ -14,31 +15,6 @@ namespace memopt::swap {
 namespace {
 
 constexpr std::uint64_t kLeastBytes = std::uint64_t{1} << 20;
-constexpr double kUnnoticed = 0.001;  // added time, of the period
-
-// Times of positions, in an iteration without stalls.
-class Clock {
- public:
-  explicit Clock(const Problem& problem) : problem_(problem), n_(problem.operations.size()) {}
-
-  double begin(std::uint64_t position) const {
-    return static_cast<double>(position / n_) * problem_.period + problem_.operations[position % n_].time;
-  }
-  double end(std::uint64_t position) const { return begin(position + 1); }
-  // The last position that has ended by then; `least` if none has.
-  std::uint64_t last_ended(double time, std::uint64_t least, std::uint64_t below) const {
-    std::uint64_t low = least, high = below;
-    while (low + 1 < high) {
-      const std::uint64_t middle = low + (high - low) / 2;
-      (end(middle) <= time ? low : high) = middle;
-    }
-    return low;
-  }
-
- private:
-  const Problem& problem_;
-  std::uint64_t n_;
-};
 
 // Bytes resident at each operation of an iteration.
 class Load {

@@ -16,6 +16,8 @@ namespace memopt::swap {
 
 inline constexpr std::uint32_t kNoBlock = ~std::uint32_t{0};
 inline constexpr std::uint64_t kNever = ~std::uint64_t{0};
+// So much added time, of the period, counts as none.
+inline constexpr double kUnnoticed = 0.001;
 
 enum class Kind : std::uint8_t { kMalloc, kFree, kRead, kWrite, kNothing };
 

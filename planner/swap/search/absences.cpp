@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "planner/swap/search/clock.h"
+#include "planner/swap/clock.h"
 
 namespace memopt::swap {
 namespace {

@@ -11,8 +11,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "planner/swap/clock.h"
 #include "planner/swap/search/absences.h"
-#include "planner/swap/search/clock.h"
 
 namespace memopt::swap {
 

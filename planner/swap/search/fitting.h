@@ -9,8 +9,8 @@
 #include <limits>
 #include <vector>
 
+#include "planner/swap/clock.h"
 #include "planner/swap/search/absences.h"
-#include "planner/swap/search/clock.h"
 #include "planner/swap/search/copy_times.h"
 #include "planner/swap/search/stays.h"
 

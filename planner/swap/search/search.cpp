@@ -28,7 +28,6 @@ constexpr double kRefining = 0.25;               // part of the budget that star
 constexpr double kLongEnough = 2.5;              // anneals: with less, nothing is left for refining
 constexpr double kRound = 15;  // seconds: several times from the beginning is better than once for longer
 constexpr std::size_t kShortAbsences = 64;
-constexpr double kUnnoticed = 0.001;                   // added time, of the period
 constexpr std::chrono::milliseconds kLayoutTime{100};  // of the small blocks
 constexpr std::uint64_t kLayoutWork = 20000;
 

@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "planner/swap/clock.h"
 #include "planner/swap/search/absences.h"
-#include "planner/swap/search/clock.h"
 #include "planner/swap/search/copy_times.h"
 
 namespace memopt::swap {

@@ -157,7 +157,7 @@ TEST(Search, IsHeldAgainstEverythingThatCanBeTried) {
     ASSERT_EQ(report.fault, std::nullopt) << k;
     EXPECT_EQ(report.footprint, smallest.footprint) << k;
     EXPECT_NEAR(report.timing.added_ns, smallest.added_ns, kTolerance) << k;
-    const auto* const least = best.least_footprint(0.001 * problem.period);
+    const auto* const least = best.least_footprint(kUnnoticed * problem.period);
     ASSERT_NE(least, nullptr);
     EXPECT_GE(smallest.footprint, least->footprint) << k;
     smallest_equal += smallest.footprint == least->footprint;

@@ -1,4 +1,4 @@
-// Internal to the room: when operations begin and end, and points between them, on a line that begins with the
+// When operations begin and end, and points between them, on a line that begins with the
 // iteration in which an instance is born.
 //
 // Operations of no length are told apart by points: operation i, counted over iterations, is [i, i + 1), and a point

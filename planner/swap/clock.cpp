@@ -1,4 +1,4 @@
-#include "planner/swap/search/clock.h"
+#include "planner/swap/clock.h"
 
 #include <algorithm>
 #include <cmath>
