@@ -35,6 +35,7 @@ class Clock {
   // they differ from those before.
   void delay(std::span<const Delay> delays);
 
+  std::span<const Delay> delays() const { return delays_; }
   std::uint64_t operations() const { return begin_.size(); }
   double period() const { return period_; }
   double begin(std::uint64_t position) const { return at(begin_, position); }

@@ -15,8 +15,13 @@ constexpr std::uint64_t kAttemptsPerLook = 32;
 
 }  // namespace
 
-Annealing::Annealing(const Problem& problem, const Lives& lives, const Candidates& candidates, std::uint64_t seed)
-    : problem_(problem), lives_(lives), candidates_(candidates), fitting_(problem, lives, candidates), random_(seed) {}
+Annealing::Annealing(const Problem& problem, const Lives& lives, const Candidates& candidates, Fitting::Places places,
+                     std::uint64_t seed)
+    : problem_(problem),
+      lives_(lives),
+      candidates_(candidates),
+      fitting_(problem, lives, candidates, places),
+      random_(seed) {}
 
 Choice Annealing::start() const {
   Choice choice;
@@ -167,7 +172,9 @@ bool Annealing::change_delay(Choice& choice) {
 
 bool Annealing::change(Choice& choice, bool delays) {
   if (delays && chance(kDelayMoves)) return change_delay(choice);
-  const double kind = fraction();
+  if (!fitting_.placed() && choice.away.empty()) return false;
+  // Where nothing is placed, the order does not matter.
+  const double kind = fitting_.placed() ? fraction() : kReorders + (1 - kReorders) * fraction();
   if (kind < kReorders || choice.away.empty()) return reorder(choice);
   if (kind < kReorders + kStackToggles) return toggle_in_stack(choice);
   if (kind >= kReorders + kStackToggles + kToggles) return shift(choice);

@@ -34,7 +34,8 @@ class Annealing {
   // Of the time that this course has, the part that is over; 1 ends it.
   using Elapsed = std::function<double()>;
 
-  Annealing(const Problem& problem, const Lives& lives, const Candidates& candidates, std::uint64_t seed);
+  Annealing(const Problem& problem, const Lives& lives, const Candidates& candidates, Fitting::Places places,
+            std::uint64_t seed);
 
   // Nothing away, the largest and longest items placed first.
   Choice start() const;

@@ -34,6 +34,8 @@ class CopyTimes {
   // be done in time are in late(), the worst first.
   bool find(const Choice& choice);
   const std::vector<std::uint32_t>& late() const { return late_; }
+  // The absences of the choice, in order of issue.
+  const std::vector<std::uint32_t>& used() const { return outs_; }
 
   // Of an absence, on the line of its block's instance.
   double out_end(std::uint32_t absence) const { return out_end_[absence]; }

@@ -39,7 +39,7 @@ std::vector<Swap> swaps_of(const Problem& problem, const Lives& lives, const Can
 
 // The items where they are, the others where there is room.
 std::optional<std::vector<Place>> places_of(const Problem& problem, const Lives& lives, const Candidates& candidates,
-                                            const Fitting& fitting, const layout::Limits& limits) {
+                                            const Fitting& fitting, Items items, const layout::Limits& limits) {
   std::vector<Place> places(problem.blocks.size());
   std::vector<std::uint32_t> item_of(problem.blocks.size(), Fitting::kGround);
   for (std::uint32_t i = 0; i < candidates.items.size(); ++i) item_of[candidates.items[i].block] = i;
@@ -65,8 +65,10 @@ std::optional<std::vector<Place>> places_of(const Problem& problem, const Lives&
   };
   for (std::uint32_t i = 0; i < candidates.items.size(); ++i) {
     const Stay& stay = fitting.stay(i);
-    for (const std::uint64_t at : fitting.places(i))
-      add(candidates.items[i].block, stay, stay.swapped ? problem.chunk : problem.align, at);
+    for (std::uint32_t turn = 0; turn < stay.places; ++turn) {
+      add(candidates.items[i].block, stay, stay.swapped ? problem.chunk : problem.align,
+          items == Items::kFirstFit ? fitting.places(i)[turn] : layout::kAnywhere);
+    }
     places[candidates.items[i].block].own = stay.swapped;
   }
   for (std::uint32_t i = 0; i < rest.items.size(); ++i) {
@@ -88,15 +90,16 @@ std::optional<std::vector<Place>> places_of(const Problem& problem, const Lives&
 }  // namespace
 
 std::optional<Decisions> finish(const Problem& problem, const Lives& lives, const Candidates& candidates,
-                                const Choice& choice, const layout::Limits& limits) {
-  Fitting fitting(problem, lives, candidates);
+                                const Choice& choice, Items items, const layout::Limits& limits) {
+  const bool placed = items == Items::kFirstFit;
+  Fitting fitting(problem, lives, candidates, placed ? Fitting::Places::kFirstFit : Fitting::Places::kNone);
   Choice kept = choice;
   if (fitting.attempt(kept, Fitting::kInfinite) == Fitting::kInfinite || !(kept == choice)) return std::nullopt;
   fitting.keep();
   Decisions decisions;
   decisions.swaps = swaps_of(problem, lives, candidates, choice, fitting);
   if (!problem.layout) return decisions;
-  auto places = places_of(problem, lives, candidates, fitting, limits);
+  auto places = places_of(problem, lives, candidates, fitting, items, limits);
   if (!places) return std::nullopt;
   decisions.places = std::move(*places);
   return decisions;

@@ -10,8 +10,13 @@
 
 namespace memopt::swap {
 
+enum class Items {
+  kFirstFit,  // stay where the choice's order puts them
+  kAnywhere,  // are laid out with the others, whatever their order
+};
+
 // Nothing if the choice can't be carried out, or no layout was found within `limits`.
 std::optional<Decisions> finish(const Problem& problem, const Lives& lives, const Candidates& candidates,
-                                const Choice& choice, const layout::Limits& limits);
+                                const Choice& choice, Items items, const layout::Limits& limits);
 
 }  // namespace memopt::swap

@@ -12,6 +12,8 @@
 #include "planner/swap/clock.h"
 #include "planner/swap/search/absences.h"
 #include "planner/swap/search/copy_times.h"
+#include "planner/swap/search/meetings.h"
+#include "planner/swap/search/packing.h"
 #include "planner/swap/search/stays.h"
 
 namespace memopt::swap {
@@ -19,7 +21,7 @@ namespace memopt::swap {
 class Fitting {
  public:
   static constexpr double kInfinite = std::numeric_limits<double>::infinity();
-  static constexpr std::uint32_t kGround = ~std::uint32_t{0};
+  static constexpr std::uint32_t kGround = Packing::kGround;
 
   // How bytes and time are weighed against each other, in bytes.
   struct Prices {
@@ -29,8 +31,13 @@ class Fitting {
     double delay = 0;       // of a nanosecond
   };
 
-  // All must outlive it.
-  Fitting(const Problem& problem, const Lives& lives, const Candidates& candidates);
+  enum class Places {
+    kFirstFit,  // the height is that of the places
+    kNone,      // nothing is placed; the height is that of the load, in whole chunks if there is a layout, and roughly
+  };
+
+  // All must outlive it. A problem without layout has no places.
+  Fitting(const Problem& problem, const Lives& lives, const Candidates& candidates, Places places = Places::kFirstFit);
 
   void set(const Prices& prices) { prices_ = prices; }
 
@@ -43,67 +50,71 @@ class Fitting {
   std::uint64_t height() const { return height_; }
 
   // Of what was kept, by item.
-  std::uint64_t top(std::uint32_t item) const { return tops_[item]; }
-  std::uint32_t rank(std::uint32_t item) const { return rank_[item]; }    // in the order of placement
-  std::uint32_t below(std::uint32_t item) const { return below_[item]; }  // the item it stands on, or kGround
+  std::uint64_t top(std::uint32_t item) const { return placed_ ? packing_.top(item) : tops_[item]; }
+  // In the order of placement. Where nothing is placed, all stand on the ground.
+  std::uint32_t rank(std::uint32_t item) const { return packing_.rank(item); }
+  std::uint32_t below(std::uint32_t item) const { return placed_ ? packing_.below(item) : kGround; }
   const Stay& stay(std::uint32_t item) const { return stays_[item]; }
-  std::vector<std::uint64_t> places(std::uint32_t item) const;
+  const std::vector<std::uint64_t>& places(std::uint32_t item) const { return packing_.places(item); }
   const CopyTimes& times() const { return times_; }
   const Clock& clock() const { return clock_; }
+  bool placed() const { return placed_; }
+
+  // By how much the load changes at equal parts of the iteration, by what was tried last; the last one is its end.
+  const std::vector<std::int64_t>& load() const { return bins_; }
 
  private:
-  // By offset; those of an item with several places are all there.
-  struct Shelf {
-    std::vector<std::uint64_t> from, to;
-    std::vector<std::uint32_t> item;
-
-    void clear();
-    void insert(std::uint64_t begin, std::uint64_t end, std::uint32_t of);
-  };
   struct Change {
     std::uint32_t item = 0;
     Stay before;
-    std::vector<std::uint64_t> met_before;  // empty: not exchanged yet
+    ItemSet met_before;  // empty: not updated yet
   };
 
   bool find_changes(const Choice& choice);
-  void find_met(std::uint32_t item);
-  void exchange(std::uint32_t item, std::uint64_t* row);
+  void take(std::uint32_t item, const Stay& stay);
   void undo();
-  std::size_t find_affected(const Choice& choice);
-  double crowd();
+  void count(std::uint32_t item, std::int64_t sign);
+  double crowd() const;
   double place(const Choice& choice, double rest, double most);
-  std::uint64_t lowest(std::uint32_t item, std::uint64_t bytes, std::uint64_t alignment, std::uint32_t& below) const;
   double pile(double rest, double most);
+  double heap(double rest, double most);
+  void on_top(Point when);
   double cost_of(std::uint64_t height) const;
 
   const Problem& problem_;
-  const Lives& lives_;
   const Candidates& candidates_;
+  bool placed_;
   Clock clock_;
   CopyTimes times_;
   Stays maker_;
   Prices prices_;
+  double points_;  // of an iteration
+  double peak_;    // load without swaps
 
-  std::vector<std::uint64_t> bytes_, chunks_;  // by item; in whole chunks
-  std::size_t words_;
-  std::vector<std::uint64_t> could_meet_, meets_, met_;  // bits, a row for each item
-  std::vector<Stay> whole_, stays_;                      // by item
-  Stay stay_;
+  std::vector<Stay> whole_, stays_;  // by item
+  std::vector<Packing::Shape> shapes_;
+  Meetings meetings_;
+  Packing packing_;
+  std::vector<std::int64_t> bins_;  // what the load changes by, at equal parts of the iteration
+  std::uint64_t height_ = 0;
+
+  // What the stays that were kept are of.
+  std::vector<Delay> delays_;
+  std::vector<std::uint32_t> used_;         // absences
+  std::vector<std::uint8_t> in_use_;        // by absence
+  std::vector<double> out_end_, in_begin_;  // by absence
+
   std::vector<Change> changes_;
   std::size_t changed_ = 0;  // of changes_
   bool open_ = false;        // an attempt that is neither kept nor forgotten
+  std::vector<std::uint32_t> changed_items_;
+  ItemSet freed_;  // who has ceased to meet one of these
+  std::vector<std::uint32_t> looked_at_;
+  Stay stay_;
 
-  std::vector<std::uint32_t> order_, rank_, new_rank_;
-  Shelf shelf_, new_shelf_;
-  std::vector<std::uint64_t> tops_, new_tops_;
-  std::vector<std::uint32_t> below_, new_below_;
-  std::vector<std::uint64_t> bottoms_, new_bottoms_;  // the first place of each item
-  // Bits: items that are not what or where they were; items that have ceased to meet one.
-  std::vector<std::uint64_t> affected_, freed_;
-  std::vector<double> bins_;
+  // Where nothing is placed: what is there at the peak.
   std::vector<std::pair<Point, std::int64_t>> events_;
-  std::uint64_t height_ = 0;
+  std::vector<std::uint64_t> tops_, new_tops_;
 };
 
 }  // namespace memopt::swap

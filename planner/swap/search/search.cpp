@@ -2,15 +2,16 @@
 
 #include <algorithm>
 #include <cmath>
-#include <memory>
+#include <numeric>
 #include <optional>
-#include <thread>
 #include <utility>
 #include <vector>
 
 #include "planner/layout/solve.h"
 #include "planner/swap/search/annealing.h"
+#include "planner/swap/search/crew.h"
 #include "planner/swap/search/finish.h"
+#include "planner/swap/search/greedy.h"
 #include "planner/swap/slab.h"
 #include "planner/swap/timeline.h"
 #include "planner/swap/verify.h"
@@ -20,13 +21,24 @@ namespace {
 
 using Seconds = std::chrono::duration<double>;
 
-// Of the peak load: where annealing begins and ends.
+// Temperatures, of the peak load. Where items are placed: the first and the last one.
 constexpr double kHot = 0.007;
 constexpr double kCold = 0.0005;
-constexpr std::uint64_t kAttemptsPerItem = 400;  // of one annealing that is long enough
-constexpr double kRefining = 0.25;               // part of the budget that starts from the best of the rest
-constexpr double kLongEnough = 2.5;              // anneals: with less, nothing is left for refining
-constexpr double kRound = 15;  // seconds: several times from the beginning is better than once for longer
+// Where nothing is placed, and annealing begins with what is greedy.
+constexpr double kMild = 7e-5;
+constexpr double kMildEnd = 3e-6;
+// With more, there is no time to begin with nothing.
+constexpr std::size_t kFewAbsences = 400;
+constexpr std::size_t kMostPlaced = 1500;         // items
+constexpr double kLoose = 1.01;                   // a layout so close to the load needs no search
+constexpr std::uint64_t kAttemptsPerItem = 400;   // of one annealing that is long enough
+constexpr std::uint64_t kAttemptsPerRound = 100;  // for each item
+constexpr double kRound = 3;  // seconds: several times from the beginning is better than once for longer
+constexpr double kDelayedRound = 15;
+constexpr double kMostRounds = 64;
+constexpr double kUnplaced = 0.3;  // part of a round
+constexpr double kUnplacedDelayed = 0.08;
+constexpr double kRefining = 0.25;  // part of all, where there are several rounds
 constexpr std::size_t kShortAbsences = 64;
 constexpr std::chrono::milliseconds kLayoutTime{100};  // of the small blocks
 constexpr std::uint64_t kLayoutWork = 20000;
@@ -39,40 +51,21 @@ struct DelayPhase {
 constexpr DelayPhase kDelayPhases[] = {
     {0.25, 0.45, 0.03, 1}, {0.45, 0.6, 0.1, 0.5}, {0.6, 0.75, 0.2, 0.3}, {0.75, 0.88, 0.4, 0.2}, {0.88, 1, 0.8, 0.15}};
 
-class Budget {
- public:
-  Budget(double seconds, std::uint64_t attempts) : begin_(Clock::now()), seconds_(seconds), attempts_(attempts) {}
-
-  double seconds() const { return seconds_; }
-  double elapsed() const { return Seconds(Clock::now() - begin_).count(); }
-  std::uint64_t attempts() const { return attempts_; }
-
- private:
-  using Clock = std::chrono::steady_clock;
-  Clock::time_point begin_;
-  double seconds_;
-  std::uint64_t attempts_;
-};
-
-struct Found {
-  Choice choice;
-  Worth worth;
-};
-
 class Search {
  public:
   Search(const Problem& problem, const Lives& lives, Objective objective, const SearchLimits& limits)
       : problem_(problem),
         lives_(lives),
         limits_(limits),
-        budget_(Seconds(limits.time).count(), limits.attempts),
+        all_(Seconds(limits.time).count(), limits.attempts),
         candidates_(find_candidates(problem, lives, limits_of(problem, objective))),
         goal_(objective == Objective::kTime ? problem.limit.value_or(0) : 0),
-        delays_(objective == Objective::kTime) {
+        delays_(objective == Objective::kTime),
+        few_(candidates_.absences.size() <= kFewAbsences) {
     result_.candidates = candidates_.absences.size();
     layout_.time = kLayoutTime;
     layout_.seed = limits.seed;
-    if (limits.time == std::chrono::nanoseconds::max()) {
+    if (!timed()) {
       layout_.time = std::chrono::nanoseconds::max();
       layout_.work = kLayoutWork;
     }
@@ -80,42 +73,30 @@ class Search {
 
   SearchPlan run() {
     if (problem_.layout) offer_unswapped();
-    const bool timed = limits_.time != std::chrono::nanoseconds::max();
-    const double rounds =
-        delays_ && timed ? std::clamp(std::floor(Seconds(limits_.time).count() / kRound), 1.0, 64.0) : 1;
-    for (double k = 0; k < rounds && !(k > 0 && result_.feasible && result_.added_ns == 0); ++k) {
-      budget_ = Budget(Seconds(limits_.time).count() / rounds, limits_.attempts);
-      round(static_cast<std::uint64_t>(k));
+    begin_greedily();
+    const double rounds = this->rounds();
+    const bool refines = !delays_ && rounds > 1;
+    const double part = refines ? 1 - kRefining : 1;
+    for (double k = 0; k < rounds && !is_done(); ++k) {
+      const double left = all_.seconds() * part - all_.elapsed();
+      if (timed() && left <= 0) break;
+      round(static_cast<std::uint64_t>(k), Budget(left / (rounds - k), share(part / rounds)));
+    }
+    if (refines && best_ && !is_done()) {
+      Crew crew = make_crew(best_->placed, ~std::uint64_t{0});
+      const Budget budget(all_.seconds() - all_.elapsed(), share(kRefining));
+      crew.anneal(budget, 0, 1, best_->choice, course(crew, best_->placed && few_ ? 0.2 : 0.02));
+      conclude(crew);
     }
     return std::move(result_);
   }
 
  private:
-  // From the beginning, with other random numbers.
-  void round(std::uint64_t number) {
-    goal_ = delays_ ? problem_.limit.value_or(0) : 0;
-    annealers_.clear();
-    const unsigned threads = std::max(1U, limits_.threads);
-    for (unsigned t = 0; t < threads; ++t) {
-      const std::uint64_t seed = (limits_.seed * 1000003 + number) * 1000003 + t;
-      annealers_.push_back(std::make_unique<Annealing>(problem_, lives_, candidates_, seed));
-    }
-    const Choice start = annealers_.front()->start();
-    // Without waits first, then with them.
-    phase(0, delays_ ? kDelayPhases[0].from : 1 - refining(), false, start, true, 0, 1);
-    if (delays_) {
-      // Waits are cheap until the limit is met, and dearer then.
-      for (const auto& [from, to, price, heat] : kDelayPhases) {
-        if (reached()) break;
-        make_room_for_the_rest();
-        phase(from, to, true, best().choice, false, best().worth.above_goal > 0 ? kDelayPhases[0].price : price,
-              best().worth.above_goal > 0 ? 1 : heat);
-      }
-    } else if (refining() > 0) {
-      phase(1 - refining(), 1, false, best().choice, false, 0, 0.25);
-    }
-    conclude();
-  }
+  struct Best {
+    Choice choice;
+    Worth worth;
+    bool placed = false;
+  };
 
   static CandidateLimits limits_of(const Problem& problem, Objective objective) {
     CandidateLimits limits;
@@ -126,13 +107,48 @@ class Search {
     return limits;
   }
 
-  std::uint64_t anneal_attempts() const {
-    return kAttemptsPerItem * std::max<std::size_t>(candidates_.items.size(), 50);
+  bool timed() const { return limits_.time != std::chrono::nanoseconds::max(); }
+  bool is_done() const { return delays_ && result_.feasible && result_.added_ns == 0; }
+
+  double rounds() const {
+    double most = kMostRounds;
+    if (timed()) most = std::min(most, std::floor(all_.seconds() / (delays_ || !few_ ? kDelayedRound : kRound)));
+    if (limits_.attempts != Budget::kUnlimited) {
+      const auto enough = static_cast<double>(kAttemptsPerRound * std::max<std::size_t>(candidates_.items.size(), 50));
+      most = std::min(most, std::floor(static_cast<double>(limits_.attempts) / enough / (delays_ ? 5 : 1)));
+    }
+    return std::max(1.0, most);
   }
 
-  double refining() const {
-    const auto attempts = static_cast<double>(limits_.attempts) / static_cast<double>(anneal_attempts());
-    return budget_.seconds() > 4 && attempts > kLongEnough ? kRefining : 0;
+  std::uint64_t share(double part) const {
+    if (limits_.attempts == Budget::kUnlimited) return Budget::kUnlimited;
+    return static_cast<std::uint64_t>(static_cast<double>(limits_.attempts) * part);
+  }
+
+  Crew make_crew(bool placed, std::uint64_t number) const {
+    return {problem_,
+            lives_,
+            candidates_,
+            placed ? Fitting::Places::kFirstFit : Fitting::Places::kNone,
+            limits_.seed * 1000003 + number,
+            limits_.threads};
+  }
+
+  // Temperatures for a crew; `heat`: of the first one.
+  Annealing::Course course(const Crew& crew, double heat) const {
+    const auto peak = static_cast<double>(lives_.peak);
+    const std::size_t items = candidates_.items.size();
+    Annealing::Course course;
+    course.attempts = kAttemptsPerItem * std::max<std::size_t>(items, 50);
+    // With few items, each is a large part.
+    course.hot = peak * std::max(kHot, 0.5 / static_cast<double>(std::max<std::size_t>(items, 1))) * heat;
+    course.cold = peak * kCold;
+    if (!few_ && !crew.placed()) {
+      course.hot = peak * kMild * heat;
+      course.cold = peak * kMildEnd * std::min(1.0, heat);
+    }
+    course.goal = goal_;
+    return course;
   }
 
   // The plan without swaps, by the layout planner: what any other has to be better than.
@@ -143,80 +159,98 @@ class Search {
     offer({{}, swap::places_of(problem_, {}, slab, outcome.solution)}, 0);
   }
 
-  // The worth by a goal that was another is none.
-  void forget_worths() {
-    for (const auto& annealing : annealers_) annealing->forget();
+  // What takes most from the load, laid out afterwards.
+  void begin_greedily() {
+    Choice none;
+    none.away.assign(candidates_.absences.size(), 0);
+    for (const Absence& absence : candidates_.absences) none.out_after.push_back(absence.leaves);
+    none.order.resize(candidates_.items.size());
+    std::iota(none.order.begin(), none.order.end(), 0);
+    greedy_ = greedy(problem_, lives_, candidates_, none);
+    if (!problem_.layout) return;
+    auto decisions = finish(problem_, lives_, candidates_, greedy_, Items::kAnywhere, layout_);
+    if (decisions) offer(std::move(*decisions), 0);
   }
 
-  bool reached() const {
-    return std::any_of(found_.begin(), found_.end(),
-                       [](const Found& one) { return one.worth.above_goal == 0 && one.worth.added_ns == 0; });
+  // From the beginning, with other random numbers: loads first, since that is fast, then places.
+  void round(std::uint64_t number, const Budget& budget) {
+    goal_ = delays_ ? problem_.limit.value_or(0) : 0;
+    Crew unplaced = make_crew(false, 2 * number);
+    const Choice start = few_ ? unplaced.start() : best_ && !best_->placed ? best_->choice : greedy_;
+    const double first = delays_ ? kUnplacedDelayed : kUnplaced;
+    unplaced.anneal(budget, 0, first, start, course(unplaced, 1));
+    double then = 1;
+    if (needs_places(unplaced)) {
+      Crew placed = make_crew(true, 2 * number + 1);
+      Choice from = unplaced.best().choice;
+      from.order = few_ ? placed.start().order : order_;
+      then = delays_ ? kDelayPhases[0].from : 1;
+      placed.anneal(budget, first, then, from, course(placed, few_ ? 0.2 : 0.05));
+      if (delays_) delay(placed, budget);
+      conclude(placed);
+    } else {
+      then = delays_ ? kDelayPhases[0].from : 1;
+      unplaced.anneal(budget, first, then, unplaced.best().choice, course(unplaced, few_ ? 0.2 : 0.3));
+      if (delays_) delay(unplaced, budget);
+      conclude(unplaced);
+    }
   }
 
-  const Found& best() const {
-    return *std::min_element(found_.begin(), found_.end(),
-                             [](const Found& a, const Found& b) { return a.worth < b.worth; });
+  // Whether what has the least load leaves something to gain by searching for places. Keeps the order in which it lies.
+  bool needs_places(const Crew& crew) {
+    if (!problem_.layout || candidates_.items.size() > kMostPlaced) return false;
+    const Crew::Found& best = crew.best();
+    auto decisions = finish(problem_, lives_, candidates_, best.choice, Items::kAnywhere, layout_);
+    if (!decisions) return true;
+    order_ = best.choice.order;
+    std::stable_sort(order_.begin(), order_.end(), [&](std::uint32_t a, std::uint32_t b) {
+      return decisions->places[candidates_.items[a].block].offsets[0] <
+             decisions->places[candidates_.items[b].block].offsets[0];
+    });
+    const auto footprint = static_cast<double>(footprint_of(problem_, *decisions));
+    offer(std::move(*decisions), 0);
+    return few_ || footprint > kLoose * static_cast<double>(best.worth.height);
   }
 
-  // The blocks that take no part in the search may need some bytes above the others.
-  void make_room_for_the_rest() {
-    const auto decisions =
-        problem_.layout ? finish(problem_, lives_, candidates_, best().choice, layout_) : std::nullopt;
+  // Without waits first, then with them: cheap until the limit is met, and dearer then.
+  void delay(Crew& crew, const Budget& budget) {
+    for (const auto& [from, to, price, heat] : kDelayPhases) {
+      if (crew.best().worth.above_goal == 0 && crew.best().worth.added_ns == 0) return;
+      make_room_for_the_rest(crew);
+      const bool above = crew.best().worth.above_goal > 0;
+      Annealing::Course next = course(crew, above ? 1 : heat);
+      next.attempts *= 4;
+      next.delays = true;
+      next.delay_price = above ? kDelayPhases[0].price : price;
+      crew.anneal(budget, from, to, crew.best().choice, next);
+    }
+  }
+
+  // The blocks that take no part in the search may need some bytes above the others; so may a layout.
+  void make_room_for_the_rest(Crew& crew) {
+    const auto decisions = problem_.layout
+                               ? finish(problem_, lives_, candidates_, crew.best().choice, items(crew), layout_)
+                               : std::nullopt;
     if (!decisions) return;
-    const std::uint64_t more = footprint_of(problem_, *decisions) - best().worth.height;
+    const std::uint64_t footprint = footprint_of(problem_, *decisions), height = crew.best().worth.height;
+    const std::uint64_t more = footprint - std::min(footprint, height);
     goal_ = *problem_.limit - std::min(*problem_.limit, std::max(more, *problem_.limit - goal_));
-    forget_worths();
+    crew.forget_worths();
   }
 
-  // All threads anneal for the parts [from, to) of the budget: again and again from `start`, or once and gently.
-  void phase(double from, double to, bool delays, const Choice& start, bool hot, double price, double heat) {
-    const double end = budget_.seconds() * to;
-    const auto attempts = [&](double part) {
-      if (budget_.attempts() == ~std::uint64_t{0}) return part > 0 ? budget_.attempts() : std::uint64_t{0};
-      return static_cast<std::uint64_t>(static_cast<double>(budget_.attempts()) * part);
-    };
-    const std::uint64_t share = attempts(to) - (attempts(from) == ~std::uint64_t{0} ? 0 : attempts(from));
-    const auto work = [&](Annealing& annealing) {
-      const std::uint64_t before = annealing.attempts();
-      const auto left = [&] {
-        const std::uint64_t used = annealing.attempts() - before;
-        return used < share ? share - used : 0;
-      };
-      do {
-        const double begin = budget_.elapsed();
-        if (begin >= end) return;
-        Annealing::Course course;
-        const auto peak = static_cast<double>(lives_.peak);
-        // With few items, each is a large part.
-        const double hottest =
-            std::max(kHot, 0.5 / static_cast<double>(std::max<std::size_t>(candidates_.items.size(), 1)));
-        course.attempts = std::min(left(), hot ? anneal_attempts() : 4 * anneal_attempts());
-        course.hot = peak * hottest * heat;
-        course.cold = peak * kCold;
-        course.goal = goal_;
-        course.delays = delays;
-        course.delay_price = price;
-        const std::uint64_t tried = annealing.attempts();
-        annealing.run(start, course, [&] { return (budget_.elapsed() - begin) / (end - begin); });
-        if (annealing.attempts() == tried) return;  // there is nothing to try
-      } while (left() > 0 && !(annealing.worth().above_goal == 0 && annealing.worth().added_ns == 0));
-    };
-    std::vector<std::thread> others;
-    for (std::size_t t = 1; t < annealers_.size(); ++t) others.emplace_back(work, std::ref(*annealers_[t]));
-    work(*annealers_.front());
-    for (std::thread& other : others) other.join();
-    found_.clear();
-    for (const auto& annealing : annealers_) found_.push_back({annealing->best(), annealing->worth()});
-  }
+  static Items items(const Crew& crew) { return crew.placed() ? Items::kFirstFit : Items::kAnywhere; }
 
-  void conclude() {
-    std::sort(found_.begin(), found_.end(), [](const Found& a, const Found& b) { return a.worth < b.worth; });
-    for (const Found& one : found_) {
+  void conclude(const Crew& crew) {
+    for (const Crew::Found& one : crew.found()) {
       if (one.choice.order.empty()) continue;
-      auto decisions = finish(problem_, lives_, candidates_, one.choice, layout_);
+      auto decisions = finish(problem_, lives_, candidates_, one.choice, items(crew), layout_);
       if (decisions) offer(std::move(*decisions), one.worth.height);
     }
-    for (const auto& annealing : annealers_) result_.attempts += annealing->attempts();
+    const Crew::Found& best = crew.best();
+    if (!best_ || best_->placed != crew.placed() || best.worth < best_->worth) {
+      best_ = Best{best.choice, best.worth, crew.placed()};
+    }
+    result_.attempts += crew.attempts();
   }
 
   // Takes the decisions if they hold and are better.
@@ -250,13 +284,15 @@ class Search {
   const Problem& problem_;
   const Lives& lives_;
   const SearchLimits& limits_;
-  Budget budget_;
+  Budget all_;
   Candidates candidates_;
   std::uint64_t goal_;
   bool delays_;
+  bool few_;  // absences
   layout::Limits layout_;
-  std::vector<std::unique_ptr<Annealing>> annealers_;
-  std::vector<Found> found_;
+  Choice greedy_;
+  std::vector<std::uint32_t> order_;  // of items, by their offsets in a layout
+  std::optional<Best> best_;          // of all rounds
   SearchPlan result_;
   bool has_ = false;
 };

@@ -12,6 +12,7 @@
 
 #include "exhaustive.h"
 #include "planner/swap/search/fitting.h"
+#include "planner/swap/search/greedy.h"
 #include "planner/swap/verify.h"
 #include "small_plans.h"
 #include "tiny_problems.h"
@@ -248,6 +249,78 @@ Problem busy_problem(std::uint64_t seed) {
   return problem;
 }
 
+// Forward and backward of so many layers, each with a weight and an output of some units.
+Problem layers(std::uint32_t count, std::uint64_t unit) {
+  Problem problem;
+  double now = 0;
+  const auto operation = [&](Kind kind, std::uint32_t block, double length) {
+    problem.operations.push_back({kind, block, now});
+    now += length;
+  };
+  const auto block = [&](std::uint64_t bytes, bool persistent) {
+    problem.blocks.push_back({.id = problem.blocks.size(), .bytes = bytes, .persistent = persistent});
+    return static_cast<std::uint32_t>(problem.blocks.size() - 1);
+  };
+  std::vector<std::uint32_t> weights, outputs;
+  for (std::uint32_t k = 0; k < count; ++k) weights.push_back(block((1 + k % 3) * unit + k, true));
+  for (std::uint32_t k = 0; k < count; ++k) {
+    outputs.push_back(block((2 + k % 4) * unit + 7 * k, false));
+    operation(Kind::kMalloc, outputs[k], 1);
+    operation(Kind::kRead, weights[k], 40);
+    if (k > 0) operation(Kind::kRead, outputs[k - 1], 1);
+    operation(Kind::kWrite, outputs[k], 60);
+  }
+  for (std::uint32_t k = count; k-- > 0;) {
+    operation(Kind::kRead, weights[k], 40);
+    operation(Kind::kRead, outputs[k], 100);
+    operation(Kind::kWrite, weights[k], 2);
+    operation(Kind::kFree, outputs[k], 1);
+  }
+  problem.period = now;
+  problem.machine = {static_cast<double>(unit) / 40, static_cast<double>(unit) / 45, 5, 3};
+  problem.chunk = unit;
+  return problem;
+}
+
+// Nothing waits, and the load is lower.
+TEST(Greedy, TakesFromThePeakWhatCanBeBackInTime) {
+  const Problem problem = layers(100, 4096);
+  const Lives lives = find_lives(problem);
+  CandidateLimits every;
+  every.least_bytes = 0;
+  const Candidates candidates = find_candidates(problem, lives, every);
+  Choice none;
+  none.away.assign(candidates.absences.size(), 0);
+  for (const Absence& absence : candidates.absences) none.out_after.push_back(absence.leaves);
+  none.order.resize(candidates.items.size());
+  std::iota(none.order.begin(), none.order.end(), 0);
+  const Choice chosen = greedy(problem, lives, candidates, none);
+  EXPECT_GT(std::count(chosen.away.begin(), chosen.away.end(), 1), 20);
+  Fitting load(problem, lives, candidates, Fitting::Places::kNone);
+  Choice same = chosen;
+  ASSERT_NE(load.attempt(same, Fitting::kInfinite), Fitting::kInfinite);
+  EXPECT_EQ(same, chosen) << "some copies are late";
+  EXPECT_LT(static_cast<double>(load.height()), 0.85 * static_cast<double>(lives.peak));
+}
+
+// There are too many absences to begin with none, and too few attempts to find many.
+TEST(Search, SwapsInLongIterationsAtOnce) {
+  const Problem problem = layers(600, 1 << 20);
+  const Lives lives = find_lives(problem);
+  const SearchPlan found = search(problem, lives, Objective::kFootprint, attempts(5));
+  EXPECT_GT(found.candidates, 400U);
+  const Report report = verify(problem, found.decisions);
+  ASSERT_EQ(report.fault, std::nullopt);
+  EXPECT_EQ(report.footprint, found.footprint);
+  EXPECT_NEAR(report.timing.added_ns, 0, kTolerance);
+  EXPECT_LT(static_cast<double>(found.footprint), 0.97 * static_cast<double>(lives.peak));
+  Problem limited = problem;
+  limited.limit = found.footprint + found.footprint / 50;
+  const SearchPlan same = search(limited, lives, Objective::kTime, attempts(5));
+  EXPECT_TRUE(same.feasible);
+  EXPECT_EQ(same.added_ns, 0);
+}
+
 // What is computed from the last choice that was kept is what is computed afresh.
 TEST(Fitting, ADifferenceCostsWhatTheWholeDoes) {
   int kept = 0, infinite = 0;
@@ -269,7 +342,8 @@ TEST(Fitting, ADifferenceCostsWhatTheWholeDoes) {
       const auto below = [&](std::size_t n) { return random() % n; };
       switch (below(4)) {
         case 0:
-          trial.away[below(trial.away.size())] ^= 1;
+          // A few again and again: what was given up comes back as it was.
+          trial.away[below(below(2) == 0 ? 4 : trial.away.size())] ^= 1;
           break;
         case 1:
           std::swap(trial.order[below(trial.order.size())], trial.order[below(trial.order.size())]);
@@ -299,7 +373,23 @@ TEST(Fitting, ADifferenceCostsWhatTheWholeDoes) {
       ++kept;
       for (std::uint32_t i = 0; i < candidates.items.size(); ++i) {
         ASSERT_EQ(fitting.places(i), fresh.places(i)) << seed << ' ' << k << ' ' << i;
-        ASSERT_EQ(fitting.below(i), fresh.below(i));
+        ASSERT_EQ(fitting.top(i), fresh.top(i));
+        // There may be several that it stands on.
+        const std::uint32_t under = fitting.below(i);
+        if (fitting.places(i).size() == 1) {
+          ASSERT_EQ(under == Fitting::kGround, fitting.places(i)[0] == 0) << seed << ' ' << k << ' ' << i;
+        }
+        if (under == Fitting::kGround) continue;
+        ASSERT_LT(fitting.rank(under), fitting.rank(i));
+        ASSERT_TRUE(meet(fitting.stay(under), fitting.stay(i)));
+        if (fitting.places(i).size() > 1) continue;
+        const std::uint64_t unit = fitting.stay(i).swapped ? problem.chunk : problem.align;
+        const auto stands = [&](std::uint64_t at) {
+          return std::any_of(fitting.places(under).begin(), fitting.places(under).end(), [&](std::uint64_t one) {
+            return (one + problem.blocks[candidates.items[under].block].bytes + unit - 1) / unit * unit == at;
+          });
+        };
+        ASSERT_TRUE(std::any_of(fitting.places(i).begin(), fitting.places(i).end(), stands)) << seed << ' ' << k;
       }
       now = trial;
     }

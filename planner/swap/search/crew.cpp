@@ -1,0 +1,65 @@
+#include "planner/swap/search/crew.h"
+
+#include <algorithm>
+#include <thread>
+
+namespace memopt::swap {
+namespace {
+
+bool is_done(const Worth& worth) { return worth.above_goal == 0 && worth.added_ns == 0; }
+
+}  // namespace
+
+std::uint64_t Budget::attempts(double from, double to, bool placed) const {
+  if (attempts_ == kUnlimited) return kUnlimited;
+  const double all = static_cast<double>(attempts_) * static_cast<double>(placed ? 1 : kUnplacedPerAttempt);
+  return static_cast<std::uint64_t>(all * to) - static_cast<std::uint64_t>(all * from);
+}
+
+Crew::Crew(const Problem& problem, const Lives& lives, const Candidates& candidates, Fitting::Places places,
+           std::uint64_t seed, unsigned threads)
+    : placed_(places == Fitting::Places::kFirstFit) {
+  for (unsigned t = 0; t < std::max(1U, threads); ++t) {
+    annealers_.push_back(std::make_unique<Annealing>(problem, lives, candidates, places, seed * 1000003 + t));
+  }
+}
+
+void Crew::anneal(const Budget& budget, double from, double to, const Choice& start, const Annealing::Course& course) {
+  const double end = budget.seconds() * to;
+  const std::uint64_t share = budget.attempts(from, to, placed_);
+  const auto work = [&](Annealing& annealing) {
+    const std::uint64_t before = annealing.attempts();
+    const auto left = [&] {
+      const std::uint64_t used = annealing.attempts() - before;
+      return used < share ? share - used : 0;
+    };
+    do {
+      const double begin = budget.elapsed();
+      if (begin >= end) return;
+      Annealing::Course next = course;
+      next.attempts = std::min(left(), course.attempts);
+      const std::uint64_t tried = annealing.attempts();
+      annealing.run(start, next, [&] { return (budget.elapsed() - begin) / (end - begin); });
+      if (annealing.attempts() == tried) return;  // there is nothing to try
+    } while (left() > 0 && !is_done(annealing.worth()));
+  };
+  std::vector<std::thread> others;
+  for (std::size_t t = 1; t < annealers_.size(); ++t) others.emplace_back(work, std::ref(*annealers_[t]));
+  work(*annealers_.front());
+  for (std::thread& other : others) other.join();
+  found_.clear();
+  for (const auto& annealing : annealers_) found_.push_back({annealing->best(), annealing->worth()});
+  std::stable_sort(found_.begin(), found_.end(), [](const Found& a, const Found& b) { return a.worth < b.worth; });
+}
+
+void Crew::forget_worths() {
+  for (const auto& annealing : annealers_) annealing->forget();
+}
+
+std::uint64_t Crew::attempts() const {
+  std::uint64_t sum = 0;
+  for (const auto& annealing : annealers_) sum += annealing->attempts();
+  return sum;
+}
+
+}  // namespace memopt::swap

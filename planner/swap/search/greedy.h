@@ -1,0 +1,16 @@
+// Internal to the room: which blocks should be away, one after the other, those first that take most from where the
+// load is high for the time that their copies take. The load decides alone; nothing is placed. Fast: what the search
+// begins with where there are more blocks than it could try.
+//
+// After the greedy selection by SWDOA of Zhang et al. 2019 (IV-B), but with all absences, with copies that take bytes
+// and engines, and with high loads weighed by a power instead of the highest alone.
+#pragma once
+
+#include "planner/swap/search/fitting.h"
+
+namespace memopt::swap {
+
+// `start` with more of its absences used. No operation waits.
+Choice greedy(const Problem& problem, const Lives& lives, const Candidates& candidates, const Choice& start);
+
+}  // namespace memopt::swap
