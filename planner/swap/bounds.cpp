@@ -5,12 +5,15 @@
 #include <coin/ClpSimplex.hpp>
 #include <coin/CoinPackedMatrix.hpp>
 #include <limits>
+#include <numeric>
 #include <vector>
 
 namespace memopt::swap {
 namespace {
 
 constexpr double kMiB = 1 << 20;
+constexpr int kNone = -1;
+constexpr std::size_t kFewestIntervals = 24;
 
 // A block is not accessed at the operations [from, to).
 struct Absence {
@@ -115,13 +118,14 @@ class Programme {
   }
 
   // The least cost; infinite if there is no solution.
-  std::optional<double> solve() const {
+  std::optional<double> solve(double seconds) const {
     const CoinPackedMatrix matrix(true, rows_.data(), columns_.data(), factors_.data(),
                                   static_cast<CoinBigIndex>(factors_.size()));
     const std::vector<double> least(cost_.size(), 0.0);
     ClpSimplex model;
     model.setLogLevel(0);
     model.loadProblem(matrix, least.data(), most_.data(), cost_.data(), row_least_.data(), row_most_.data());
+    model.setMaximumSeconds(seconds);
     model.initialSolve();
     if (model.isProvenOptimal()) return model.objectiveValue();
     if (model.isProvenPrimalInfeasible()) return std::numeric_limits<double>::infinity();
@@ -136,9 +140,18 @@ class Programme {
 class Fluid {
  public:
   Fluid(const Problem& problem, const Lives& lives, const BoundLimits& limits)
-      : problem_(problem), n_(lives.operations), absences_(problem, lives, limits.least_bytes) {
+      : problem_(problem),
+        n_(lives.operations),
+        absences_(problem, lives, limits.least_bytes),
+        seconds_(limits.seconds) {
     find_fine();
-    find_coarse(std::max<std::size_t>(limits.intervals, 2));
+    std::size_t intervals = std::max<std::size_t>(limits.intervals, 2);
+    find_coarse(intervals);
+    while (intervals > kFewestIntervals && spanned() > limits.columns) {
+      intervals = std::max(kFewestIntervals, intervals / 2);
+      find_coarse(intervals);
+    }
+    choose(limits.entries);
   }
 
   // Without `limit`: MiB, no stalls. With one (MiB): stalls.
@@ -163,20 +176,22 @@ class Fluid {
       if (!limit) programme_.put(list.back(), height, 1);
     };
     for (std::size_t f = 0; f + 1 < fine_.size(); ++f) {
-      const auto load = absences_.load.begin();
-      below_limit(loads, *std::max_element(load + static_cast<std::ptrdiff_t>(fine_[f]),
-                                           load + static_cast<std::ptrdiff_t>(fine_[f + 1])));
+      if (looked_at_[f]) {
+        below_limit(loads, highest_[f]);
+      } else {
+        loads.push_back(kNone);
+      }
     }
     for (std::size_t k = 0; k + 1 < coarse_.size(); ++k) below_limit(begins, absences_.load[fine_[coarse_[k]]]);
     for (const Absence& gap : absences_.gaps) add(gap, rows);
     if (limit) add_waits_between(stalls, rows);
-    return programme_.solve();
+    return programme_.solve(seconds_);
   }
 
  private:
   struct Rows {
     std::vector<int> out, in;  // the rates, by coarse interval
-    std::vector<int> loads;    // by fine interval: less what is away at some time of its coarse one
+    std::vector<int> loads;    // by fine interval, or kNone: less what is away at some time of its coarse one
     std::vector<int> begins;   // by coarse interval: at its first operation, only what is away by then is gone
   };
 
@@ -229,6 +244,17 @@ class Fluid {
     join(high);
   }
 
+  // By all gaps, coarse intervals.
+  std::size_t spanned() const {
+    std::size_t sum = 0;
+    const std::size_t intervals = coarse_.size() - 1;
+    for (const Absence& gap : absences_.gaps) {
+      const std::size_t from = of_fine_[fine_at(gap.from % n_)], to = of_fine_[fine_at((gap.to - 1) % n_)];
+      sum += ((gap.to - 1) / n_ - gap.from / n_) * intervals + to + 1 - from;
+    }
+    return sum;
+  }
+
   void join(double step) {
     coarse_ = {0};
     of_fine_.assign(fine_.size() - 1, 0);
@@ -237,6 +263,46 @@ class Fluid {
       of_fine_[f] = coarse_.size() - 1;
     }
     coarse_.push_back(fine_.size() - 1);
+  }
+
+  // Looks at the fine intervals with the highest loads only, so many of each coarse one that the programme stays small.
+  void choose(std::size_t entries) {
+    std::vector<std::size_t> at_once(fine_.size(), 0);  // gaps that begin, less those that end
+    std::size_t gaps = 0;
+    for (const Absence& gap : absences_.gaps) {
+      const std::size_t from = fine_at(gap.from % n_), to = fine_at((gap.to - 1) % n_) + 1;
+      ++at_once[from];
+      --at_once[to];
+      gaps += (gap.to - 1) / n_ - gap.from / n_;  // over the iteration's end
+    }
+    for (std::size_t f = 0; f + 1 < fine_.size(); ++f) {
+      const auto load = absences_.load.begin();
+      highest_.push_back(*std::max_element(load + static_cast<std::ptrdiff_t>(fine_[f]),
+                                           load + static_cast<std::ptrdiff_t>(fine_[f + 1])));
+      gaps += at_once[f];
+      at_once[f] = gaps;
+    }
+    looked_at_.assign(fine_.size() - 1, true);
+    std::size_t all = 0;
+    for (std::size_t f = 0; f + 1 < fine_.size(); ++f) all += at_once[f];
+    for (std::size_t most = 64; all > entries && most > 0; most /= 2) {
+      all = 0;
+      std::vector<std::size_t> order;
+      for (std::size_t k = 0; k + 1 < coarse_.size(); ++k) {
+        order.resize(coarse_[k + 1] - coarse_[k]);
+        std::iota(order.begin(), order.end(), coarse_[k]);
+        std::stable_sort(order.begin(), order.end(),
+                         [&](std::size_t a, std::size_t b) { return highest_[a] > highest_[b]; });
+        for (std::size_t place = 0; place < order.size(); ++place) {
+          looked_at_[order[place]] = place < most;
+          if (place < most) all += at_once[order[place]];
+        }
+      }
+    }
+  }
+
+  std::size_t fine_at(std::uint64_t operation) const {
+    return static_cast<std::size_t>(std::upper_bound(fine_.begin(), fine_.end(), operation) - fine_.begin()) - 1;
   }
 
   void add(const Absence& gap, const Rows& rows) {
@@ -256,7 +322,7 @@ class Fluid {
         programme_.put(more, left, -1);
       }
       while (at < gap.to && of_fine_[f] == k) {
-        programme_.put(loads[f], away, 1);
+        if (loads[f] != kNone) programme_.put(loads[f], away, 1);
         at += fine_[f + 1] - fine_[f];
         f = f + 2 == fine_.size() ? 0 : f + 1;
         if (f == 0) break;
@@ -276,9 +342,12 @@ class Fluid {
   const Problem& problem_;
   std::uint64_t n_;
   Absences absences_;
+  double seconds_;
   std::vector<std::uint64_t> fine_;   // operations, from 0 to n
   std::vector<std::size_t> coarse_;   // into fine_
   std::vector<std::size_t> of_fine_;  // the coarse interval of each fine one
+  std::vector<double> highest_;       // load, by fine interval
+  std::vector<bool> looked_at_;       // by fine interval
   Programme programme_;
 };
 

@@ -10,7 +10,8 @@
 // Least M with no stall; or, for a given M, the least sum of stalls. Latencies, the order of copies, places and chunks
 // are left out: no plan without dropped copies (`copy` false) is better. To stay small, intervals are joined until
 // there are `intervals` of them (a gap may then use the rates of all of each), and blocks below `least_bytes` count as
-// away whenever they are not accessed; both only make the bound weaker.
+// away whenever they are not accessed. For iterations with tens of thousands of operations only the highest loads of
+// each interval are looked at. All of it only makes the bound weaker.
 #pragma once
 
 #include <cstddef>
@@ -25,12 +26,16 @@ namespace memopt::swap {
 struct BoundLimits {
   std::size_t intervals = 96;
   std::uint64_t least_bytes = 64 << 10;
+  std::size_t columns = 25'000;  // with more, there are fewer intervals, but at least 24
+  // Where loads at all operations would need more entries of the matrix, only the highest loads of each interval count.
+  std::size_t entries = 1'000'000;
+  double seconds = 60;  // of CLP for one bound, about
 };
 
-// Bytes. Nothing if CLP did not find an optimum.
+// Bytes. Nothing if CLP did not find an optimum in time.
 std::optional<double> least_footprint(const Problem& problem, const Lives& lives, const BoundLimits& limits = {});
 
-// Nanoseconds an iteration. Infinite if no plan fits into the limit; nothing if CLP did not find an optimum.
+// Nanoseconds an iteration. Infinite if no plan fits into the limit; nothing if CLP did not find an optimum in time.
 std::optional<double> least_added_time(const Problem& problem, const Lives& lives, std::uint64_t limit,
                                        const BoundLimits& limits = {});
 

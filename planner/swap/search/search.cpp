@@ -73,7 +73,7 @@ class Search {
 
   SearchPlan run() {
     if (problem_.layout) offer_unswapped();
-    begin_greedily();
+    if (!is_done()) begin_greedily();
     const double rounds = this->rounds();
     const bool refines = !delays_ && rounds > 1;
     const double part = refines ? 1 - kRefining : 1;

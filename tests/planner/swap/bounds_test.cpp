@@ -42,6 +42,36 @@ TEST(Bounds, WhatIsPinnedStays) {
   EXPECT_NEAR(*least_footprint(plan.problem, find_lives(plan.problem), fine()), 200, 1e-3);
 }
 
+// Fewer loads are looked at, and fewer intervals told apart: the bound can only be weaker.
+TEST(Bounds, AreWeakerWhereLessIsLookedAt) {
+  Problem problem;
+  problem.operations.push_back({Kind::kNothing, kNoBlock, 0});
+  for (std::uint32_t k = 0; k < 60; ++k) {
+    problem.blocks.push_back({.id = k, .bytes = 100 + 10 * (k % 7), .persistent = k % 5 == 0});
+    if (k % 5 != 0) problem.operations.push_back({Kind::kMalloc, k, 1.0 + k});
+    problem.operations.push_back({Kind::kWrite, k, 1.5 + k});
+  }
+  for (std::uint32_t k = 60; k-- > 0;) {
+    problem.operations.push_back({Kind::kRead, k, 130.0 - k});
+    if (k % 5 != 0) problem.operations.push_back({Kind::kFree, k, 130.5 - k});
+  }
+  problem.period = 140;
+  problem.machine = {40, 40, 0, 0};
+  const Lives lives = find_lives(problem);
+  const double whole = *least_footprint(problem, lives, fine());
+  EXPECT_LT(whole, 0.9 * static_cast<double>(lives.peak));
+  BoundLimits few = fine();
+  few.entries = 200;
+  const double less = *least_footprint(problem, lives, few);
+  EXPECT_LE(less, whole * (1 + 1e-9));
+  EXPECT_GT(less, 0.8 * whole);
+  BoundLimits joined = fine();
+  joined.columns = 100;
+  const double fewest = *least_footprint(problem, lives, joined);
+  EXPECT_LT(fewest, whole);
+  EXPECT_GT(fewest, 0.5 * whole);
+}
+
 TEST(Bounds, SmallBlocksCountAsAway) {
   const auto plan = testing::two_blocks();
   EXPECT_NEAR(*least_footprint(plan.problem, find_lives(plan.problem), {.intervals = 8, .least_bytes = 101}), 100,

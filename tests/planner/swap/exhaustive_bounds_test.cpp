@@ -23,7 +23,9 @@ TEST(BoundsOfTinyProblems, AreNeverAboveTheOptimum) {
     Problem problem = problems.next(true, 3000);
     const Lives lives = find_lives(problem);
     const Optimum best = exhaustive(problem);
-    for (const BoundLimits& limits : {BoundLimits{.intervals = 1000, .least_bytes = 1}, BoundLimits{.intervals = 4}}) {
+    // The last as for iterations that are far too long: fewer intervals, and one load in each.
+    for (const BoundLimits& limits : {BoundLimits{.intervals = 1000, .least_bytes = 1}, BoundLimits{.intervals = 4},
+                                      BoundLimits{.intervals = 3, .least_bytes = 1, .entries = 0}}) {
       const auto footprint = least_footprint(problem, lives, limits);
       ASSERT_TRUE(footprint);
       if (const auto* optimal = best.least_footprint(1e-6)) {
