@@ -4,6 +4,8 @@
 #include <limits>
 #include <optional>
 #include <unordered_map>
+#include <utility>
+#include <vector>
 
 namespace memopt::planner {
 namespace {
@@ -70,10 +72,57 @@ class Instances {
   std::unordered_map<std::uint32_t, std::size_t> persistent_;
 };
 
+// Operations as they stand in a file, with times from the boundary on.
+class Operations {
+ public:
+  Operations(std::uint64_t begin, std::ostream& out) : begin_(begin), out_(out) {}
+
+  // What follows happens then, or when what was before it happens.
+  void at(std::uint64_t nanoseconds) {
+    const std::uint64_t since = nanoseconds > begin_ ? nanoseconds - begin_ : 0;
+    if (since > now_) end_launch(since);
+    touched_.clear();
+    now_ = std::max(now_, since);
+  }
+  void write(char kind, const Instances::Instance& instance) {
+    line(kind, static_cast<std::int64_t>(instance.id), kind == 'm' ? std::nullopt : std::optional(instance.age));
+  }
+  void access(char kind, const Instances::Instance& instance) {
+    write(kind, instance);
+    touched_.emplace_back(kind, instance);
+  }
+  void nothing() { line('x', -1, std::nullopt); }
+
+  std::uint64_t end(std::uint64_t period) {
+    at(begin_ + period);
+    return now_;
+  }
+
+ private:
+  // The time until the next operation is the last line's. All blocks of a launch are on the device until it is over, so
+  // the others are named again at its end.
+  void end_launch(std::uint64_t since) {
+    now_ = since;
+    for (std::size_t i = 0; i + 1 < touched_.size(); ++i) write(touched_[i].first, touched_[i].second);
+  }
+  void line(char kind, std::int64_t id, std::optional<std::int64_t> age) {
+    out_ << (any_ ? ",\n" : "\n") << "[\"" << kind << "\"," << id << ',' << now_;
+    if (age) out_ << ',' << *age;
+    out_ << ']';
+    any_ = true;
+  }
+
+  std::uint64_t begin_;
+  std::ostream& out_;
+  std::uint64_t now_ = 0;
+  bool any_ = false;
+  std::vector<std::pair<char, Instances::Instance>> touched_;
+};
+
 }  // namespace
 
 void write_plan_json(const OperationStore& store, const IterationPlan& plan, const std::string& name,
-                     std::ostream& out) {
+                     const std::function<std::uint64_t(std::uint64_t)>& nanoseconds, std::ostream& out) {
   const IterationLifetimes& lifetimes = plan.lifetimes;
   const auto operations = store.operations();
   const Instances instances(store, plan);
@@ -81,46 +130,35 @@ void write_plan_json(const OperationStore& store, const IterationPlan& plan, con
   // The operations before the boundary happened before those behind it: they are shown one period later.
   const LanePeriod& main = plan.iteration.lanes[plan.iteration.main];
   const auto& main_operations = store.lanes()[main.lane].operations;
-  const auto ticks = [&](std::uint32_t operation) { return operations[operation].ticks; };
+  const auto time = [&](std::uint32_t operation) { return nanoseconds(operations[operation].ticks); };
   const auto [first, last] = std::minmax_element(lifetimes.order.begin(), lifetimes.order.end());
-  const std::uint64_t begin = ticks(main_operations[main.begin()]), middle = ticks(main_operations[main.middle()]);
+  const std::uint64_t begin = time(main_operations[main.begin()]), middle = time(main_operations[main.middle()]);
   std::uint64_t period = middle > begin ? middle - begin : 0;
-  period = std::max(period, ticks(*last) > ticks(*first) ? ticks(*last) - ticks(*first) : 0);
+  period = std::max(period, time(*last) > time(*first) ? time(*last) - time(*first) : 0);
 
-  std::uint64_t now = 0;
-  bool comma = false;
   out << "{\"format\": \"memopt-plan-1\",\n\"name\": " << quoted(name) << ",\n\"ops\": [";
-  const auto write = [&](char kind, std::int64_t id, std::int64_t age, std::uint64_t stream) {
-    out << (comma ? ",\n" : "\n") << "[\"" << kind << "\"," << id << ',' << now;
-    if (age != 0 || (kind != 'x' && kind != 'm')) out << ',' << age;
-    if (stream != 0) out << ',' << stream;
-    out << ']';
-    comma = true;
-  };
+  Operations lines(time(lifetimes.order.front()), out);
   for (std::uint64_t k = 0; k < lifetimes.order.size(); ++k) {
     const std::uint32_t index = lifetimes.order[k];
     const Operation& op = operations[index];
-    const std::uint64_t at = op.ticks + (k < lifetimes.unwrapped ? 0 : period);
-    const std::uint64_t base = ticks(lifetimes.order.front());
-    now = std::max(now, at > base ? at - base : 0);
+    lines.at(time(index) + (k < lifetimes.unwrapped ? 0 : period));
     bool any = false;
     if (op.block != kNone) {
       if (const auto instance = instances.find(index, op.block)) {
-        const bool born = op.kind == OperationKind::kMalloc;
-        write(born ? 'm' : 'f', static_cast<std::int64_t>(instance->id), born ? 0 : instance->age, 0);
+        lines.write(op.kind == OperationKind::kMalloc ? 'm' : 'f', *instance);
         any = true;
       }
     }
     for (const Access& access : store.accesses(index)) {
       const auto instance = instances.find(index, access.block);
       if (!instance) continue;
-      write(access.reads != 0 && access.writes == 0 ? 'r' : 'w', static_cast<std::int64_t>(instance->id), instance->age,
-            0);
+      lines.access(access.reads != 0 && access.writes == 0 ? 'r' : 'w', *instance);
       any = true;
     }
-    if (!any) write('x', -1, 0, 0);
+    if (!any) lines.nothing();
   }
-  out << "\n],\n\"period\": " << std::max(period, now) << ",\n\"blocks\": [";
+  const std::uint64_t length = lines.end(period);
+  out << "\n],\n\"period\": " << length << ",\n\"blocks\": [";
   std::size_t id = 0;
   const auto begin_block = [&](std::uint64_t bytes) {
     out << (id == 0 ? "\n" : ",\n") << "{\"id\": " << id << ", \"size\": " << bytes;

@@ -10,13 +10,12 @@
 #include <exception>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <utility>
 
 #include "doctor_command.h"
 #include "frameworks_command.h"
 #include "options_command.h"
-#include "plan_command.h"
+#include "plan_line.h"
 #include "printable.h"
 #include "record_command.h"
 #include "reduce_command.h"
@@ -24,7 +23,6 @@
 #include "show_command.h"
 #include "solve_command.h"
 #include "status_command.h"
-#include "swap_plan_command.h"
 
 namespace {
 
@@ -82,56 +80,8 @@ int parse_and_run(int argc, char** argv) {
       ->excludes(list);
   show_app->footer("Exit code: 0; 1 if FILE can't be read, or not to its end.");
 
-  memopt::tools::PlanOptions plan;
-  CLI::App* plan_app = app.add_subcommand("plan", "Plan the memory of a recording or a text trace, without running it");
-  memopt::tools::SwapPlanOptions swap_plan;
-  plan_app->add_option("file", plan.file, "written by memoptctl record, a text trace, or an iteration (memopt-plan-1)")
-      ->type_name("FILE")
-      ->required();
-  plan_app->add_option("--json", plan.json, "write the plan with every operation here (memopt-plan-1)")
-      ->type_name("OUT");
-  plan_app->add_option("--buffers", plan.buffers, "write the layout problem here, for memoptctl solve (CSV)")
-      ->type_name("OUT");
-  constexpr const char* kOfIterations = "Of an iteration (memopt-plan-1)";
-  plan_app
-      ->add_option("--limit", swap_plan.limit,
-                   "most bytes, such as 300MiB or 50% of the peak load; else least footprint at no added time")
-      ->type_name("BYTES")
-      ->group(kOfIterations);
-  plan_app
-      ->add_option("--strategy", swap_plan.strategy,
-                   "memopt, none, autoswap:doa, autoswap:aoa, autoswap:wdoa, autoswap:swdoa, autoswap:tuned")
-      ->capture_default_str()
-      ->type_name("NAME")
-      ->group(kOfIterations);
-  plan_app
-      ->add_option("--objective", swap_plan.objective,
-                   "footprint: the least at no added time; time: the least added within the limit (if there is one)")
-      ->type_name("NAME")
-      ->group(kOfIterations);
-  plan_app->add_option("--time-budget", swap_plan.seconds, "seconds for the strategy memopt")
-      ->check(CLI::Range(0.05, 86400.0))
-      ->capture_default_str()
-      ->type_name("N")
-      ->group(kOfIterations);
-  plan_app->add_option("--threads", swap_plan.threads, "of the strategy memopt; 0: one for each processor")
-      ->check(CLI::Range(0, 1024))
-      ->capture_default_str()
-      ->type_name("N")
-      ->group(kOfIterations);
-  plan_app->add_option("--seed", swap_plan.seed, "of what is random in a strategy")
-      ->capture_default_str()
-      ->type_name("N")
-      ->group(kOfIterations);
-  plan_app->add_option("--layout-time", swap_plan.layout_seconds, "seconds for each layout that AutoSwap tries")
-      ->check(CLI::Range(0.001, 3600.0))
-      ->capture_default_str()
-      ->type_name("N")
-      ->group(kOfIterations);
-  plan_app->add_flag("!--no-bound", swap_plan.bound, "show no lower bounds")->group(kOfIterations);
-  plan_app->footer(
-      "Exit code: 0; 1 if FILE can't be read; 2 wrong use; 3 if no plan fits into the limit, the least that does being "
-      "named; 4 if no iteration was found in FILE.");
+  memopt::tools::PlanLine plan;
+  CLI::App* plan_app = plan.add_to(app);
 
   memopt::tools::ReduceOptions reduce;
   CLI::App* reduce_app = app.add_subcommand("reduce", "Cut a recording down to its steady iteration");
@@ -266,20 +216,7 @@ int parse_and_run(int argc, char** argv) {
     }
     return memopt::tools::show(show);
   }
-  if (*plan_app) {
-    const bool iteration = memopt::tools::is_plan_file(plan.file);
-    for (const char* const name : {"--limit", "--strategy", "--objective", "--time-budget", "--threads", "--seed",
-                                   "--layout-time", "--no-bound", "--buffers"}) {
-      if (plan_app->count(name) == 0 || iteration != (std::string_view(name) == "--buffers")) continue;
-      fmt::print(stderr, "memoptctl plan: {} is {}an iteration (memopt-plan-1), and {} is {}\n", name,
-                 iteration ? "not for " : "for ", plan.file, iteration ? "one" : "none");
-      return 2;
-    }
-    if (!iteration) return memopt::tools::plan(plan);
-    swap_plan.file = plan.file;
-    swap_plan.json = plan.json;
-    return memopt::tools::swap_plan(swap_plan);
-  }
+  if (*plan_app) return plan.run();
   if (*reduce_app) {
     reduce.reduction.version = MEMOPT_VERSION;
     return memopt::tools::reduce(reduce);

@@ -1,9 +1,9 @@
-// `memoptctl plan`: what the planner makes of a recording or of a published text trace, without running anything.
+// `memoptctl plan` of a recording or a text trace, without swaps: the layout that a program under memopt gets.
 #pragma once
 
-#include <cstdint>
-#include <optional>
 #include <string>
+
+#include "file_plan.h"
 
 namespace memopt::tools {
 
@@ -13,42 +13,9 @@ struct PlanOptions {
   std::string buffers;  // where to write the layout problem (docs/formats/layout-csv.md); may be empty
 };
 
-// The last plan that was found in a file.
-struct FilePlan {
-  std::uint64_t records = 0;
-  std::uint64_t operations = 0;  // of the iteration
-  std::uint64_t began_at = 0;    // sequence of the record with which the first observed iteration began
-  std::uint64_t found_at = 0;    // sequence of the record at which it was found
-  std::uint64_t plans = 0;       // how many were found in all
-  std::uint64_t lanes = 0;
-  std::uint64_t mallocs = 0;
-  std::uint64_t persistent_blocks = 0;
-  std::uint64_t persistent_bytes = 0;
-  std::uint64_t peak_load = 0;
-  std::uint64_t slab = 0;
-  std::uint64_t footprint = 0;     // slab, and persistent blocks rounded up
-  std::uint64_t lower_bound = 0;   // of the slab
-  std::uint64_t rounds = 1;        // iterations planned as one
-  std::uint64_t in_turn_slab = 0;  // where places used in turn are needed all the time
-  std::string solver;
-  double seconds = 0;  // detection and planning, all check points
-  std::string json;    // if wanted
-  std::string buffers;
-  std::uint64_t rounding = 0;  // what rounding up to whole places adds to the least that is possible
-};
-
-struct FilePlanning {
-  std::optional<FilePlan> plan;
-  std::string note;           // of the planner
-  std::uint64_t ignored = 0;  // accesses of a trace to what was never allocated
-};
-
-// Throws std::runtime_error where the file can't be read.
-FilePlanning plan_file(const PlanOptions& options);
-
 std::string plan_table(const FilePlanning& planning);
 
-// 0; kExitProblem if no iteration was found.
+// 0; 4 if no iteration was found.
 int plan(const PlanOptions& options);
 
 }  // namespace memopt::tools

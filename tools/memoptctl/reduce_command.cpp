@@ -9,7 +9,7 @@
 #include <optional>
 #include <stdexcept>
 
-#include "plan_command.h"
+#include "file_plan.h"
 #include "planner/recording/reader.h"
 #include "printable.h"
 
@@ -61,7 +61,7 @@ int reduce(const ReduceOptions& options) {
     partial.remove();
     const ReducedCounts counts =
         write_reduced(options.file, partial.path(), window.begins[kept - 1], window.last, options.reduction);
-    const FilePlanning again = plan_file({.file = partial.path(), .json = {}, .buffers = {}});
+    const FilePlanning again = plan_file({.file = partial.path()});
     if (!again.plan || again.plan->operations != window.operations || again.plan->peak_load != window.peak_load)
       continue;
     partial.keep_as(options.output);

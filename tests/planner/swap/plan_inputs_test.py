@@ -1,0 +1,138 @@
+#!/usr/bin/env python3
+"""`memoptctl plan` with swaps on recordings, text traces and machines by name."""
+import json
+import os
+import re
+import sys
+
+import cases
+from plan_case import CHECKER, MEMOPTCTL, MIB, SHARED, TWO, VGG16, PlanCase, needs_published_trace, run, trace
+
+SOURCE = os.environ["TEST_SOURCE"]
+PRESETS = os.path.join(SOURCE, "integration", "cudasim", "driver", "presets")
+FAKE_AGENT = os.path.join(SOURCE, "tests", "tools", "fake_agent.py")
+FAST = ("--time-budget", "0.3", "--no-bound")
+
+
+def preset(name):
+    with open(os.path.join(PRESETS, name + ".json"), encoding="utf-8") as file:
+        return json.loads(re.sub(r"^\s*//.*", "", file.read(), flags=re.MULTILINE))
+
+
+class Inputs(PlanCase):
+    def test_a_trace_has_its_layout_planned_unless_it_is_asked_for_swaps(self):
+        path = self.write(trace(), "a.trace")
+        plain = self.succeed(path)
+        self.assertRegex(plain, r"(?m)^persistent +1 blocks, 2\.0 MiB")
+        time = re.compile(r"(?m)^planning time.*$")
+        self.assertEqual(time.sub("", plain), time.sub("", self.succeed(path, "--strategy", "layout")))
+        for asked in (("--limit", "100%"), ("--strategy", "none"), ("--objective", "footprint"), ("--machine", "h200"), ("--seed", "3"), ("--no-bound",)):
+            self.assertRegex(self.succeed(path, *asked), r"(?m)^added time +0\.000 ms an iteration of 10\.000 ms")
+
+    def test_a_block_of_a_trace_makes_room_for_another(self):
+        path = self.write(trace(), "a.trace")
+        printed = self.succeed(path, *FAST, "--json", self.path("plan.json"))
+        # The weights are read while the first of the two is there.
+        self.assertRegex(printed, r"(?m)^footprint +4\.00 MiB$")
+        self.assertRegex(printed, r"(?m)^added time +0\.000 ms an iteration of 10\.000 ms$")
+        self.assertRegex(printed, r"(?m)^times +the trace's, as nanoseconds$")
+        self.assertRegex(printed, r"(?m)^machine +gtx1080ti: 13\.23 GB/s and 47\.2 us out, 12\.15 GB/s and 9\.7 us in$")
+        plan = self.read("plan.json")
+        self.assertEqual(plan["name"], "a.trace")
+        self.assertEqual(plan["period"], 10_000_000)
+        if os.path.exists(CHECKER):
+            self.succeed(path, "--json", self.path("base.json"))
+            self.assertEqual(self.judge(self.path("plan.json"), self.path("base.json"), printed)["footprint"], 4 * MIB)
+
+    def test_a_recording(self):
+        recording = self.path("recording")
+        done = run(MEMOPTCTL, "record", "-o", recording, "--", sys.executable, FAKE_AGENT, "records=3000")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        printed = self.succeed(recording, *FAST, "--json", self.path("plan.json"))
+        self.assertRegex(printed, r"(?m)^times +when the host called; what the device did is not recorded$")
+        self.assertNotIn("not seen", printed)
+        self.assertEqual([op[0] for op in self.read("plan.json")["ops"]].count("m"), 1)
+        if os.path.exists(CHECKER):
+            self.succeed(recording, "--json", self.path("base.json"))
+            self.judge(self.path("plan.json"), self.path("base.json"), printed)
+
+    def test_whatever_the_file_is_called(self):
+        path = os.path.join(os.fsencode(self.folder.name), b'\xff "a\\\n\xc3\xa9.trace')
+        with open(path, "w", encoding="ascii") as file:
+            file.write(trace())
+        self.succeed(path, *FAST, "--json", self.path("plan.json"))
+        self.assertEqual(self.read("plan.json")["name"], '? "a\\?\u00e9.trace')
+
+    def test_what_can_not_be_planned(self):
+        bare = "".join(line for line in trace().splitlines(True) if line.startswith(("Malloc", "Free")))
+        self.refuse(1, "it does not say when blocks are accessed", self.write(bare, "bare.trace"), *FAST)
+        still = re.sub(r"\d+$", "7", trace(), flags=re.MULTILINE)
+        self.refuse(1, "all its operations happen at the same time", self.write(still, "still.trace"), *FAST)
+        self.refuse(1, "cannot be opened", self.path("missing"), *FAST)
+        self.refuse(1, "expected Malloc, Free, Read", self.write("nonsense\n", "nonsense"), *FAST)
+        short = run(MEMOPTCTL, "plan", self.write(trace(1), "short.trace"), *FAST)
+        self.assertEqual(short.returncode, 4, short.stdout + short.stderr)
+        self.assertIn("no iteration found", short.stdout)
+
+    def test_what_does_not_go_together(self):
+        path = self.write(trace(), "a.trace")
+        self.refuse(2, "--buffers is of the layout without swaps, and --limit asks for swaps", path, "--limit", "50%", "--buffers", self.path("out"))
+        self.refuse(2, "--machine is for swaps, and --strategy layout plans none", path, "--strategy", "layout", "--machine", "h200")
+        self.refuse(1, "cannot be written", path, *FAST, "--json", self.path("no/such/folder.json"))
+
+    @needs_published_trace
+    def test_the_published_trace(self):
+        base, out = self.path("base.json"), self.path("plan.json")
+        self.succeed(VGG16, "--json", base)
+        for arguments in (("--limit", "450MiB", *FAST), ("--strategy", "none", "--no-bound"),
+                          ("--strategy", "autoswap:aoa", "--limit", "80%", "--layout-time", "0.05", "--no-bound")):
+            self.judge(out, base, self.succeed(VGG16, *arguments, "--json", out))
+
+    @needs_published_trace
+    def test_a_published_trace_without_accesses(self):
+        self.refuse(1, "it does not say when blocks are accessed", os.path.join(SHARED, "traces", "memInfo_vgg_20itr_100size.text"), *FAST)
+
+
+class Machines(PlanCase):
+    def machine(self, name, problem=None):
+        self.succeed(problem or self.write(TWO), "--machine", name, "--strategy", "none", "--no-bound", "--json", self.path("plan.json"))
+        return self.read("plan.json")["machine"]
+
+    def test_presets_are_those_of_the_simulated_device(self):
+        for name in ("gtx1080ti", "a100-40g", "h200"):
+            machine, device = self.machine(name), preset(name)
+            for way in ("in", "out"):
+                rate, latency = machine[way + "_bytes_per_ns"], machine[way + "_latency_ns"]
+                if name == "gtx1080ti":
+                    rate = round(rate, 2)  # the device's are rounded
+                self.assertEqual({"bytes_per_ns": rate, "latency_ns": latency}, device["copy_" + way], name)
+        self.assertEqual(sorted(file[:-5] for file in os.listdir(PRESETS) if file.endswith(".json")), ["a100-40g", "gtx1080ti", "h200"])
+
+    def test_what_has_no_machine_gets_the_published_one(self):
+        path = self.write(trace(), "a.trace")
+        self.succeed(path, "--json", self.path("base.json"))
+        published = self.machine("gtx1080ti", path)
+        self.assertAlmostEqual(published["out_bytes_per_ns"], 1 / 0.0756)
+        self.assertAlmostEqual(published["in_bytes_per_ns"], 1 / 0.0823)
+        self.assertEqual((published["out_latency_ns"], published["in_latency_ns"]), (47200, 9700))
+        self.assertEqual(self.read("base.json")["machine"], published)
+
+    def test_numbers(self):
+        rates = {"out_bytes_per_ns": 50, "in_bytes_per_ns": 0.5}
+        self.assertEqual(self.machine("50:0.5"), rates)
+        self.assertEqual(self.machine("50:.5:7e3:1.5"), rates | {"out_latency_ns": 7000, "in_latency_ns": 1.5})
+        slow = self.succeed(self.write(TWO), "--machine", "0.001:0.001", "--limit", "100%", *FAST)
+        self.assertRegex(slow, r"(?m)^machine +0\.001:0\.001:0:0: ")
+
+    def test_the_machine_decides(self):
+        path = self.write(trace(), "a.trace")
+        self.assertRegex(self.succeed(path, "--machine", "0.5:0.5", *FAST), r"(?m)^footprint +6\.00 MiB$")
+        self.assertRegex(self.succeed(path, "--machine", "h200", *FAST), r"(?m)^footprint +4\.00 MiB$")
+
+    def test_what_is_no_machine(self):
+        for text in ("h100", "50", "50:", ":50", "50:50:3", "50:50:3:4:5", "0:50", "50:-1", "50:50:-1:0", "nan:50", "inf:1", "50:50 ", "1e999:1"):
+            self.refuse(2, "--machine: expected gtx1080ti, a100-40g, h200, or OUT:IN or ", self.write(TWO), "--machine", text)
+
+
+if __name__ == "__main__":
+    cases.main()

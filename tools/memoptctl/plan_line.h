@@ -1,0 +1,27 @@
+// The line of `memoptctl plan`: its options, and which of the two plans it asks for.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <string>
+
+#include "plan_command.h"
+#include "swap_options.h"
+
+namespace memopt::tools {
+
+class PlanLine {
+ public:
+  // This must stay where it is until the line was parsed.
+  CLI::App* add_to(CLI::App& app);
+
+  // After that. The exit code.
+  int run();
+
+ private:
+  PlanOptions layout_;
+  SwapPlanOptions swaps_;
+  std::string strategy_;
+  CLI::App* app_ = nullptr;
+};
+
+}  // namespace memopt::tools
