@@ -3,27 +3,17 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstdio>
-#include <cstring>
-#include <fstream>
-#include <stdexcept>
 #include <utility>
 #include <vector>
 
+#include "output_text.h"
 #include "printable.h"
 
 namespace memopt::tools {
 namespace {
 
 constexpr int kExitNoIteration = 4;
-
-void write_file(const std::string& path, const std::string& text) {
-  std::ofstream file(path, std::ios::binary);
-  file << text;
-  file.close();
-  if (!file) throw std::runtime_error(path + ": cannot be written: " + std::strerror(errno));
-}
 
 std::string ratio(std::uint64_t bytes, std::uint64_t load) {
   return load == 0 ? "-" : fmt::format("{:.4f}", static_cast<double>(bytes) / static_cast<double>(load));
@@ -72,12 +62,14 @@ std::string plan_table(const FilePlanning& planning) {
 }
 
 int plan(const PlanOptions& options) {
+  expect_writable(options.json);
+  expect_writable(options.buffers);
   const FilePlanning planning =
       plan_file({.file = options.file, .json = !options.json.empty(), .buffers = !options.buffers.empty()});
   fmt::print("{}", plan_table(planning));
   if (!planning.plan) return kExitNoIteration;
-  if (!options.json.empty()) write_file(options.json, planning.plan->json);
-  if (!options.buffers.empty()) write_file(options.buffers, planning.plan->buffers);
+  if (!options.json.empty()) write_text(options.json, planning.plan->json);
+  if (!options.buffers.empty()) write_text(options.buffers, planning.plan->buffers);
   return 0;
 }
 

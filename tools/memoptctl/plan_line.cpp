@@ -46,7 +46,14 @@ CLI::App* PlanLine::add_to(CLI::App& app) {
       "gtx1080ti, a100-40g, h200, or OUT:IN[:OUT_LATENCY:IN_LATENCY] of copies in GB/s and ns (the file's; gtx1080ti "
       "where it has none)",
       "NAME");
-  option("--time-budget", swaps_.seconds, "seconds for the strategy memopt", "N")
+  option("--plot", swaps_.plot, "draw the plan, or the comparison (SVG)", "OUT");
+  app_->add_flag("--compare", swaps_.compare,
+                 "the least added time by all strategies within several limits, as a table; with --json as JSON")
+      ->group(kSwaps);
+  option("--limits", swaps_.limits, "of the comparison (100%,90%,80%,70%,60%,50%,40%)", "A,B,...")->delimiter(',');
+  option("--strategies", swaps_.strategies, "of the comparison (all; autoswap:tuned may take minutes)", "A,B,...")
+      ->delimiter(',');
+  option("--time-budget", swaps_.seconds, "seconds for the strategy memopt, under each limit", "N")
       ->check(CLI::Range(0.05, 86400.0))
       ->capture_default_str();
   option("--threads", swaps_.threads, "of the strategy memopt; 0: one for each processor", "N")

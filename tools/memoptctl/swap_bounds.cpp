@@ -102,7 +102,13 @@ swap::ModuleBounds swap_bounds(const swap::Problem& problem, double seconds) {
   int status = 0;
   while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
-  if (complete) return bounds;
+  if (complete) {
+    // What fits without any stall: CLP does not find each optimum of the other programme.
+    const bool fits =
+        problem.limit && bounds.least_footprint >= 0 && static_cast<double>(*problem.limit) >= bounds.least_footprint;
+    if (fits && bounds.least_added_time < 0) bounds.least_added_time = 0;
+    return bounds;
+  }
   return failed(answered ? "the linear programme ended without an answer"
                          : fmt::format("the linear programme takes longer than {} s (--bound-time)", seconds));
 }

@@ -2,18 +2,19 @@
 
 #include <fmt/format.h>
 
-#include <cerrno>
 #include <cmath>
 #include <cstdio>
-#include <cstring>
-#include <fstream>
 #include <optional>
+#include <sstream>
 #include <stdexcept>
 #include <utility>
 #include <vector>
 
+#include "output_text.h"
+#include "planner/swap/files/plan_plot.h"
 #include "printable.h"
 #include "swap_bounds.h"
+#include "swap_compare.h"
 #include "swap_problem.h"
 #include "swap_strategies.h"
 #include "swap_text.h"
@@ -76,9 +77,18 @@ int plan_once(const SwapPlanOptions& options) {
   if (!options.objective.empty() && options.objective != "time" && options.objective != "footprint") {
     throw std::invalid_argument("--objective: expected footprint or time, not " + printable(options.objective));
   }
+  for (const char* const name : {"--limits", "--strategies"}) {
+    if (options.has(name)) throw std::invalid_argument(std::string(name) + " is for --compare");
+  }
+  expect_writable(options.json);
+  expect_writable(options.plot);
   std::optional<SwapProblem> input = read_problem(options);
   if (!input) return kExitNoIteration;
   swap::Problem& problem = input->file.problem;
+  if (!options.plot.empty() && !problem.layout) {
+    throw std::invalid_argument("--plot: expected a problem with a layout; that of " + printable(options.file) +
+                                " has none");
+  }
   if (!options.limit.empty()) problem.limit = limit_of("--limit", options.limit, input->lives.peak);
   if (options.objective == "time" && !problem.limit) {
     throw std::invalid_argument("--objective time: expected a --limit, as there is none in " + printable(options.file));
@@ -88,13 +98,13 @@ int plan_once(const SwapPlanOptions& options) {
   std::optional<swap::ModuleBounds> bounds;
   if (options.bound) bounds = swap_bounds(problem, options.bound_seconds);
   print(*input, plan, bounds ? &*bounds : nullptr);
+  input->file.decisions = std::move(plan.decisions);
   if (!options.json.empty()) {
-    input->file.decisions = std::move(plan.decisions);
-    std::ofstream out(options.json, std::ios::binary);
-    swap::write_plan(input->file, out);
-    out.close();
-    if (!out) throw std::runtime_error(options.json + ": cannot be written: " + std::strerror(errno));
+    std::ostringstream text;
+    swap::write_plan(input->file, text);
+    write_text(options.json, std::move(text).str());
   }
+  if (!options.plot.empty()) write_text(options.plot, swap::draw_plan(problem, input->file.decisions));
   return 0;
 }
 
@@ -102,7 +112,7 @@ int plan_once(const SwapPlanOptions& options) {
 
 int swap_plan(const SwapPlanOptions& options) {
   try {
-    return plan_once(options);
+    return options.compare ? compare_swaps(options) : plan_once(options);
   } catch (const std::invalid_argument& error) {
     fmt::print(stderr, "memoptctl: {}\n", error.what());
     return kExitWrongUse;

@@ -1,0 +1,171 @@
+#!/usr/bin/env python3
+"""`memoptctl plan --compare` and `--plot`: strategies over limits as a table, as JSON and as drawings."""
+import json
+import os
+import re
+import xml.etree.ElementTree as ElementTree
+
+import cases
+from plan_case import MIB, TWO, VGG16, PlanCase, needs_published_trace, trace
+
+FAST = ("--time-budget", "0.2")
+OURS = ("--strategies", "memopt,none")
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def cells(printed, limit, percent):
+    """What follows in the line of a limit."""
+    return re.search(rf"^ +{re.escape(limit)} +{percent} %(.*)$", printed, re.MULTILINE).group(1)
+
+
+class Drawings(PlanCase):
+    def drawing(self, name="plot.svg"):
+        """The elements of the drawing; all within its borders."""
+        root = ElementTree.parse(self.path(name)).getroot()
+        self.assertEqual(root.tag, SVG + "svg")
+        width, height = (float(size) for size in root.get("viewBox").split()[2:])
+        for rectangle in root.iter(SVG + "rect"):
+            x, y, w, h = (float(rectangle.get(key, 0)) for key in ("x", "y", "width", "height"))
+            self.assertTrue(0 <= x <= x + w <= width + 0.1 and 0 <= y <= y + h <= height + 0.1, ElementTree.tostring(rectangle))
+        for circle in root.iter(SVG + "circle"):
+            self.assertTrue(0 <= float(circle.get("cx")) <= width and 0 <= float(circle.get("cy")) <= height, ElementTree.tostring(circle))
+        self.assertIn("prefers-color-scheme:dark", root.find(SVG + "style").text)
+        return root
+
+    def titles(self, root):
+        return [title.text for title in root.iter(SVG + "title")]
+
+    def texts(self, root):
+        return [text.text for text in root.iter(SVG + "text")]
+
+
+class Compare(Drawings):
+    def test_a_table_of_strategies_and_limits(self):
+        printed = self.succeed(self.write(trace(), "a.trace"), "--compare", "--limits", "6MiB,70%,1MiB", *OURS, *FAST, "--no-bound")
+        self.assertRegex(printed, r"(?m)^peak load +6\.00 MiB, machine gtx1080ti: ")
+        self.assertRegex(printed, r"(?m)^times +the trace's, as nanoseconds$")
+        self.assertRegex(printed, r"(?m)^iteration +10\.000 ms; ")
+        self.assertRegex(printed, r"(?m)^ +limit +memopt +none$")
+        self.assertRegex(cells(printed, "6.00 MiB", 100), r"^ +0\.000 \([46]\.0\) +0\.000 \(6\.0\)$")
+        self.assertRegex(cells(printed, "4.20 MiB", 70), r"^ +0\.000 \(4\.0\) +-$")
+        self.assertRegex(cells(printed, "1.00 MiB", 17), r"^ +- +-$")
+        self.assertRegex(printed, r"(?m)^ *least feasible limit +[24]\.00 MiB +6\.00 MiB$")
+        self.assertRegex(printed, r"(?m)^ *planning time +[\d.]+ s +[\d.]+ s$")
+
+    def test_everything_by_default(self):
+        printed = self.succeed(self.write(TWO), "--compare", *FAST, "--json", self.path("table.json"))
+        header = next(line.split() for line in printed.splitlines() if line.split()[:1] == ["limit"])
+        self.assertEqual(header[:8], ["limit", "bound", "memopt", "none", "autoswap:doa", "autoswap:aoa", "autoswap:wdoa", "autoswap:swdoa"])
+        self.assertIn(header[8:], (["autoswap:tuned"], []))
+        table = self.read("table.json")
+        self.assertEqual(table["format"], "memopt-compare-1")
+        self.assertEqual([row["limit"] for row in table["limits"]], [4 * MIB * part // 100 for part in (100, 90, 80, 70, 60, 50, 40)])
+        self.assertEqual((table["period_ns"], table["peak_load"]), (100000, 4 * MIB))
+        self.assertEqual(table["machine"], {"out_bytes_per_ns": 200, "in_bytes_per_ns": 200, "out_latency_ns": 0, "in_latency_ns": 0})
+        for row in table["limits"]:
+            self.assertEqual([plan["strategy"] for plan in row["plans"]], header[2:])
+            for plan in row["plans"]:
+                self.assertEqual(plan["feasible"], row["limit"] >= (4 if plan["strategy"] == "none" else 2) * MIB, row)
+                if plan["feasible"]:
+                    self.assertLessEqual(plan["footprint"], row["limit"])
+                    self.assertEqual(plan["added_ns"], 0)
+                else:
+                    self.assertEqual(plan["least_feasible_limit"], (4 if plan["strategy"] == "none" else 2) * MIB)
+        if "coinor-libclp-dev" in printed:
+            self.assertIsNone(table["least_footprint_bound"])
+            self.skipTest("there is no CLP")
+        self.assertRegex(printed, r"(?m)^bound: no plan without added time is below 2\.00 MiB$")
+        self.assertRegex(cells(printed, "4.00 MiB", 100), r"^ +0\.000 ")
+        self.assertRegex(cells(printed, "1.60 MiB", 40), r"^ +infinite +- ")
+        self.assertAlmostEqual(table["least_footprint_bound"], 2 * MIB, delta=1)
+        self.assertEqual([row["infeasible"] for row in table["limits"]], [False] * 6 + [True])
+
+    def test_plans_that_add_time_are_at_least_the_bound(self):
+        slow = dict(TWO, machine={"out_bytes_per_ns": 40, "in_bytes_per_ns": 40})
+        printed = self.succeed(self.write(slow), "--compare", "--strategies", "memopt,autoswap:aoa", "--limits", "4MiB,2MiB", *FAST, "--json",
+                               self.path("table.json"))
+        for row in self.read("table.json")["limits"]:
+            for plan in row["plans"]:
+                self.assertTrue(plan["feasible"], printed)
+                self.assertGreaterEqual(plan["added_ns"], row.get("least_added_ns_bound", 0) - 1)
+                self.assertEqual(plan["added_ns"] == 0, row["limit"] == 4 * MIB)
+                self.assertIn("%.3f (%.1f)" % (plan["added_ns"] / 1e6, plan["footprint"] / MIB), printed)
+
+    def test_the_drawing_has_what_the_table_has(self):
+        slow = dict(TWO, name="<slow> & \u00e9", machine={"out_bytes_per_ns": 40, "in_bytes_per_ns": 40})
+        self.succeed(self.write(slow), "--compare", *OURS, "--limits", "4MiB,3MiB,2MiB", *FAST, "--no-bound", "--json", self.path("table.json"),
+                     "--plot", self.path("plot.svg"))
+        root = self.drawing()
+        said = {f"{plan['strategy']}: {plan['footprint'] / MIB:.2f} MiB, {plan['added_ns'] / 1e6:.3f} ms added"
+                for row in self.read("table.json")["limits"] for plan in row["plans"] if plan["feasible"]}
+        self.assertEqual(set(self.titles(root)), said)
+        self.assertGreaterEqual(len(said), 3)
+        texts = self.texts(root)
+        self.assertIn("footprint, MiB", texts)
+        self.assertIn("added time, ms an iteration", texts)
+        self.assertIn("<slow> & ??: 0.100 ms an iteration, peak load 4.00 MiB, copies of 40:40:0:0", texts)
+
+    def test_a_problem_without_layout(self):
+        load = dict(TWO, layout=False, limit=4 * MIB)
+        printed = self.succeed(self.write(load), "--compare", *OURS, "--limits", "100%,50%", *FAST, "--no-bound")
+        self.assertRegex(cells(printed, "2.00 MiB", 50), r"^ +0\.000 \(2\.0\) +-$")
+
+    def test_what_is_refused(self):
+        path = self.write(TWO)
+        for limits in ("much", "50%,-1", "1e99", "nan", "50 %"):
+            self.refuse(2, "--limits: expected bytes", path, "--compare", "--limits", limits)
+        for arguments, part in ((("--limits", "50%"), "--limits is for --compare"), (("--strategies", "memopt"), "--strategies is for --compare"),
+                                (("--compare", "--limit", "50%"), "--limit is not for --compare: it has --limits"),
+                                (("--compare", "--strategy", "none"), "--strategy is not for --compare: it has --strategies"),
+                                (("--compare", "--objective", "time"), "--objective is not for --compare"),
+                                (("--compare", "--strategies", "memopt,best"), "--strategies: expected memopt, none"),
+                                (("--compare", "--strategies", "none,none"), "--strategies: none is given twice"),
+                                (("--compare", "--strategies", "none,autoswap:aoa", "--threads", "1"), "--threads is for the strategy memopt; none, autoswap:aoa"),
+                                (("--compare", "--strategies", "memopt", "--layout-time", "1"), "--layout-time is for none and autoswap")):
+            self.refuse(2, part, path, *arguments)
+        for option in ("--plot", "--json"):
+            # Before it takes time.
+            self.refuse(1, "cannot be written", path, "--compare", "--time-budget", "80000", option, self.path("no/such.file"))
+            self.refuse(1, "cannot be written", path, "--time-budget", "80000", option, self.folder.name)
+
+    @needs_published_trace
+    def test_the_published_trace(self):
+        printed = self.succeed(VGG16, "--compare", "--strategies", "memopt,none,autoswap:aoa", "--limits", "110%,80%,5%", "--layout-time", "0.05",
+                               *FAST, "--no-bound", "--plot", self.path("plot.svg"))
+        self.assertRegex(cells(printed, "698.07 MiB", 110), r"^ +0\.000 \(\d+\.\d\) +0\.000 \(6\d\d\.\d\) +0\.000 \(6\d\d\.\d\)$")
+        self.assertRegex(cells(printed, "31.73 MiB", 5), r"^ +- +- +-$")
+        self.drawing()
+
+
+class Plot(Drawings):
+    def test_a_plan(self):
+        self.succeed(self.write(TWO), "--limit", "2MiB", *FAST, "--no-bound", "--plot", self.path("plot.svg"))
+        root = self.drawing()
+        blocks = [title for title in self.titles(root) if title.startswith("block 5, 2097152 bytes, ")]
+        self.assertEqual(sum("copied out" in title for title in blocks), 2, "at its place, and in the lane of the engine")
+        self.assertEqual(sum("copied in" in title for title in blocks), 2)
+        self.assertEqual(sum("there" in title for title in blocks), 2)
+        self.assertIn("footprint 2.00 MiB", self.texts(root))
+
+    def test_the_limit_is_drawn(self):
+        self.succeed(self.write(TWO), "--limit", "2.3MiB", "--objective", "footprint", *FAST, "--no-bound", "--plot", self.path("plot.svg"))
+        self.assertIn("limit 2.30 MiB", self.texts(self.drawing()))
+
+    def test_a_problem_without_layout_has_no_drawing(self):
+        self.refuse(2, "--plot: expected a problem with a layout", self.write(dict(TWO, layout=False, limit=4 * MIB)), "--plot", self.path("plot.svg"))
+
+    @needs_published_trace
+    def test_the_published_trace(self):
+        self.succeed(VGG16, "--limit", "450MiB", *FAST, "--no-bound", "--json", self.path("plan.json"), "--plot", self.path("plot.svg"))
+        root, plan = self.drawing(), self.read("plan.json")
+        named = {int(re.match(r"block (\d+)", title).group(1)) for title in self.titles(root) if title.startswith("block ")}
+        self.assertEqual(named, {block["id"] for block in plan["blocks"]})
+        # Each swap is in the lane of the engine out, cut in two at most where it crosses the end.
+        out = [r for r in root.iter(SVG + "rect") if r.get("y") == "868"]
+        self.assertGreaterEqual(len(out), len(plan["swaps"]))
+        self.assertLessEqual(len(out), 2 * len(plan["swaps"]))
+        self.assertLess(os.path.getsize(self.path("plot.svg")), 1 << 20)
+
+
+if __name__ == "__main__":
+    cases.main()
