@@ -17,9 +17,9 @@ The rules, the same for every network:
   before the update), so they cross the iteration's boundary, and a peak in backward holds those of two steps.
 - Each layer's forward takes a scratch block of the size of its output and each gradient one of its own size, freed directly
   after.
-- Time is the roofline of a GTX 1080 Ti.
+- Time is the roofline of a device, by default a GTX 1080 Ti; an allocation or a free takes the host 10 us on any.
 """
-from recorder import Recorder
+from recorder import GTX_1080_TI, Recorder
 
 CHANNELS, HEIGHT, CLASSES = 3, 32, 10    # of the images
 FLOAT = 4
@@ -370,10 +370,10 @@ def _resnet_layers(training, convolutions, blocks):
     yield from (Linear(training, channels, CLASSES), Loss(training))
 
 
-def training_trace(name, batch, iterations):
+def training_trace(name, batch, iterations, device=GTX_1080_TI):
     """Operations of so many training steps: (verb, pointer, size, nanoseconds)."""
     family, *shape = NETWORKS[name]
-    recorder = Recorder()
+    recorder = Recorder(device)
     training = Training(recorder, batch)
     images = Activation(recorder.persistent(FLOAT * batch * CHANNELS * HEIGHT ** 2), (CHANNELS, HEIGHT))
     training.hold(images)    # for good

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Writes operation traces of VGG and ResNet training on CIFAR-10, made from the architectures alone.
 
-  nets.py NAME [-o FILE] [--batch N] [--iterations N]    a trace, for replay and for planners
-  nets.py --list                                         the names
-  nets.py --table [--batch N]                            peak loads beside the published ones
+  nets.py NAME [-o FILE] [--batch N] [--iterations N] [--device NAME]    a trace, for replay and for planners
+  nets.py --list                                                         the names
+  nets.py --table [--batch N]                                            peak loads beside the published ones
 
 Format: one operation a line, `OP POINTER SIZE NANOSECONDS`; Malloc, Free, Read, Mutable (a write) and Layer (a marker). Blocks that
 are used before a Malloc exist when the trace begins: parameters, optimiser state, workspaces, and gradients of the step before.
@@ -14,6 +14,7 @@ import signal
 import sys
 
 from model import NETWORKS, peak_load, training_trace
+from recorder import device
 
 # Peak loads at batch 100, Zhang et al. 2019, Table I. Their MB are MiB: the published trace of VGG-16 peaks at 647.73 MiB.
 PUBLISHED_MIB = {"resnet18": 1452, "resnet34": 2824, "resnet50": 4418, "resnet101": 8367,
@@ -33,6 +34,7 @@ def parse():
     parser.add_argument("-o", "--output", metavar="FILE", help="where to (default: stdout)")
     parser.add_argument("--batch", type=positive, default=100, help="images in a step (default 100)")
     parser.add_argument("--iterations", type=positive, default=3, help="training steps (default 3)")
+    parser.add_argument("--device", choices=("gtx1080ti", "a100-40g", "h200"), default="gtx1080ti", help="whose roofline (default gtx1080ti)")
     what = parser.add_mutually_exclusive_group()
     what.add_argument("--list", action="store_true", help="print the names")
     what.add_argument("--table", action="store_true", help="print operations and peak load of each, and the published one")
@@ -57,8 +59,12 @@ def main():
     elif options.table:
         table(options.batch)
     else:
-        text = "".join(f"{verb} {pointer:#x} {size} {time}\n"
-                       for verb, pointer, size, time in training_trace(options.name, options.batch, options.iterations))
+        try:
+            its_device = device(options.device)
+        except OSError as error:
+            sys.exit(f"nets.py: {error.filename}: {error.strerror}")
+        trace = training_trace(options.name, options.batch, options.iterations, its_device)
+        text = "".join(f"{verb} {pointer:#x} {size} {time}\n" for verb, pointer, size, time in trace)
         if options.output:
             try:
                 with open(options.output, "w", encoding="ascii") as file:
