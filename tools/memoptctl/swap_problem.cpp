@@ -31,9 +31,13 @@ std::optional<SwapProblem> observed(const std::string& path) {
   SwapProblem result;
   try {
     result.file = swap::parse_plan(planning.plan->json);
+    swap::find_lives(result.file.problem);
   } catch (const swap::Invalid& error) {
     // Threads that change their order from iteration to iteration can do that.
-    throw std::runtime_error(fmt::format("{}: swaps can't be planned for its iteration: {}", path, error.what()));
+    throw std::runtime_error(
+        fmt::format("{}: swaps can't be planned for its iteration, whose blocks must live "
+                    "for at most 7 more and be allocated and freed once in each: {}",
+                    path, error.what()));
   }
   result.file.decisions = {};
   const swap::Problem& problem = result.file.problem;

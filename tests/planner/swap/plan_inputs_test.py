@@ -70,6 +70,14 @@ class Inputs(PlanCase):
         self.refuse(1, "all its operations happen at the same time", self.write(still, "still.trace"), *FAST)
         self.refuse(1, "cannot be opened", self.path("missing"), *FAST)
         self.refuse(1, "expected Malloc, Free, Read", self.write("nonsense\n", "nonsense"), *FAST)
+        # Freed nine iterations later.
+        long, now = [], 0
+        for k in range(60):
+            for line in (f"Malloc {0x1000 + k:#x} {MIB}", f"Mutable {0x1000 + k:#x} {MIB}", *([f"Free {0x1000 + k - 9:#x} {MIB}"] if k >= 9 else [])):
+                now += 1000
+                long.append(f"{line} {now}\n")
+        self.assertIn("footprint", self.succeed(self.write("".join(long), "long.trace")))
+        self.refuse(1, "swaps can't be planned for its iteration, whose blocks must live for at most 7 more", self.path("long.trace"), *FAST)
         short = run(MEMOPTCTL, "plan", self.write(trace(1), "short.trace"), *FAST)
         self.assertEqual(short.returncode, 4, short.stdout + short.stderr)
         self.assertIn("no iteration found", short.stdout)
