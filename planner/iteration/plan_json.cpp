@@ -13,7 +13,7 @@ namespace {
 // Copies of the machine on which the published traces were recorded (Zhang et al. 2019, GTX 1080 Ti). A plan without
 // swaps copies nothing.
 constexpr const char* kMachine =
-    R"({"out_bytes_per_ns": 13.227513227513228, "in_bytes_per_ns": 12.150668286755771, "out_latency_ns": 47200, "in_latency_ns": 9700})";
+    R"({"out_bytes_per_ns": 13.227513227513228, "in_bytes_per_ns": 12.150668286755772, "out_latency_ns": 47200, "in_latency_ns": 9700})";
 
 std::string quoted(const std::string& text) {
   std::string result = "\"";

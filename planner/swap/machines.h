@@ -20,7 +20,7 @@ struct NamedMachine {
 
 // The first is that of files in which none is measured.
 inline constexpr std::array kMachines = {
-    NamedMachine{"gtx1080ti", {13.227513227513228, 12.150668286755771, 47200, 9700}},
+    NamedMachine{"gtx1080ti", {13.227513227513228, 12.150668286755772, 47200, 9700}},
     NamedMachine{"a100-40g", {25, 25, 8000, 8000}},
     NamedMachine{"h200", {52, 52, 7000, 7000}},
 };

@@ -156,7 +156,7 @@ class Plot(Drawings):
 
     @needs_published_trace
     def test_the_published_trace(self):
-        self.succeed(VGG16, "--limit", "450MiB", *FAST, "--no-bound", "--json", self.path("plan.json"), "--plot", self.path("plot.svg"))
+        self.succeed(VGG16, *FAST, "--no-bound", "--json", self.path("plan.json"), "--plot", self.path("plot.svg"))
         root, plan = self.drawing(), self.read("plan.json")
         named = {int(re.match(r"block (\d+)", title).group(1)) for title in self.titles(root) if title.startswith("block ")}
         self.assertEqual(named, {block["id"] for block in plan["blocks"]})

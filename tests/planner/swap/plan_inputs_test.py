@@ -92,7 +92,8 @@ class Inputs(PlanCase):
     def test_the_published_trace(self):
         base, out = self.path("base.json"), self.path("plan.json")
         self.succeed(VGG16, "--json", base)
-        for arguments in (("--limit", "450MiB", *FAST), ("--strategy", "none", "--no-bound"),
+        # Without a limit there is a plan however slow the machine is.
+        for arguments in (FAST, ("--strategy", "none", "--no-bound"),
                           ("--strategy", "autoswap:aoa", "--limit", "80%", "--layout-time", "0.05", "--no-bound")):
             self.judge(out, base, self.succeed(VGG16, *arguments, "--json", out))
 
@@ -120,9 +121,7 @@ class Machines(PlanCase):
         path = self.write(trace(), "a.trace")
         self.succeed(path, "--json", self.path("base.json"))
         published = self.machine("gtx1080ti", path)
-        self.assertAlmostEqual(published["out_bytes_per_ns"], 1 / 0.0756)
-        self.assertAlmostEqual(published["in_bytes_per_ns"], 1 / 0.0823)
-        self.assertEqual((published["out_latency_ns"], published["in_latency_ns"]), (47200, 9700))
+        self.assertEqual(published, {"out_bytes_per_ns": 1 / 0.0756, "in_bytes_per_ns": 1 / 0.0823, "out_latency_ns": 47200, "in_latency_ns": 9700})
         self.assertEqual(self.read("base.json")["machine"], published)
 
     def test_numbers(self):
