@@ -62,8 +62,13 @@ class PlanCommand(PlanCase):
         self.assertRegex(done.stdout, r"(?m)^footprint +4\.00 MiB$", done.stderr)
 
     def test_the_objective_decides_what_a_limit_is_for(self):
-        done = self.plan("--limit", "4MiB", "--no-bound", "--time-budget", "0.2")
-        self.assertRegex(done.stdout, r"(?m)^swaps +0 of", done.stdout + done.stderr)
+        # Copies take so long that 2 MiB take time.
+        slow = self.write(dict(TWO, machine={"out_bytes_per_ns": 40, "in_bytes_per_ns": 40}))
+        for objective in ((), ("--objective", "time")):
+            printed = self.succeed(slow, "--limit", "2MiB", *objective, "--no-bound", "--time-budget", "0.2")
+            self.assertRegex(printed, r"(?m)^footprint +2\.00 MiB$")
+            self.assertRegex(printed, r"(?m)^added time +0\.028 ms")
+        self.refuse(3, "the least feasible limit it reaches is 4.00 MiB", slow, "--limit", "2MiB", "--objective", "footprint", "--no-bound", "--time-budget", "0.2")
         done = self.plan("--limit", "4MiB", "--objective", "footprint", "--no-bound", "--time-budget", "0.2")
         self.assertRegex(done.stdout, r"(?m)^footprint +2\.00 MiB$", done.stdout + done.stderr)
 
