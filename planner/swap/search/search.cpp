@@ -4,6 +4,7 @@
 #include <cmath>
 #include <numeric>
 #include <optional>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -36,20 +37,23 @@ constexpr std::uint64_t kAttemptsPerRound = 100;  // for each item
 constexpr double kRound = 3;  // seconds: several times from the beginning is better than once for longer
 constexpr double kDelayedRound = 15;
 constexpr double kMostRounds = 64;
-constexpr double kUnplaced = 0.3;  // part of a round
-constexpr double kUnplacedDelayed = 0.08;
+constexpr double kUnplaced = 0.3;   // part of a round
 constexpr double kRefining = 0.25;  // part of all, where there are several rounds
 constexpr std::size_t kShortAbsences = 64;
 constexpr std::chrono::milliseconds kLayoutTime{100};  // of the small blocks
 constexpr std::uint64_t kLayoutWork = 20000;
 
+// Where operations may wait: cheap until the limit is met, and dearer then.
 struct DelayPhase {
-  double from, to;  // parts of the budget
-  double price;     // of a nanosecond, in what an engine copies in it
-  double heat;      // of the first temperature
+  double price;  // of a nanosecond, in what an engine copies in it
+  double heat;   // of the first temperature
 };
-constexpr DelayPhase kDelayPhases[] = {
-    {0.25, 0.45, 0.03, 1}, {0.45, 0.6, 0.1, 0.5}, {0.6, 0.75, 0.2, 0.3}, {0.75, 0.88, 0.4, 0.2}, {0.88, 1, 0.8, 0.15}};
+constexpr DelayPhase kUnplacedDelays[] = {{0.03, 1}, {0.1, 0.5}, {0.2, 0.25}, {0.4, 0.17}};
+constexpr DelayPhase kPlacedDelays[] = {{0.15, 0.25}, {0.3, 0.2}, {0.5, 0.15}, {0.9, 0.1}};
+constexpr DelayPhase kAboveLimit = {0.05, 0.5};
+// Of a limit: a load that leaves room for places. Parts of a round in which the load has to come below it.
+constexpr double kRoomForPlaces = 0.95;
+constexpr double kUndelayed = 0.08, kUnplacedUntil = 0.3, kUndelayedUntil = 0.4;
 
 class Search {
  public:
@@ -80,7 +84,9 @@ class Search {
     for (double k = 0; k < rounds && !is_done(); ++k) {
       const double left = all_.seconds() * part - all_.elapsed();
       if (timed() && left <= 0) break;
-      round(static_cast<std::uint64_t>(k), Budget(left / (rounds - k), share(part / rounds)));
+      const Budget budget(left / (rounds - k), share(part / rounds));
+      const auto number = static_cast<std::uint64_t>(k);
+      delays_ ? delayed_round(number, budget) : round(number, budget);
     }
     if (refines && best_ && !is_done()) {
       Crew crew = make_crew(best_->placed, ~std::uint64_t{0});
@@ -172,28 +178,60 @@ class Search {
     if (decisions) offer(std::move(*decisions), 0);
   }
 
+  Choice beginning(const Crew& crew) const {
+    return few_ ? crew.start() : best_ && !best_->placed ? best_->choice : greedy_;
+  }
+
   // From the beginning, with other random numbers: loads first, since that is fast, then places.
   void round(std::uint64_t number, const Budget& budget) {
-    goal_ = delays_ ? problem_.limit.value_or(0) : 0;
     Crew unplaced = make_crew(false, 2 * number);
-    const Choice start = few_ ? unplaced.start() : best_ && !best_->placed ? best_->choice : greedy_;
-    const double first = delays_ ? kUnplacedDelayed : kUnplaced;
-    unplaced.anneal(budget, 0, first, start, course(unplaced, 1));
-    double then = 1;
-    if (needs_places(unplaced)) {
-      Crew placed = make_crew(true, 2 * number + 1);
-      Choice from = unplaced.best().choice;
-      from.order = few_ ? placed.start().order : order_;
-      then = delays_ ? kDelayPhases[0].from : 1;
-      placed.anneal(budget, first, then, from, course(placed, few_ ? 0.2 : 0.05));
-      if (delays_) delay(placed, budget);
-      conclude(placed);
-    } else {
-      then = delays_ ? kDelayPhases[0].from : 1;
-      unplaced.anneal(budget, first, then, unplaced.best().choice, course(unplaced, few_ ? 0.2 : 0.3));
-      if (delays_) delay(unplaced, budget);
-      conclude(unplaced);
+    unplaced.anneal(budget, 0, kUnplaced, beginning(unplaced), course(unplaced, 1));
+    if (!needs_places(unplaced)) {
+      unplaced.anneal(budget, kUnplaced, 1, unplaced.best().choice, course(unplaced, few_ ? 0.2 : 0.3));
+      return conclude(unplaced);
     }
+    Crew placed = make_crew(true, 2 * number + 1);
+    placed.anneal(budget, kUnplaced, 1, with_order(unplaced.best().choice, placed), course(placed, few_ ? 0.2 : 0.05));
+    conclude(placed);
+  }
+
+  // The same within the limit. Without waits first, then with them.
+  void delayed_round(std::uint64_t number, const Budget& budget) {
+    const std::uint64_t limit = *problem_.limit;
+    const auto room = static_cast<std::uint64_t>(kRoomForPlaces * static_cast<double>(limit));
+    Crew unplaced = make_crew(false, 2 * number);
+    goal_ = problem_.layout ? room : limit;
+    unplaced.anneal(budget, 0, kUndelayed, beginning(unplaced), course(unplaced, 1));
+    if (!needs_places(unplaced)) {
+      goal_ = limit;
+      make_room_for_the_rest(unplaced);
+      delay(unplaced, budget, kUndelayed, 1, kUnplacedDelays, unplaced.best().choice);
+      return conclude(unplaced);
+    }
+    Crew placed = make_crew(true, 2 * number + 1);
+    double then = kUndelayed;
+    Choice from = with_order(unplaced.best().choice, placed);
+    if (unplaced.best().worth.above_goal > 0) {
+      then = kUnplacedUntil;
+      unplaced.forget_worths();
+      delay(unplaced, budget, kUndelayed, then, kUnplacedDelays, unplaced.best().choice);
+      from = with_order(unplaced.best().choice, placed);
+      goal_ = limit;
+    } else {
+      goal_ = limit;
+      then = kUndelayedUntil;
+      placed.anneal(budget, kUndelayed, then, from, course(placed, few_ ? 0.2 : 0.05));
+      make_room_for_the_rest(placed);
+      from = placed.best().choice;
+    }
+    if (!is_done()) delay(placed, budget, then, 1, kPlacedDelays, from);
+    conclude(placed);
+  }
+
+  // To place items in.
+  Choice with_order(Choice choice, const Crew& placed) const {
+    choice.order = few_ ? placed.start().order : order_;
+    return choice;
   }
 
   // Whether what has the least load leaves something to gain by searching for places. Keeps the order in which it lies.
@@ -212,30 +250,35 @@ class Search {
     return few_ || footprint > kLoose * static_cast<double>(best.worth.height);
   }
 
-  // Without waits first, then with them: cheap until the limit is met, and dearer then.
-  void delay(Crew& crew, const Budget& budget) {
-    for (const auto& [from, to, price, heat] : kDelayPhases) {
-      if (crew.best().worth.above_goal == 0 && crew.best().worth.added_ns == 0) return;
-      make_room_for_the_rest(crew);
-      const bool above = crew.best().worth.above_goal > 0;
-      Annealing::Course next = course(crew, above ? 1 : heat);
+  // One phase after the other, in the parts [from, to) of the budget.
+  void delay(Crew& crew, const Budget& budget, double from, double to, std::span<const DelayPhase> phases,
+             Choice start) {
+    const double part = (to - from) / static_cast<double>(phases.size());
+    for (const DelayPhase& phase : phases) {
+      const bool above = crew.placed() && !crew.found().empty() && crew.best().worth.above_goal > 0;
+      const DelayPhase& now = above ? kAboveLimit : phase;
+      Annealing::Course next = course(crew, now.heat);
       next.attempts *= 4;
       next.delays = true;
-      next.delay_price = above ? kDelayPhases[0].price : price;
-      crew.anneal(budget, from, to, crew.best().choice, next);
+      next.delay_price = now.price;
+      crew.anneal(budget, from, from + part, start, next);
+      from += part;
+      start = crew.best().choice;
+      if (crew.best().worth.above_goal == 0 && crew.best().worth.added_ns == 0) return;
+      make_room_for_the_rest(crew);
     }
   }
 
   // The blocks that take no part in the search may need some bytes above the others; so may a layout.
   void make_room_for_the_rest(Crew& crew) {
-    const auto decisions = problem_.layout
-                               ? finish(problem_, lives_, candidates_, crew.best().choice, items(crew), layout_)
-                               : std::nullopt;
+    crew.forget_worths();
+    if (!problem_.layout || goal_ < kRoomForPlaces * static_cast<double>(*problem_.limit)) return;
+    auto decisions = finish(problem_, lives_, candidates_, crew.best().choice, items(crew), layout_);
     if (!decisions) return;
     const std::uint64_t footprint = footprint_of(problem_, *decisions), height = crew.best().worth.height;
     const std::uint64_t more = footprint - std::min(footprint, height);
     goal_ = *problem_.limit - std::min(*problem_.limit, std::max(more, *problem_.limit - goal_));
-    crew.forget_worths();
+    offer(std::move(*decisions), height);
   }
 
   static Items items(const Crew& crew) { return crew.placed() ? Items::kFirstFit : Items::kAnywhere; }
