@@ -94,6 +94,7 @@ class Search {
       crew.anneal(budget, 0, 1, best_->choice, course(crew, best_->placed && few_ ? 0.2 : 0.02));
       conclude(crew);
     }
+    if (delays_ && !result_.feasible && few_) offer_auto_swap();
     return std::move(result_);
   }
 
@@ -163,6 +164,14 @@ class Search {
     const layout::Outcome outcome = layout::solve_by_heuristics(slab.problem, layout_);
     if (!outcome.found(slab.problem.buffers.size())) return;
     offer({{}, swap::places_of(problem_, {}, slab, outcome.solution)}, 0);
+  }
+
+  // The last resort where nothing was found within the limit.
+  void offer_auto_swap() {
+    for (const Score score : kScores) {
+      AutoSwapPlan plan = auto_swap(problem_, lives_, score, layout_);
+      if (plan.footprint != 0) offer(std::move(plan.decisions), plan.footprint);
+    }
   }
 
   // What takes most from the load, laid out afterwards.
