@@ -3,7 +3,7 @@
 a caching pool, and under memopt, on the simulated device. Usage: published_table.py [NETWORK]...; TEST_BUILD names the build folder
 (default: build/release of this checkout).
 
-Footprint and virtual time are the simulated driver's counts, of the iterations after the twelfth. The pool is a model, by the same rules as
+Footprint and virtual time are the simulated driver's counts, of two iterations after the twelfth: all are alike by then. The pool is a model, by the same rules as
 the caching pool of tools/quickstart, fed with the trace's mallocs and frees. Virtual time does not contain memopt's own code, which takes
 about as long per allocation as agent_planned_benchmark says."""
 import bisect
@@ -85,7 +85,7 @@ def pooled(trace):
 
 
 def measure(trace, planned):
-    run = Run([os.path.join(WORKLOADS, "replay"), trace, "--iterations", 20, "--warm-up", 12], numbers=True, planned=planned,
+    run = Run([os.path.join(WORKLOADS, "replay"), trace, "--iterations", 14, "--warm-up", 12], numbers=True, planned=planned, timeout=7200,
               CUDASIM_DEVICE="h200", CUDASIM_POISON="off", CUDASIM_CHECK="off")
     if run.code != 0:
         sys.exit(f"{trace}: {run.output}{run.errors}")

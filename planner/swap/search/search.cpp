@@ -8,13 +8,11 @@
 #include <utility>
 #include <vector>
 
-#include "planner/layout/solve.h"
 #include "planner/swap/search/annealing.h"
 #include "planner/swap/search/crew.h"
 #include "planner/swap/search/finish.h"
 #include "planner/swap/search/greedy.h"
-#include "planner/swap/slab.h"
-#include "planner/swap/timeline.h"
+#include "planner/swap/search/offers.h"
 #include "planner/swap/verify.h"
 
 namespace memopt::swap {
@@ -65,37 +63,34 @@ class Search {
         candidates_(find_candidates(problem, lives, limits_of(problem, objective))),
         goal_(objective == Objective::kTime ? problem.limit.value_or(0) : 0),
         delays_(objective == Objective::kTime),
-        few_(candidates_.absences.size() <= kFewAbsences) {
-    result_.candidates = candidates_.absences.size();
-    layout_.time = kLayoutTime;
-    layout_.seed = limits.seed;
-    if (!timed()) {
-      layout_.time = std::chrono::nanoseconds::max();
-      layout_.work = kLayoutWork;
-    }
-  }
+        few_(candidates_.absences.size() <= kFewAbsences),
+        layout_(layout_limits(limits)),
+        offers_(problem, lives, objective, layout_) {}
 
   SearchPlan run() {
-    if (problem_.layout) offer_unswapped();
-    if (!is_done()) begin_greedily();
+    if (problem_.layout) offers_.unswapped();
+    if (!offers_.is_done()) begin_greedily();
     const double rounds = this->rounds();
     const bool refines = !delays_ && rounds > 1;
     const double part = refines ? 1 - kRefining : 1;
-    for (double k = 0; k < rounds && !is_done(); ++k) {
+    for (double k = 0; k < rounds && !offers_.is_done(); ++k) {
       const double left = all_.seconds() * part - all_.elapsed();
       if (timed() && left <= 0) break;
       const Budget budget(left / (rounds - k), share(part / rounds));
       const auto number = static_cast<std::uint64_t>(k);
       delays_ ? delayed_round(number, budget) : round(number, budget);
     }
-    if (refines && best_ && !is_done()) {
+    if (refines && best_ && !offers_.is_done()) {
       Crew crew = make_crew(best_->placed, ~std::uint64_t{0});
       const Budget budget(all_.seconds() - all_.elapsed(), share(kRefining));
       crew.anneal(budget, 0, 1, best_->choice, course(crew, best_->placed && few_ ? 0.2 : 0.02));
       conclude(crew);
     }
-    if (delays_ && !result_.feasible && few_) offer_auto_swap();
-    return std::move(result_);
+    if (delays_ && !offers_.plan().feasible && few_) offers_.auto_swap();
+    SearchPlan plan = offers_.plan();
+    plan.candidates = candidates_.absences.size();
+    plan.attempts = attempts_;
+    return plan;
   }
 
  private:
@@ -114,8 +109,18 @@ class Search {
     return limits;
   }
 
+  static layout::Limits layout_limits(const SearchLimits& limits) {
+    layout::Limits layout;
+    layout.seed = limits.seed;
+    if (limits.time != std::chrono::nanoseconds::max()) {
+      layout.time = kLayoutTime;
+    } else {
+      layout.work = kLayoutWork;
+    }
+    return layout;
+  }
+
   bool timed() const { return limits_.time != std::chrono::nanoseconds::max(); }
-  bool is_done() const { return delays_ && result_.feasible && result_.added_ns == 0; }
 
   double rounds() const {
     double most = kMostRounds;
@@ -158,22 +163,6 @@ class Search {
     return course;
   }
 
-  // The plan without swaps, by the layout planner: what any other has to be better than.
-  void offer_unswapped() {
-    const Slab slab = make_slab(problem_, lives_, {});
-    const layout::Outcome outcome = layout::solve_by_heuristics(slab.problem, layout_);
-    if (!outcome.found(slab.problem.buffers.size())) return;
-    offer({{}, swap::places_of(problem_, {}, slab, outcome.solution)}, 0);
-  }
-
-  // The last resort where nothing was found within the limit.
-  void offer_auto_swap() {
-    for (const Score score : kScores) {
-      AutoSwapPlan plan = auto_swap(problem_, lives_, score, layout_);
-      if (plan.footprint != 0) offer(std::move(plan.decisions), plan.footprint);
-    }
-  }
-
   // What takes most from the load, laid out afterwards.
   void begin_greedily() {
     Choice none;
@@ -184,7 +173,7 @@ class Search {
     greedy_ = greedy(problem_, lives_, candidates_, none);
     if (!problem_.layout) return;
     auto decisions = finish(problem_, lives_, candidates_, greedy_, Items::kAnywhere, layout_);
-    if (decisions) offer(std::move(*decisions), 0);
+    if (decisions) offers_.take(std::move(*decisions), 0);
   }
 
   Choice beginning(const Crew& crew) const {
@@ -223,7 +212,7 @@ class Search {
     if (unplaced.best().worth.above_goal > 0) {
       then = kUnplacedUntil;
       unplaced.forget_worths();
-      delay(unplaced, budget, kUndelayed, then, kUnplacedDelays, unplaced.best().choice);
+      delay(unplaced, budget, kUndelayed, then, kUnplacedDelays, unplaced.best().choice, true);
       from = with_order(unplaced.best().choice, placed);
       goal_ = limit;
     } else {
@@ -233,7 +222,7 @@ class Search {
       make_room_for_the_rest(placed);
       from = placed.best().choice;
     }
-    if (!is_done()) delay(placed, budget, then, 1, kPlacedDelays, from);
+    if (!offers_.is_done()) delay(placed, budget, then, 1, kPlacedDelays, from);
     conclude(placed);
   }
 
@@ -247,21 +236,21 @@ class Search {
   bool needs_places(const Crew& crew) {
     if (!problem_.layout || candidates_.items.size() > kMostPlaced) return false;
     const Crew::Found& best = crew.best();
+    order_ = best.choice.order;
     auto decisions = finish(problem_, lives_, candidates_, best.choice, Items::kAnywhere, layout_);
     if (!decisions) return true;
-    order_ = best.choice.order;
     std::stable_sort(order_.begin(), order_.end(), [&](std::uint32_t a, std::uint32_t b) {
       return decisions->places[candidates_.items[a].block].offsets[0] <
              decisions->places[candidates_.items[b].block].offsets[0];
     });
     const auto footprint = static_cast<double>(footprint_of(problem_, *decisions));
-    offer(std::move(*decisions), 0);
+    offers_.take(std::move(*decisions), 0);
     return few_ || footprint > kLoose * static_cast<double>(best.worth.height);
   }
 
-  // One phase after the other, in the parts [from, to) of the budget.
-  void delay(Crew& crew, const Budget& budget, double from, double to, std::span<const DelayPhase> phases,
-             Choice start) {
+  // One phase after the other, in the parts [from, to) of the budget. Where places follow, their room is in the goal.
+  void delay(Crew& crew, const Budget& budget, double from, double to, std::span<const DelayPhase> phases, Choice start,
+             bool places_follow = false) {
     const double part = (to - from) / static_cast<double>(phases.size());
     for (const DelayPhase& phase : phases) {
       const bool above = crew.placed() && !crew.found().empty() && crew.best().worth.above_goal > 0;
@@ -274,20 +263,24 @@ class Search {
       from += part;
       start = crew.best().choice;
       if (crew.best().worth.above_goal == 0 && crew.best().worth.added_ns == 0) return;
-      make_room_for_the_rest(crew);
+      if (places_follow) {
+        crew.forget_worths();
+      } else {
+        make_room_for_the_rest(crew);
+      }
     }
   }
 
   // The blocks that take no part in the search may need some bytes above the others; so may a layout.
   void make_room_for_the_rest(Crew& crew) {
     crew.forget_worths();
-    if (!problem_.layout || goal_ < kRoomForPlaces * static_cast<double>(*problem_.limit)) return;
+    if (!problem_.layout) return;
     auto decisions = finish(problem_, lives_, candidates_, crew.best().choice, items(crew), layout_);
     if (!decisions) return;
     const std::uint64_t footprint = footprint_of(problem_, *decisions), height = crew.best().worth.height;
     const std::uint64_t more = footprint - std::min(footprint, height);
     goal_ = *problem_.limit - std::min(*problem_.limit, std::max(more, *problem_.limit - goal_));
-    offer(std::move(*decisions), height);
+    offers_.take(std::move(*decisions), height);
   }
 
   static Items items(const Crew& crew) { return crew.placed() ? Items::kFirstFit : Items::kAnywhere; }
@@ -296,41 +289,13 @@ class Search {
     for (const Crew::Found& one : crew.found()) {
       if (one.choice.order.empty()) continue;
       auto decisions = finish(problem_, lives_, candidates_, one.choice, items(crew), layout_);
-      if (decisions) offer(std::move(*decisions), one.worth.height);
+      if (decisions) offers_.take(std::move(*decisions), one.worth.height);
     }
     const Crew::Found& best = crew.best();
     if (!best_ || best_->placed != crew.placed() || best.worth < best_->worth) {
       best_ = Best{best.choice, best.worth, crew.placed()};
     }
-    result_.attempts += crew.attempts();
-  }
-
-  // Takes the decisions if they hold and are better.
-  void offer(Decisions decisions, std::uint64_t height) {
-    Problem timed;
-    const Problem* problem = &problem_;
-    if (!problem_.layout) {
-      timed = problem_;
-      timed.limit = std::max(height, problem_.limit.value_or(0));
-      problem = &timed;
-    }
-    const Timing timing = Timeline(*problem, lives_).evaluate(decisions);
-    if (timing.fault != Fault::kNone || timing.early_swap_ins > 0) return;
-    if (!delays_ && timing.added_ns > kUnnoticed * problem_.period) return;
-    const std::uint64_t footprint = problem_.layout ? footprint_of(problem_, decisions) : height;
-    const bool feasible = footprint <= problem_.limit.value_or(kNever);
-    if (has_ && !better(feasible, footprint, timing.added_ns)) return;
-    has_ = true;
-    result_.feasible = feasible;
-    result_.decisions = std::move(decisions);
-    result_.footprint = footprint;
-    result_.added_ns = timing.added_ns;
-  }
-
-  bool better(bool feasible, std::uint64_t footprint, double added_ns) const {
-    if (feasible != result_.feasible) return feasible;
-    if (!feasible || !delays_) return footprint < result_.footprint;
-    return added_ns != result_.added_ns ? added_ns < result_.added_ns : footprint < result_.footprint;
+    attempts_ += crew.attempts();
   }
 
   const Problem& problem_;
@@ -342,11 +307,11 @@ class Search {
   bool delays_;
   bool few_;  // absences
   layout::Limits layout_;
+  Offers offers_;
   Choice greedy_;
   std::vector<std::uint32_t> order_;  // of items, by their offsets in a layout
   std::optional<Best> best_;          // of all rounds
-  SearchPlan result_;
-  bool has_ = false;
+  std::uint64_t attempts_ = 0;
 };
 
 }  // namespace
