@@ -1,5 +1,5 @@
 // The lower bounds of planner/swap/bounds.h, by a module that is loaded when they are asked for, in a process of its
-// own: a linear programme can take minutes, and CLP does not look at a clock.
+// own: a linear programme can take minutes, and CLP looks at a clock only now and then.
 #pragma once
 
 #include <cstdint>
