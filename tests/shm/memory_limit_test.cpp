@@ -1,6 +1,7 @@
 #include "shm/memory_limit.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -16,7 +17,8 @@ class MemoryLimit : public testing::Test {
  protected:
   void SetUp() override {
     const auto* const test = testing::UnitTest::GetInstance()->current_test_info();
-    root_ = std::filesystem::path(testing::TempDir()) / ("memory_limit." + std::string(test->name()));
+    root_ = std::filesystem::path(testing::TempDir()) /
+            ("memory_limit." + std::to_string(::getpid()) + "." + std::string(test->name()));
     std::filesystem::remove_all(root_);
   }
   void TearDown() override { std::filesystem::remove_all(root_); }

@@ -37,7 +37,7 @@ Agent ask_one_that_says(const std::string& answer) {
 }
 
 TEST(FindAgents, TakesOnlyNamesOfTheirForm) {
-  const std::string path = testing::TempDir() + "unix-listing";
+  const std::string path = testing::TempDir() + "unix-listing." + std::to_string(::getpid());
   std::ofstream(path)
       << "Num       RefCount Protocol Flags    Type St Inode Path\n"
          "0000000000000000: 00000002 00000000 00010000 0001 01 1 @memopt-1000-42-0123456789abcdef\n"

@@ -1,6 +1,7 @@
 // The C interface: every number exact.
 #include <cuda.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cstdio>
 #include <cstring>
@@ -154,7 +155,7 @@ TEST_F(CountersTest, VmmCostsArePerHandle) {
 }
 
 TEST_F(CountersTest, ReportIsWritten) {
-  const std::string path = testing::TempDir() + "/cudasim_report_test.json";
+  const std::string path = testing::TempDir() + "/cudasim_report_test." + std::to_string(::getpid());
   EXPECT_EQ(cudasim_write_report(path.c_str()), 0);
   std::ifstream file(path);
   const std::string text((std::istreambuf_iterator<char>(file)), {});

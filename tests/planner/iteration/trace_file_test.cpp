@@ -2,6 +2,7 @@
 #include "planner/iteration/trace_file.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cstdio>
 #include <cstdlib>
@@ -17,7 +18,7 @@ namespace {
 
 class TraceFile : public testing::Test {
  protected:
-  TraceFile() : path_(testing::TempDir() + "memopt_trace_file_test.txt") {}
+  TraceFile() : path_(testing::TempDir() + "memopt_trace_file_test." + std::to_string(::getpid())) {}
   ~TraceFile() override { std::remove(path_.c_str()); }
   Trace read(const std::string& text) {
     std::ofstream(path_) << text;
