@@ -32,8 +32,22 @@ std::vector<Event> events_of(const Problem& problem) {
   return events;
 }
 
-// The largest unit of which all offsets that matter are multiples: buffers rest on others, on fixed ones, or on a
-// multiple of their alignment.
+// Sorts, and makes one of those that touch or overlap.
+void merge(std::vector<Sections::Block>& blocks) {
+  std::sort(blocks.begin(), blocks.end(), [](const auto& a, const auto& b) { return a.begin < b.begin; });
+  std::size_t kept = 0;
+  for (const auto& block : blocks) {
+    if (kept > 0 && block.begin <= blocks[kept - 1].end) {
+      blocks[kept - 1].end = std::max(blocks[kept - 1].end, block.end);
+    } else {
+      blocks[kept++] = block;
+    }
+  }
+  blocks.resize(kept);
+}
+
+}  // namespace
+
 std::uint64_t unit_of(const Problem& problem) {
   std::uint64_t unit = 0;
   for (const Buffer& buffer : problem.buffers) {
@@ -52,22 +66,6 @@ std::uint64_t unit_of(const Problem& problem) {
   }
   return unit;
 }
-
-// Sorts, and makes one of those that touch or overlap.
-void merge(std::vector<Sections::Block>& blocks) {
-  std::sort(blocks.begin(), blocks.end(), [](const auto& a, const auto& b) { return a.begin < b.begin; });
-  std::size_t kept = 0;
-  for (const auto& block : blocks) {
-    if (kept > 0 && block.begin <= blocks[kept - 1].end) {
-      blocks[kept - 1].end = std::max(blocks[kept - 1].end, block.end);
-    } else {
-      blocks[kept++] = block;
-    }
-  }
-  blocks.resize(kept);
-}
-
-}  // namespace
 
 std::optional<Sections> Sections::of(const Problem& problem, std::size_t most_members) {
   Sections sections;

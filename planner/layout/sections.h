@@ -18,6 +18,10 @@
 
 namespace memopt::layout {
 
+// The largest unit of which all offsets that matter are multiples: buffers rest on others, on fixed ones, or on a
+// multiple of their alignment. At least 1.
+std::uint64_t unit_of(const Problem& problem);
+
 struct Sections {
   // Sections [begin, end).
   struct Range {

@@ -8,6 +8,7 @@
 #include "planner/layout/bounds.h"
 #include "planner/layout/branch_and_bound.h"
 #include "planner/layout/conclusion.h"
+#include "planner/layout/ejection_search.h"
 #include "planner/layout/hole_fitting.h"
 #include "planner/layout/portfolio.h"
 #include "planner/layout/priorities.h"
@@ -25,6 +26,14 @@ constexpr std::uint64_t kNever = std::numeric_limits<std::uint64_t>::max();
 // They fail on different problems. The first is the first plan.
 constexpr Weights kWeights[] = {{1, 0.5}, {0.5, 1}, {1, 1}, {0, 1}, {1, 0}, {1, 0.25}};
 constexpr std::size_t kWheels = 8;
+
+// They fail on different problems, too: some come far in great steps, some go on where these find nothing.
+constexpr EjectionRules kEjectionRules[] = {{.by_area = true, .largest_first = true},
+                                            {.largest_first = true, .ambition = 0.1, .patience = 300},
+                                            {.by_area = true, .largest_first = true, .ambition = 0.1, .patience = 300},
+                                            {.by_area = true}};
+// Above that many sections that buffers live in, a step of it takes too long.
+constexpr std::size_t kMostForEjection = std::size_t{1} << 21;
 
 // Of a wheel's first turn, in runs over all buffers; each turn is longer by half.
 constexpr std::uint64_t kFirstTurn = 4;
@@ -127,9 +136,21 @@ class Solving {
     }
   }
 
+  void make_ejections() {
+    if (EjectionSearch::extent(timeline_) > kMostForEjection) return;
+    for (std::size_t i = 0; i < std::size(kEjectionRules); ++i) {
+      ejections_.push_back(EjectionSearch::make(problem_, timeline_, kEjectionRules[i], seed_ * kWheels + i));
+      ejection_jobs_.push_back([this, &search = *ejections_.back()](Portfolio::Desk& desk) {
+        search.turn(portfolio_.best().solution, portfolio_.goal(), desk.allowance,
+                    [&](Solution solution) { desk.found(std::move(solution), "ejection-search"); });
+      });
+    }
+  }
+
   // Exact search and wheels in turn, each turn longer than the last.
   void improve() {
     make_wheels();
+    make_ejections();
     std::uint64_t runs = kFirstTurn;
     const std::uint64_t first_nodes = kFirstNodes * kSmall / std::max(kSmall, problem_.buffers.size());
     std::uint64_t nodes = first_nodes;
@@ -146,13 +167,14 @@ class Solving {
       if (portfolio_.over()) return;
       // As long as the exact search had, about: a node is worth some steps. Whether a capacity suffices is more its
       // question than theirs.
-      const std::uint64_t share = small ? nodes * kStepsOfANode / kWheels / (problem_.capacity ? 4 : 1) : 0;
+      const std::uint64_t share = small ? nodes * kStepsOfANode / kWheels / (problem_.capacity ? 8 : 2) : 0;
       const std::uint64_t steps =
           std::min(std::max(runs * Skyline::steps_of_a_run(problem_), share), kMostStepsPerTurn);
       std::vector<Portfolio::Job> jobs = wheel_jobs_;
       jobs.resize(std::clamp<std::uint64_t>(portfolio_.work_left() / steps, 1,
                                             small ? jobs.size() : std::min(turning, jobs.size())));
       portfolio_.round(jobs, steps);
+      if (!ejection_jobs_.empty() && !portfolio_.over()) portfolio_.round(ejection_jobs_, 2 * steps);
       if (steps < kMostStepsPerTurn) runs += runs / 2;
     }
   }
@@ -183,6 +205,8 @@ class Solving {
   std::vector<SqueakyWheel> wheels_;
   std::unique_ptr<LeastFit> exact_;
   std::vector<Portfolio::Job> wheel_jobs_;
+  std::vector<std::unique_ptr<EjectionSearch>> ejections_;
+  std::vector<Portfolio::Job> ejection_jobs_;
 };
 
 }  // namespace

@@ -1,0 +1,344 @@
+#include "planner/layout/ejection_search.h"
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+#include <span>
+#include <vector>
+
+#include "planner/layout/priorities.h"
+#include "planner/layout/sections.h"
+
+namespace memopt::layout {
+namespace {
+
+constexpr double kAmbitionGain = 2;
+constexpr double kAmbitionLoss = 0.7;
+constexpr std::uint64_t kLargestWeight = std::uint64_t{1} << 24;
+constexpr std::uint64_t kTouchedPerStep = 2048;
+constexpr std::uint64_t kLookedAtPerStep = 256;
+
+// Offset is the narrowest type that takes all heights: a step does little else than compare arrays of it.
+template <typename Offset>
+class Search final : public EjectionSearch {
+ public:
+  Search(const Problem& problem, const Timeline& timeline, const EjectionRules& rules, std::uint64_t unit,
+         std::uint64_t seed)
+      : problem_(problem), timeline_(timeline), rules_(rules), unit_(unit), random_(seed), ambition_(rules.ambition) {
+    const std::size_t count = problem.buffers.size();
+    for (const Buffer& buffer : problem.buffers) {
+      const bool anywhere = unit % buffer.alignment == 0;
+      bytes_.push_back(static_cast<Offset>(buffer.bytes / unit));
+      alignment_.push_back(anywhere ? 1 : static_cast<Offset>(buffer.alignment / unit));
+    }
+    head_.resize(count);
+    high_.resize(count);
+    placed_.resize(count);
+    floor_.resize(timeline.count);
+    ceiling_.resize(timeline.count);
+    touched_ = kPassesPerStep * extent(timeline) / kTouchedPerStep + count / kLookedAtPerStep;
+    weigh();
+  }
+
+  void turn(const Solution& best, std::uint64_t goal, Allowance& allowance,
+            const std::function<void(Solution)>& found) override {
+    // A bound need not be a multiple of the unit, but heights are.
+    const std::uint64_t goal_units = (goal + (problem_.capacity ? 0 : unit_ - 1)) / unit_;
+    Solution own;
+    const Solution* from = &best;
+    while (from->height / unit_ > goal_units && !hopeless_ && !allowance.over()) {
+      if (!begun_ || from->height / unit_ <= static_cast<std::uint64_t>(target_)) {
+        begin(*from, goal_units);
+      } else if (pool_.empty()) {
+        own = solution();
+        from = &own;
+        begun_ = false;
+        ambition_ = std::min(1.0, ambition_ * kAmbitionGain);
+        found(own);
+      } else if (++steps_ > rules_.patience) {
+        begun_ = false;
+        ambition_ *= kAmbitionLoss;
+      } else {
+        put_back();
+      }
+      allowance.spend(1 + touched_);
+    }
+  }
+
+ private:
+  static constexpr std::uint64_t kPassesPerStep = 2;
+
+  struct Event {
+    Offset at;
+    bool begin;
+    std::uint32_t buffer;
+  };
+
+  // Integers, so that a sum does not depend on its order.
+  void weigh() {
+    std::vector<double> weights;
+    for (const Buffer& buffer : problem_.buffers) {
+      std::uint64_t sections = 0;
+      for (const Span& span : timeline_.of(buffer)) sections += span.length();
+      weights.push_back(static_cast<double>(buffer.bytes) * (rules_.by_area ? static_cast<double>(sections) : 1));
+    }
+    const double largest = weights.empty() ? 1 : *std::max_element(weights.begin(), weights.end());
+    for (const double weight : weights) {
+      weight_.push_back(1 + static_cast<std::uint64_t>(weight / largest * static_cast<double>(kLargestWeight)));
+    }
+    penalty_ = weight_;
+  }
+
+  bool fixed(std::uint32_t buffer) const { return problem_.buffers[buffer].fixed != kAnywhere; }
+  Offset top(std::uint32_t buffer) const { return head_[buffer] + bytes_[buffer]; }
+  std::span<const Span> spans(std::uint32_t buffer) const { return timeline_.of(problem_.buffers[buffer]); }
+
+  Offset up(std::uint32_t buffer, Offset offset) const {
+    const Offset alignment = alignment_[buffer];
+    return alignment == 1 ? offset : (offset + alignment - 1) / alignment * alignment;
+  }
+  Offset down(std::uint32_t buffer, Offset offset) const {
+    return alignment_[buffer] == 1 ? offset : offset / alignment_[buffer] * alignment_[buffer];
+  }
+
+  bool meet(std::uint32_t a, std::uint32_t b) const {
+    for (const Span& x : spans(a)) {
+      for (const Span& y : spans(b)) {
+        if (x.lo < y.hi && y.lo < x.hi) return true;
+      }
+    }
+    return false;
+  }
+
+  // All of `from` that stays below a new target, in its order.
+  void begin(const Solution& from, std::uint64_t goal_units) {
+    const std::uint64_t reached = from.height / unit_;
+    const auto part = static_cast<std::uint64_t>(static_cast<double>(reached - goal_units) * ambition_);
+    target_ = static_cast<Offset>(std::max(goal_units, reached - std::max<std::uint64_t>(1, part)));
+    begun_ = true;
+    steps_ = 0;
+    order_.resize(problem_.buffers.size());
+    std::iota(order_.begin(), order_.end(), 0U);
+    std::sort(order_.begin(), order_.end(), [&](std::uint32_t a, std::uint32_t b) {
+      return from.offsets[a] != from.offsets[b] ? from.offsets[a] < from.offsets[b] : a < b;
+    });
+    pool_.clear();
+    std::fill(floor_.begin(), floor_.end(), 0);
+    std::erase_if(order_, [&](std::uint32_t b) {
+      const Offset floor = fixed(b) ? static_cast<Offset>(problem_.buffers[b].fixed / unit_) : up(b, floor_over(b));
+      placed_[b] = floor + bytes_[b] <= target_;
+      if (placed_[b]) {
+        fill(floor_, b, floor + bytes_[b]);
+      } else {
+        pool_.push_back(b);
+      }
+      return !placed_[b];
+    });
+    settle_heads(0);
+    settle_highs(order_.size());
+  }
+
+  Offset floor_over(std::uint32_t buffer) const {
+    Offset floor = 0;
+    for (const Span& span : spans(buffer)) {
+      const Offset* const values = floor_.data();
+      Offset most = 0;
+      for (std::uint32_t s = span.lo; s < span.hi; ++s) most = std::max(most, values[s]);
+      floor = std::max(floor, most);
+    }
+    return floor;
+  }
+
+  Offset ceiling_over(std::uint32_t buffer) const {
+    Offset ceiling = target_;
+    for (const Span& span : spans(buffer)) {
+      const Offset* const values = ceiling_.data();
+      Offset least = ceiling;
+      for (std::uint32_t s = span.lo; s < span.hi; ++s) least = std::min(least, values[s]);
+      ceiling = least;
+    }
+    return ceiling;
+  }
+
+  void fill(std::vector<Offset>& sections, std::uint32_t buffer, Offset value) {
+    for (const Span& span : spans(buffer)) {
+      std::fill(sections.begin() + span.lo, sections.begin() + span.hi, value);
+    }
+  }
+
+  // Least offsets, from the position `first` of the order on; those before it have not changed.
+  void settle_heads(std::size_t first) {
+    std::fill(floor_.begin(), floor_.end(), 0);
+    for (std::size_t i = 0; i < order_.size(); ++i) {
+      const std::uint32_t b = order_[i];
+      if (i >= first) {
+        head_[b] = fixed(b) ? static_cast<Offset>(problem_.buffers[b].fixed / unit_) : up(b, floor_over(b));
+      }
+      fill(floor_, b, top(b));
+    }
+  }
+
+  // Largest offsets, of those before the position `end`; those from there on have not changed.
+  void settle_highs(std::size_t end) {
+    std::fill(ceiling_.begin(), ceiling_.end(), target_);
+    for (std::size_t i = order_.size(); i-- > 0;) {
+      const std::uint32_t b = order_[i];
+      if (i < end) {
+        high_[b] =
+            fixed(b) ? static_cast<Offset>(problem_.buffers[b].fixed / unit_) : down(b, ceiling_over(b) - bytes_[b]);
+      }
+      fill(ceiling_, b, high_[b]);
+    }
+  }
+
+  void put_back() {
+    if (rules_.largest_first) {
+      std::swap(*std::max_element(pool_.begin(), pool_.end(),
+                                  [&](std::uint32_t a, std::uint32_t b) { return weight_[a] < weight_[b]; }),
+                pool_.back());
+    } else {
+      std::swap(pool_[random_.next() % pool_.size()], pool_.back());
+    }
+    const std::uint32_t buffer = pool_.back();
+    Offset offset = 0;
+    const std::uint64_t cost = cheapest(buffer, offset);
+    if (cost == kImpossible) {
+      hopeless_ = true;  // fixed buffers leave no place for it
+      return;
+    }
+    pool_.pop_back();
+    if (cost > 0) {
+      penalty_[buffer] += weight_[buffer];
+      for (const std::uint32_t other : near_) {
+        if (top(other) <= offset || high_[other] >= offset + bytes_[buffer]) continue;
+        placed_[other] = false;
+        pool_.push_back(other);
+      }
+    }
+    const std::size_t position = insert(buffer, offset);
+    settle_heads(position);
+    settle_highs(cost > 0 ? order_.size() : position + 1);
+  }
+
+  static constexpr std::uint64_t kImpossible = std::numeric_limits<std::uint64_t>::max();
+
+  // The least sum of the penalties of those that have to be taken out, and one of the offsets that cost that; `near_`
+  // becomes those that live at the same time.
+  std::uint64_t cheapest(std::uint32_t buffer, Offset& offset) {
+    near_.clear();
+    events_.clear();
+    const Offset bytes = bytes_[buffer];
+    for (const std::uint32_t other : order_) {
+      if (!meet(other, buffer)) continue;
+      near_.push_back(other);
+      const Offset first = std::max<Offset>(0, high_[other] - bytes + 1);
+      if (first >= top(other)) continue;
+      events_.push_back({first, true, other});
+      events_.push_back({top(other), false, other});
+    }
+    std::sort(events_.begin(), events_.end(), [](const Event& a, const Event& b) { return a.at < b.at; });
+    const Offset end = target_ - bytes + 1;
+    std::uint64_t least = kImpossible;
+    std::uint64_t cost = 0;
+    std::uint64_t ties = 0;
+    int blocked = 0;
+    std::size_t i = 0;
+    for (Offset at = 0; at < end; at = events_[i].at) {
+      for (; i < events_.size() && events_[i].at <= at; ++i) {
+        const Event& event = events_[i];
+        if (fixed(event.buffer)) {
+          blocked += event.begin ? 1 : -1;
+        } else {
+          cost += event.begin ? penalty_[event.buffer] : -penalty_[event.buffer];
+        }
+      }
+      const Offset place = up(buffer, at);
+      if (blocked == 0 && cost <= least && place < (i < events_.size() ? std::min(end, events_[i].at) : end)) {
+        if (cost < least) ties = 0;
+        least = cost;
+        if (random_.next() % ++ties == 0) offset = place;
+      }
+      if (i == events_.size()) break;
+    }
+    return least;
+  }
+
+  // Above all that end at `offset` or below, and below all others: its position in the order.
+  std::size_t insert(std::uint32_t buffer, Offset offset) {
+    above_.clear();
+    std::size_t kept = 0;
+    for (const std::uint32_t other : order_) {
+      if (!placed_[other]) continue;
+      if (top(other) <= offset) {
+        order_[kept++] = other;
+      } else {
+        above_.push_back(other);
+      }
+    }
+    order_.resize(kept);
+    order_.push_back(buffer);
+    order_.insert(order_.end(), above_.begin(), above_.end());
+    placed_[buffer] = true;
+    return kept;
+  }
+
+  Solution solution() const {
+    Solution solution;
+    for (std::uint32_t b = 0; b < problem_.buffers.size(); ++b) {
+      solution.offsets.push_back(static_cast<std::uint64_t>(head_[b]) * unit_);
+      solution.height = std::max(solution.height, solution.offsets.back() + problem_.buffers[b].bytes);
+    }
+    return solution;
+  }
+
+  const Problem& problem_;
+  const Timeline& timeline_;
+  const EjectionRules rules_;
+  const std::uint64_t unit_;
+  Random random_;
+  std::vector<Offset> bytes_;
+  std::vector<Offset> alignment_;
+  std::vector<std::uint64_t> weight_;
+  std::vector<std::uint64_t> penalty_;
+  std::uint64_t touched_ = 0;  // in steps of the allowance
+  double ambition_;
+  bool hopeless_ = false;
+
+  bool begun_ = false;
+  unsigned steps_ = 0;
+  Offset target_ = 0;
+  std::vector<std::uint32_t> order_;  // of those placed: any two that live at the same time stand as they lie
+  std::vector<std::uint32_t> pool_;   // the others
+  std::vector<char> placed_;
+  std::vector<Offset> head_;  // least offset of those placed
+  std::vector<Offset> high_;  // largest
+  std::vector<Offset> floor_;
+  std::vector<Offset> ceiling_;
+  std::vector<std::uint32_t> near_;
+  std::vector<std::uint32_t> above_;
+  std::vector<Event> events_;
+};
+
+}  // namespace
+
+std::size_t EjectionSearch::extent(const Timeline& timeline) {
+  std::size_t sections = 0;
+  for (const Span& span : timeline.spans) sections += span.length();
+  return sections;
+}
+
+std::unique_ptr<EjectionSearch> EjectionSearch::make(const Problem& problem, const Timeline& timeline,
+                                                     const EjectionRules& rules, std::uint64_t seed) {
+  const std::uint64_t unit = unit_of(problem);
+  std::uint64_t most = 0;  // no target is higher than all on top of each other
+  for (const Buffer& buffer : problem.buffers) {
+    most = std::max(most, buffer.fixed == kAnywhere ? 0 : buffer.fixed / unit);
+  }
+  for (const Buffer& buffer : problem.buffers) most += (buffer.bytes + buffer.alignment) / unit + 1;
+  if (most < std::uint64_t{std::numeric_limits<std::int32_t>::max()} / 2) {
+    return std::make_unique<Search<std::int32_t>>(problem, timeline, rules, unit, seed);
+  }
+  return std::make_unique<Search<std::int64_t>>(problem, timeline, rules, unit, seed);
+}
+
+}  // namespace memopt::layout
