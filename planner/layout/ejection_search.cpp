@@ -8,15 +8,16 @@
 
 #include "planner/layout/priorities.h"
 #include "planner/layout/sections.h"
+#include "planner/layout/steps.h"
 
 namespace memopt::layout {
 namespace {
 
 constexpr double kAmbitionGain = 2;
 constexpr double kAmbitionLoss = 0.7;
+constexpr double kMostAlsoOut = 0.1;  // of all buffers, after a failure
 constexpr std::uint64_t kLargestWeight = std::uint64_t{1} << 24;
-constexpr std::uint64_t kTouchedPerStep = 2048;
-constexpr std::uint64_t kLookedAtPerStep = 256;
+constexpr std::uint64_t kBuffersPerStep = 20;  // of the allowance
 
 // Offset is the narrowest type that takes all heights: a step does little else than compare arrays of it.
 template <typename Offset>
@@ -24,7 +25,14 @@ class Search final : public EjectionSearch {
  public:
   Search(const Problem& problem, const Timeline& timeline, const EjectionRules& rules, std::uint64_t unit,
          std::uint64_t seed)
-      : problem_(problem), timeline_(timeline), rules_(rules), unit_(unit), random_(seed), ambition_(rules.ambition) {
+      : problem_(problem),
+        timeline_(timeline),
+        rules_(rules),
+        unit_(unit),
+        random_(seed),
+        ambition_(rules.ambition),
+        floor_(timeline.count),
+        ceiling_(timeline.count) {
     const std::size_t count = problem.buffers.size();
     for (const Buffer& buffer : problem.buffers) {
       const bool anywhere = unit % buffer.alignment == 0;
@@ -34,9 +42,6 @@ class Search final : public EjectionSearch {
     head_.resize(count);
     high_.resize(count);
     placed_.resize(count);
-    floor_.resize(timeline.count);
-    ceiling_.resize(timeline.count);
-    touched_ = kPassesPerStep * extent(timeline) / kTouchedPerStep + count / kLookedAtPerStep;
     weigh();
   }
 
@@ -53,21 +58,21 @@ class Search final : public EjectionSearch {
         own = solution();
         from = &own;
         begun_ = false;
+        failures_ = 0;
         ambition_ = std::min(1.0, ambition_ * kAmbitionGain);
         found(own);
       } else if (++steps_ > rules_.patience) {
         begun_ = false;
+        ++failures_;
         ambition_ *= kAmbitionLoss;
       } else {
         put_back();
       }
-      allowance.spend(1 + touched_);
+      allowance.spend(1 + problem_.buffers.size() / kBuffersPerStep);
     }
   }
 
  private:
-  static constexpr std::uint64_t kPassesPerStep = 2;
-
   struct Event {
     Offset at;
     bool begin;
@@ -110,11 +115,13 @@ class Search final : public EjectionSearch {
     return false;
   }
 
-  // All of `from` that stays below a new target, in its order.
+  // All of `from` that stays below a new target, in its order; after failures without a few others, so that the same is
+  // not tried again.
   void begin(const Solution& from, std::uint64_t goal_units) {
     const std::uint64_t reached = from.height / unit_;
     const auto part = static_cast<std::uint64_t>(static_cast<double>(reached - goal_units) * ambition_);
     target_ = static_cast<Offset>(std::max(goal_units, reached - std::max<std::uint64_t>(1, part)));
+    const double also_out = failures_ == 0 ? 0 : kMostAlsoOut * random_.fraction() * random_.fraction();
     begun_ = true;
     steps_ = 0;
     order_.resize(problem_.buffers.size());
@@ -123,10 +130,10 @@ class Search final : public EjectionSearch {
       return from.offsets[a] != from.offsets[b] ? from.offsets[a] < from.offsets[b] : a < b;
     });
     pool_.clear();
-    std::fill(floor_.begin(), floor_.end(), 0);
+    floor_.reset(0);
     std::erase_if(order_, [&](std::uint32_t b) {
       const Offset floor = fixed(b) ? static_cast<Offset>(problem_.buffers[b].fixed / unit_) : up(b, floor_over(b));
-      placed_[b] = floor + bytes_[b] <= target_;
+      placed_[b] = floor + bytes_[b] <= target_ && (fixed(b) || random_.fraction() >= also_out);
       if (placed_[b]) {
         fill(floor_, b, floor + bytes_[b]);
       } else {
@@ -140,35 +147,23 @@ class Search final : public EjectionSearch {
 
   Offset floor_over(std::uint32_t buffer) const {
     Offset floor = 0;
-    for (const Span& span : spans(buffer)) {
-      const Offset* const values = floor_.data();
-      Offset most = 0;
-      for (std::uint32_t s = span.lo; s < span.hi; ++s) most = std::max(most, values[s]);
-      floor = std::max(floor, most);
-    }
+    for (const Span& span : spans(buffer)) floor = std::max(floor, floor_.most(span.lo, span.hi));
     return floor;
   }
 
   Offset ceiling_over(std::uint32_t buffer) const {
     Offset ceiling = target_;
-    for (const Span& span : spans(buffer)) {
-      const Offset* const values = ceiling_.data();
-      Offset least = ceiling;
-      for (std::uint32_t s = span.lo; s < span.hi; ++s) least = std::min(least, values[s]);
-      ceiling = least;
-    }
+    for (const Span& span : spans(buffer)) ceiling = std::min(ceiling, ceiling_.least(span.lo, span.hi));
     return ceiling;
   }
 
-  void fill(std::vector<Offset>& sections, std::uint32_t buffer, Offset value) {
-    for (const Span& span : spans(buffer)) {
-      std::fill(sections.begin() + span.lo, sections.begin() + span.hi, value);
-    }
+  void fill(Steps<Offset>& sections, std::uint32_t buffer, Offset value) {
+    for (const Span& span : spans(buffer)) sections.set(span.lo, span.hi, value);
   }
 
   // Least offsets, from the position `first` of the order on; those before it have not changed.
   void settle_heads(std::size_t first) {
-    std::fill(floor_.begin(), floor_.end(), 0);
+    floor_.reset(0);
     for (std::size_t i = 0; i < order_.size(); ++i) {
       const std::uint32_t b = order_[i];
       if (i >= first) {
@@ -180,7 +175,7 @@ class Search final : public EjectionSearch {
 
   // Largest offsets, of those before the position `end`; those from there on have not changed.
   void settle_highs(std::size_t end) {
-    std::fill(ceiling_.begin(), ceiling_.end(), target_);
+    ceiling_.reset(target_);
     for (std::size_t i = order_.size(); i-- > 0;) {
       const std::uint32_t b = order_[i];
       if (i < end) {
@@ -300,11 +295,11 @@ class Search final : public EjectionSearch {
   std::vector<Offset> alignment_;
   std::vector<std::uint64_t> weight_;
   std::vector<std::uint64_t> penalty_;
-  std::uint64_t touched_ = 0;  // in steps of the allowance
   double ambition_;
   bool hopeless_ = false;
 
   bool begun_ = false;
+  unsigned failures_ = 0;  // since something was found
   unsigned steps_ = 0;
   Offset target_ = 0;
   std::vector<std::uint32_t> order_;  // of those placed: any two that live at the same time stand as they lie
@@ -312,20 +307,14 @@ class Search final : public EjectionSearch {
   std::vector<char> placed_;
   std::vector<Offset> head_;  // least offset of those placed
   std::vector<Offset> high_;  // largest
-  std::vector<Offset> floor_;
-  std::vector<Offset> ceiling_;
+  Steps<Offset> floor_;
+  Steps<Offset> ceiling_;
   std::vector<std::uint32_t> near_;
   std::vector<std::uint32_t> above_;
   std::vector<Event> events_;
 };
 
 }  // namespace
-
-std::size_t EjectionSearch::extent(const Timeline& timeline) {
-  std::size_t sections = 0;
-  for (const Span& span : timeline.spans) sections += span.length();
-  return sections;
-}
 
 std::unique_ptr<EjectionSearch> EjectionSearch::make(const Problem& problem, const Timeline& timeline,
                                                      const EjectionRules& rules, std::uint64_t seed) {

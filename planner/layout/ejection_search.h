@@ -33,13 +33,10 @@ struct EjectionRules {
 // One for a thread. The result depends on seed and work alone.
 class EjectionSearch {
  public:
-  // Both must outlive it. O(sections lived in).
+  // Both must outlive it. O(n); each buffer put back takes O(n log n).
   static std::unique_ptr<EjectionSearch> make(const Problem& problem, const Timeline& timeline,
                                               const EjectionRules& rules, std::uint64_t seed);
   virtual ~EjectionSearch() = default;
-
-  // What one step touches: sections in which buffers live, summed over all buffers.
-  static std::size_t extent(const Timeline& timeline);
 
   // Goes on looking for solutions below the height of `best`, down to `goal` (at least the lower bound), and calls
   // `found` with each, until the goal is met or the allowance ends. Where it ended it goes on with the next call, but

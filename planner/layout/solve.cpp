@@ -31,9 +31,9 @@ constexpr std::size_t kWheels = 8;
 constexpr EjectionRules kEjectionRules[] = {{.by_area = true, .largest_first = true},
                                             {.largest_first = true, .ambition = 0.1, .patience = 300},
                                             {.by_area = true, .largest_first = true, .ambition = 0.1, .patience = 300},
-                                            {.by_area = true}};
-// Above that many sections that buffers live in, a step of it takes too long.
-constexpr std::size_t kMostForEjection = std::size_t{1} << 21;
+                                            {.by_area = true, .largest_first = true, .ambition = 0.1, .patience = 300}};
+// Above that many buffers a step of it takes too long.
+constexpr std::size_t kMostForEjection = 10'000;
 
 // Of a wheel's first turn, in runs over all buffers; each turn is longer by half.
 constexpr std::uint64_t kFirstTurn = 4;
@@ -136,13 +136,23 @@ class Solving {
     }
   }
 
+  // All but the last go on from the best there is. That one goes its own way, from offset lines.
   void make_ejections() {
-    if (EjectionSearch::extent(timeline_) > kMostForEjection) return;
+    if (problem_.buffers.size() > kMostForEjection) return;
     for (std::size_t i = 0; i < std::size(kEjectionRules); ++i) {
       ejections_.push_back(EjectionSearch::make(problem_, timeline_, kEjectionRules[i], seed_ * kWheels + i));
-      ejection_jobs_.push_back([this, &search = *ejections_.back()](Portfolio::Desk& desk) {
-        search.turn(portfolio_.best().solution, portfolio_.goal(), desk.allowance,
-                    [&](Solution solution) { desk.found(std::move(solution), "ejection-search"); });
+      ejection_jobs_.push_back([this, i](Portfolio::Desk& desk) {
+        const bool alone = i + 1 == std::size(kEjectionRules);
+        if (alone && own_way_.offsets.empty()) {
+          std::vector<std::uint32_t> priorities;
+          rank(problem_, timeline_, lifetimes_of(problem_), priorities);
+          if (!skyline(desk.thread).run(priorities, kNever, desk.allowance, own_way_)) return;
+        }
+        ejections_[i]->turn(alone ? Solution(own_way_) : portfolio_.best().solution, portfolio_.goal(), desk.allowance,
+                            [&](Solution solution) {
+                              if (alone) own_way_ = solution;
+                              desk.found(std::move(solution), "ejection-search");
+                            });
       });
     }
   }
@@ -174,7 +184,9 @@ class Solving {
       jobs.resize(std::clamp<std::uint64_t>(portfolio_.work_left() / steps, 1,
                                             small ? jobs.size() : std::min(turning, jobs.size())));
       portfolio_.round(jobs, steps);
-      if (!ejection_jobs_.empty() && !portfolio_.over()) portfolio_.round(ejection_jobs_, 2 * steps);
+      // Where SmartPool comes later, it comes before these.
+      const bool its_turn = problem_.buffers.size() <= kMostForHolesAtOnce || turning > kFirstWheels;
+      if (its_turn && !ejection_jobs_.empty() && !portfolio_.over()) portfolio_.round(ejection_jobs_, 4 * steps);
       if (steps < kMostStepsPerTurn) runs += runs / 2;
     }
   }
@@ -206,6 +218,7 @@ class Solving {
   std::unique_ptr<LeastFit> exact_;
   std::vector<Portfolio::Job> wheel_jobs_;
   std::vector<std::unique_ptr<EjectionSearch>> ejections_;
+  Solution own_way_;  // of the last of these
   std::vector<Portfolio::Job> ejection_jobs_;
 };
 

@@ -28,7 +28,7 @@ Outcome lines_by_lifetime(const Problem& problem, const Limits& limits) { return
 
 std::span<const Solver> solvers() {
   static constexpr Solver kSolvers[] = {
-      {"auto", "the portfolio: skylines, squeaky wheel, exact search; anytime", portfolio},
+      {"auto", "the portfolio: skylines, squeaky wheel, ejection, exact search; anytime", portfolio},
       {"heuristics", "the portfolio without exact search", heuristics},
       {"branch-and-bound",
        "exact search for the least height, or for the capacity; canonical placements (after Moffitt 2023)", exact, true,

@@ -10,6 +10,7 @@
 #include "planner/layout/stacked.h"
 #include "planner/layout/validation.h"
 #include "tests/planner/layout/brute_force.h"
+#include "tests/planner/layout/sanitized.h"
 
 namespace memopt::layout {
 namespace {
@@ -39,7 +40,7 @@ Solution search(const Problem& problem, const EjectionRules& rules, std::uint64_
 TEST(EjectionSearch, FindsTheLeastHeight) {
   std::mt19937_64 random(1);
   int missed = 0;
-  for (int round = 0; round < 3000; ++round) {
+  for (int round = 0; round < rounds(3000); ++round) {
     const Problem problem = brute_force::random_problem(random, {.buffers = 7, .bytes = 5, .times = 8});
     const std::uint64_t smallest = brute_force::smallest_height(problem);
     const Solution found = search(problem, kRules[round % std::size(kRules)], smallest, 2000);
@@ -47,13 +48,13 @@ TEST(EjectionSearch, FindsTheLeastHeight) {
     missed += found.height > smallest;
   }
   // It is no proof, and may go in a circle: but hardly ever with so few.
-  EXPECT_LE(missed, 30);
+  EXPECT_LE(missed, rounds(30));
 }
 
 TEST(EjectionSearch, HoldsWithEveryExtension) {
   std::mt19937_64 random(2);
   int lower = 0;
-  for (int round = 0; round < 200; ++round) {
+  for (int round = 0; round < rounds(200); ++round) {
     const Problem problem = brute_force::random_problem(random, {.buffers = 80, .bytes = 40, .times = 50});
     const std::uint64_t bound = lower_bound_of(problem, Timeline(problem));
     const std::uint64_t before = stacked(problem).height;
@@ -61,14 +62,14 @@ TEST(EjectionSearch, HoldsWithEveryExtension) {
     ASSERT_GE(found.height, bound);
     lower += found.height < before;
   }
-  EXPECT_GT(lower, 150);
+  EXPECT_GT(lower, rounds(150));
 }
 
 // In units that 32 bits take, and in ones that they do not.
 TEST(EjectionSearch, DoesTheSameWithLargeSizes) {
   std::mt19937_64 random(3);
   constexpr EjectionRules kToTheGoal{.by_area = true, .ambition = 1, .patience = 1'000'000};
-  for (int round = 0; round < 500; ++round) {
+  for (int round = 0; round < rounds(500); ++round) {
     Problem problem;
     problem.add(1, Interval{1000, 1001});  // alone in its time: with it the divisor of all sizes is 1
     const Problem part = brute_force::random_problem(random, {.buffers = 7, .bytes = 5, .times = 8});
@@ -93,7 +94,7 @@ TEST(EjectionSearch, DoesTheSameWithLargeSizes) {
 TEST(EjectionSearch, GoesOnWhereItEnded) {
   std::mt19937_64 random(4);
   int found_later = 0;
-  for (int round = 0; round < 60; ++round) {
+  for (int round = 0; round < rounds(60); ++round) {
     const Problem problem =
         brute_force::random_problem(random, {.buffers = 60, .bytes = 60, .times = 40, .fixed = false});
     const Timeline timeline(problem);

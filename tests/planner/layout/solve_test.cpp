@@ -10,6 +10,7 @@
 #include "planner/layout/smart_pool.h"
 #include "planner/layout/validation.h"
 #include "tests/planner/layout/brute_force.h"
+#include "tests/planner/layout/sanitized.h"
 #include "tests/planner/layout/training_like.h"
 
 namespace memopt::layout {
@@ -25,7 +26,7 @@ Limits work(std::uint64_t steps, unsigned threads = 1) {
 // What the planner allows itself (planner/iteration/iteration_plan.h) is more than enough to prove tiny ones.
 TEST(Solve, IsHeldAgainstBruteForce) {
   std::mt19937_64 random(11);
-  for (int round = 0; round < 2000; ++round) {
+  for (int round = 0; round < rounds(2000); ++round) {
     const Problem problem = brute_force::random_problem(random, {.buffers = 5});
     const Outcome outcome = solve(problem, work(250'000));
     ASSERT_TRUE(outcome.found(problem.buffers.size()));
@@ -41,7 +42,7 @@ TEST(Solve, IsHeldAgainstBruteForce) {
 TEST(Solve, ClaimsNothingThatBruteForceRefutes) {
   std::mt19937_64 random(11);
   int unproven = 0;
-  for (int round = 0; round < 1000; ++round) {
+  for (int round = 0; round < rounds(1000); ++round) {
     const Problem problem = brute_force::random_problem(random, {.buffers = 5});
     const Outcome outcome = solve(problem, work(100));
     ASSERT_EQ(validate(problem, outcome.solution), std::nullopt) << brute_force::text(problem);
@@ -88,18 +89,19 @@ TEST(Solve, TrainingIterationsComeCloseToTheirLoad) {
       shape.blocks_of_512 = seed != 3;
       const Problem problem = training_like(shape, seed);
       ASSERT_EQ(find_fault(problem), std::nullopt);
-      const Outcome outcome = solve(problem, work(100'000, 2));
+      const Outcome outcome = solve(problem, work(kSanitized ? 100'000 : 1'000'000, 2));
       ASSERT_EQ(validate(problem, outcome.solution), std::nullopt);
-      // With two rounds one of these ends 0.85 % above its load. More work brings it to 0.19 %, by exact search.
+      // With two rounds one of these ends 0.54 % above its load, with a tenth of the work 0.85 %. Other seeds of the
+      // search come to 0.02 %.
       const double ratio = static_cast<double>(outcome.solution.height) / static_cast<double>(load_bound(problem));
-      EXPECT_LE(ratio, two_rounds ? 1.009 : 1.001);
+      EXPECT_LE(ratio, !two_rounds ? 1.001 : kSanitized ? 1.009 : 1.006);
     }
   }
 }
 
 TEST(Solve, StopsAtTheCapacity) {
   std::mt19937_64 random(14);
-  for (int round = 0; round < 2000; ++round) {
+  for (int round = 0; round < rounds(2000); ++round) {
     Problem problem = brute_force::random_problem(random, {.buffers = 5});
     const std::uint64_t smallest = brute_force::smallest_height(problem);
     problem.capacity = smallest - 1 + random() % 3;
@@ -151,7 +153,7 @@ void check_against_papers(const Problem& problem, int& beyond_the_bound) {
 TEST(Solve, IsNeverWorseThanThePapers) {
   std::mt19937_64 random(16);
   int beyond_the_bound = 0;
-  for (int round = 0; round < 600; ++round) {
+  for (int round = 0; round < rounds(600); ++round) {
     const brute_force::Kind kind{.buffers = 2 + random() % 250,
                                  .bytes = 1 + random() % 500,
                                  .times = 3 + random() % 200,
@@ -160,14 +162,14 @@ TEST(Solve, IsNeverWorseThanThePapers) {
                                  .fixed = random() % 2 == 0};
     ASSERT_NO_FATAL_FAILURE(check_against_papers(brute_force::random_problem(random, kind), beyond_the_bound));
   }
-  EXPECT_GT(beyond_the_bound, 300);
+  EXPECT_GT(beyond_the_bound, rounds(300));
 }
 
 // Above 2,000 buffers SmartPool comes later.
 TEST(Solve, IsNeverWorseThanThePapersOnLargeProblems) {
   std::mt19937_64 random(17);
   int beyond_the_bound = 0;
-  for (int round = 0; round < 6; ++round) {
+  for (int round = 0; round < (kSanitized ? 2 : 6); ++round) {
     Problem problem;
     // Short lives and sizes that differ by orders of magnitude.
     for (std::uint64_t i = 0; i < 2500; ++i) {
@@ -180,7 +182,37 @@ TEST(Solve, IsNeverWorseThanThePapersOnLargeProblems) {
     shape.blocks_of_512 = false;
     ASSERT_NO_FATAL_FAILURE(check_against_papers(training_like(shape, round), beyond_the_bound));
   }
-  EXPECT_GT(beyond_the_bound, 10);
+  EXPECT_GT(beyond_the_bound, kSanitized ? 3 : 10);
+}
+
+// Many copies, one after the other, of a few buffers that SmartPool places in less than any skyline: so many that no
+// wheel repairs them all in the same time.
+TEST(Solve, HasSmartPoolOnLargeProblems) {
+  std::mt19937_64 random(18);
+  Problem few;
+  for (;;) {
+    few = brute_force::random_problem(
+        random, {.buffers = 16, .bytes = 40, .times = 12, .several = false, .aligned = false, .fixed = false});
+    const std::uint64_t paper = smart_pool_best_fit(few, {}).solution.height;
+    const std::uint64_t skylines = solve_by_heuristics(few, work(1)).solution.height;
+    if (few.buffers.size() > 12 && paper < skylines && paper < offset_lines(few, {}).solution.height &&
+        paper < offset_lines(few, {}, LineKey::kBytes).solution.height &&
+        paper < offset_lines(few, {}, LineKey::kArea).solution.height) {
+      break;
+    }
+  }
+  Problem problem;
+  for (std::uint64_t begin = 0; problem.buffers.size() < 4200; begin += 12) {
+    for (std::size_t i = 0; i < few.buffers.size(); ++i) {
+      const Interval when = few.intervals_of(i).front();
+      problem.add(few.buffers[i].bytes, Interval{begin + when.begin, begin + when.end});
+    }
+  }
+  const std::uint64_t n = problem.buffers.size();
+  const Outcome outcome = solve(problem, work(n * (200 + n / 256)));
+  EXPECT_EQ(validate(problem, outcome.solution), std::nullopt);
+  EXPECT_EQ(outcome.solver, "smartpool-best-fit");
+  EXPECT_EQ(outcome.solution.height, smart_pool_best_fit(problem, {}).solution.height);
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 
 #include "planner/layout/validation.h"
 #include "tests/planner/layout/brute_force.h"
+#include "tests/planner/layout/sanitized.h"
 
 namespace memopt::layout {
 namespace {
@@ -29,7 +30,7 @@ class Solvers : public testing::TestWithParam<Solver> {
 TEST_P(Solvers, AgreesWithBruteForce) {
   std::mt19937_64 random(11);
   int optimal = 0;
-  for (int round = 0; round < 1500; ++round) {
+  for (int round = 0; round < rounds(1500); ++round) {
     const Problem problem = random_problem(random, {.buffers = 7});
     ASSERT_TRUE(takes(problem));
     const std::uint64_t smallest = brute_force::smallest_height(problem);
@@ -57,7 +58,7 @@ TEST_P(Solvers, AgreesWithBruteForce) {
 
 TEST_P(Solvers, KeepsToTheCapacity) {
   std::mt19937_64 random(12);
-  for (int round = 0; round < 1000; ++round) {
+  for (int round = 0; round < rounds(1000); ++round) {
     Problem problem = random_problem(random, {.buffers = 7});
     const std::uint64_t smallest = brute_force::smallest_height(problem);
     problem.capacity = smallest - 1 + random() % 4;
@@ -81,7 +82,7 @@ TEST_P(Solvers, KeepsToTheCapacity) {
 
 TEST_P(Solvers, PlacesManyBuffersWithEveryExtension) {
   std::mt19937_64 random(13);
-  for (int round = 0; round < 30; ++round) {
+  for (int round = 0; round < (kSanitized ? 6 : 30); ++round) {
     const Problem problem = random_problem(random, {.buffers = 400, .bytes = 1000, .times = 300});
     const Outcome outcome = run(problem, 1, 20'000);
     const bool found = outcome.found(problem.buffers.size());
@@ -94,7 +95,7 @@ TEST_P(Solvers, PlacesManyBuffersWithEveryExtension) {
 
 TEST_P(Solvers, GivesTheSameForTheSameSeed) {
   std::mt19937_64 random(14);
-  for (int round = 0; round < 20; ++round) {
+  for (int round = 0; round < (kSanitized ? 5 : 20); ++round) {
     const Problem problem = random_problem(random, {.buffers = 60, .bytes = 100, .times = 40});
     const Outcome once = run(problem, 1, 20'000);
     const Outcome again = run(problem, 1, 20'000);
