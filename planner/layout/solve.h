@@ -20,9 +20,10 @@ Outcome solve_by_heuristics(const Problem& problem, const Limits& limits, const 
 // From the solution of a similar problem: `previous[i]` is the offset that buffer i had, or kAnywhere for a new one.
 // Buffers stay where they were as long as that costs little height: a 4096th more than what is kept, or 1024th more
 // than the lower bound. Those in each other's way, because one has grown or lives longer, are placed anew, as few as
-// possible, and where no hole is large enough for them, others move up. If that is too high, the buffers around what
-// sticks out are placed anew, too; then all, for the time of a few skylines. O(n log n) and a millisecond for 5,000
-// buffers where few change. Limits as for `solve`.
+// possible, and where no hole is large enough for them, others move up. If that ends more than a 128th above what is
+// kept (or above the capacity), the buffers around what sticks out are placed anew, too, for some milliseconds; then
+// all, for the time of a few skylines. O(n log n) and a millisecond for 5,000 buffers where few change; whoever has
+// more time looks for less with `solve`. Limits as for `solve`.
 Outcome solve_again(const Problem& problem, std::span<const std::uint64_t> previous, const Limits& limits);
 
 }  // namespace memopt::layout

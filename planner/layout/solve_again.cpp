@@ -26,7 +26,10 @@ constexpr std::size_t kFew = 64;  // buffers; more are not inserted one by one
 // Parts of the height: this much more than before, or than the bound, is not worth that all others move.
 constexpr std::uint64_t kLittle = 4096;
 constexpr std::uint64_t kCloseToTheBound = 1024;
+// A program waits: this much more is taken at once, and whoever has time looks for less with `solve`.
+constexpr std::uint64_t kAcceptable = 128;
 constexpr std::uint64_t kRunsOfRepair = 2;
+constexpr std::uint64_t kMostStepsOfRepair = 10'000;  // some milliseconds
 constexpr std::uint64_t kRunsOfNewSolution = 4;
 
 class Again {
@@ -46,7 +49,11 @@ class Again {
     }
     if (problem_.capacity) goal_ = std::max(bound_, std::min(goal_, *problem_.capacity));
     enough_ = std::max(goal_ + goal_ / kLittle, bound_ + bound_ / kCloseToTheBound);
-    if (problem_.capacity) enough_ = std::max(goal_, std::min(enough_, *problem_.capacity));
+    acceptable_ = goal_ + goal_ / kAcceptable;
+    if (problem_.capacity) {
+      enough_ = std::max(goal_, std::min(enough_, *problem_.capacity));
+      acceptable_ = std::max(goal_, std::min(acceptable_, *problem_.capacity));
+    }
   }
 
   Outcome run() {
@@ -68,7 +75,7 @@ class Again {
   }
 
  private:
-  bool done() const { return !best_.offsets.empty() && best_.height <= enough_; }
+  bool done() const { return !best_.offsets.empty() && best_.height <= std::max(enough_, acceptable_); }
 
   void offer(Solution solution, std::string_view solver) {
     if (solution.offsets.empty() || (!best_.offsets.empty() && solution.height >= best_.height)) return;
@@ -121,7 +128,8 @@ class Again {
     }
     Skyline skyline(problem_, timeline_, places);
     SqueakyWheel wheel(problem_, timeline_, kWeights, limits_.seed);
-    Allowance allowance(watch_, std::min(limits_.work, kRunsOfRepair * Skyline::steps_of_a_run(problem_)));
+    Allowance allowance(
+        watch_, std::min({limits_.work, kRunsOfRepair * Skyline::steps_of_a_run(problem_), kMostStepsOfRepair}));
     wheel.turn(skyline, best_.height, goal_, allowance,
                [&](Solution solution) { offer(std::move(solution), "repair"); });
   }
@@ -146,8 +154,9 @@ class Again {
   KeptPlaces kept_;
   const std::vector<std::uint64_t>& places_;
   std::vector<std::uint32_t> displaced_;
-  std::uint64_t goal_;    // costs no height: as high as what is kept
-  std::uint64_t enough_;  // for all to stay where they are
+  std::uint64_t goal_;        // costs no height: as high as what is kept
+  std::uint64_t enough_;      // for all to stay where they are
+  std::uint64_t acceptable_;  // to be content with what was found
   Solution best_;
   std::string_view solver_;
 };
