@@ -83,6 +83,7 @@ class Solving {
       jobs.push_back([this, name, keys](Portfolio::Desk& desk) {
         std::vector<std::uint32_t> priorities;
         rank(problem_, timeline_, keys(), priorities);
+        if (!desk.allowance.spend(0)) return;  // of many buffers this took long, and making a skyline does
         Solution solution;
         if (skyline(desk.thread).run(priorities, kNever, desk.allowance, solution)) {
           desk.found(std::move(solution), name);
