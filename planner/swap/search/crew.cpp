@@ -48,7 +48,11 @@ void Crew::anneal(const Budget& budget, double from, double to, const Choice& st
   work(*annealers_.front());
   for (std::thread& other : others) other.join();
   found_.clear();
-  for (const auto& annealing : annealers_) found_.push_back({annealing->best(), annealing->worth()});
+  for (const auto& annealing : annealers_) {
+    // One that had no time knows nothing.
+    const bool tried = annealing->best().order.size() == start.order.size();
+    found_.push_back({tried ? annealing->best() : start, annealing->worth()});
+  }
   std::stable_sort(found_.begin(), found_.end(), [](const Found& a, const Found& b) { return a.worth < b.worth; });
 }
 

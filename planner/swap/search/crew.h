@@ -38,6 +38,8 @@ class Crew {
   struct Found {
     Choice choice;
     Worth worth;
+
+    bool is_tried() const { return worth.above_goal != Worth{}.above_goal; }  // there was time
   };
 
   Crew(const Problem& problem, const Lives& lives, const Candidates& candidates, Fitting::Places places,
@@ -51,7 +53,7 @@ class Crew {
   // most, until the goal is reached at no added time.
   void anneal(const Budget& budget, double from, double to, const Choice& start, const Annealing::Course& course);
 
-  // What each thread found, the best first.
+  // What each thread found, the best first; what it began with where there was no time.
   const std::vector<Found>& found() const { return found_; }
   const Found& best() const { return found_.front(); }
   // The worth by a goal that was another is none.

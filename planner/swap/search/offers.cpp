@@ -42,6 +42,7 @@ bool Offers::is_better(bool feasible, std::uint64_t footprint, double added_ns) 
 }
 
 void Offers::unswapped() {
+  if (!problem_.layout) return take({}, lives_.peak);
   const Slab slab = make_slab(problem_, lives_, {});
   const layout::Outcome outcome = layout::solve_by_heuristics(slab.problem, layout_);
   if (!outcome.found(slab.problem.buffers.size())) return;

@@ -19,7 +19,7 @@ class Offers {
   // objective; then a smaller footprint. `height`: what counts as the footprint where there is no layout.
   void take(Decisions decisions, std::uint64_t height);
 
-  // The plan without swaps, by the layout planner: what any other has to be better than.
+  // The plan without swaps, laid out by the layout planner: what any other has to be better than.
   void unswapped();
   // AutoSwap's plans: the last resort where nothing was found within the limit.
   void auto_swap();

@@ -68,7 +68,7 @@ class Search {
         offers_(problem, lives, objective, layout_) {}
 
   SearchPlan run() {
-    if (problem_.layout) offers_.unswapped();
+    offers_.unswapped();
     if (!offers_.is_done()) begin_greedily();
     const double rounds = this->rounds();
     const bool refines = !delays_ && rounds > 1;
@@ -273,21 +273,24 @@ class Search {
 
   // The blocks that take no part in the search may need some bytes above the others; so may a layout.
   void make_room_for_the_rest(Crew& crew) {
+    const Crew::Found& best = crew.best();
+    if (auto decisions =
+            best.is_tried() ? finish(problem_, lives_, candidates_, best.choice, items(crew), layout_) : std::nullopt) {
+      if (problem_.layout) {
+        const std::uint64_t footprint = footprint_of(problem_, *decisions);
+        const std::uint64_t more = footprint - std::min(footprint, best.worth.height);
+        goal_ = *problem_.limit - std::min(*problem_.limit, std::max(more, *problem_.limit - goal_));
+      }
+      offers_.take(std::move(*decisions), best.worth.height);
+    }
     crew.forget_worths();
-    if (!problem_.layout) return;
-    auto decisions = finish(problem_, lives_, candidates_, crew.best().choice, items(crew), layout_);
-    if (!decisions) return;
-    const std::uint64_t footprint = footprint_of(problem_, *decisions), height = crew.best().worth.height;
-    const std::uint64_t more = footprint - std::min(footprint, height);
-    goal_ = *problem_.limit - std::min(*problem_.limit, std::max(more, *problem_.limit - goal_));
-    offers_.take(std::move(*decisions), height);
   }
 
   static Items items(const Crew& crew) { return crew.placed() ? Items::kFirstFit : Items::kAnywhere; }
 
   void conclude(const Crew& crew) {
     for (const Crew::Found& one : crew.found()) {
-      if (one.choice.order.empty()) continue;
+      if (!one.is_tried()) continue;
       auto decisions = finish(problem_, lives_, candidates_, one.choice, items(crew), layout_);
       if (decisions) offers_.take(std::move(*decisions), one.worth.height);
     }

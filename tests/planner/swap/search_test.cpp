@@ -321,6 +321,30 @@ TEST(Search, SwapsInLongIterationsAtOnce) {
   EXPECT_EQ(same.added_ns, 0);
 }
 
+// Nothing is tried but what comes first, or the time is over somewhere between.
+TEST(Search, WithoutTimeThereIsAPlanAllTheSame) {
+  for (const bool layout : {true, false}) {
+    for (Problem problem : {testing::two_blocks().problem, layers(30, 1 << 20), layers(300, 1 << 20)}) {
+      problem.layout = layout;
+      problem.limit = 0;
+      const Lives lives = find_lives(problem);
+      for (const int time : {0, 1, 60, 130, 220}) {
+        for (const Objective objective : {Objective::kFootprint, Objective::kTime}) {
+          problem.limit = objective == Objective::kTime ? lives.peak / 2 : 2 * lives.peak;
+          SearchLimits limits;
+          limits.time = std::chrono::milliseconds(time);
+          limits.threads = 2;
+          const SearchPlan found = search(problem, lives, objective, limits);
+          Problem judged = problem;
+          judged.limit = std::max(*problem.limit, found.footprint);
+          EXPECT_EQ(verify(judged, found.decisions).fault, std::nullopt);
+          EXPECT_GT(found.footprint, 0U) << layout << " " << problem.blocks.size() << " " << time;
+        }
+      }
+    }
+  }
+}
+
 // What is computed from the last choice that was kept is what is computed afresh.
 TEST(Fitting, ADifferenceCostsWhatTheWholeDoes) {
   int kept = 0, infinite = 0;
