@@ -4,7 +4,7 @@
 // Without a capacity it is never worse than what Sekiyama's offset lines and SmartPool's best and first fit find, where
 // the limits leave room for them: n * (200 + n / 256) steps for n buffers, or the time that these take (some
 // milliseconds for 1,000 buffers, some seconds for 60,000, since SmartPool is quadratic and comes later where that is
-// much). With any time or work at all there is one skyline.
+// much). With any work at all there is one skyline; where not even that could be finished in time, all side by side.
 #pragma once
 
 #include "planner/layout/problem.h"

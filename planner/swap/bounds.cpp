@@ -127,7 +127,7 @@ class Programme {
     model.loadProblem(matrix, least.data(), most_.data(), cost_.data(), row_least_.data(), row_most_.data());
     model.setMaximumSeconds(seconds);
     model.initialSolve();
-    if (model.isProvenOptimal()) return model.objectiveValue();
+    if (model.isProvenOptimal()) return std::max(0.0, model.objectiveValue());  // a hair below, now and again
     if (model.isProvenPrimalInfeasible()) return std::numeric_limits<double>::infinity();
     return std::nullopt;
   }

@@ -7,6 +7,7 @@ First plan: the whole process with the smallest budget, 0.05 s: reading, a greed
 --time-budget. Memory: the largest resident size of that process. TEST_BUILD names the build folder (default: build/release of this
 checkout)."""
 import argparse
+import math
 import os
 import re
 import subprocess
@@ -66,26 +67,33 @@ def measure(layers, budget, folder):
             "first_seconds": first_seconds, "better": number(footprint, better), "seconds": seconds, "memory": memory}
 
 
+def marks(highest):
+    """Round numbers from 0 on, at most six, the last at least `highest`."""
+    step = 10 ** math.floor(math.log10(highest / 5))
+    step = next(step * factor for factor in (1, 2, 5, 10, 20) if step * factor * 5 >= highest)
+    return [step * k for k in range(math.ceil(highest / step) + 1)]
+
+
 def drawing(rows):
     """Two charts over the number of operations: seconds, MiB."""
     width, height, left, top, gap = 720, 300, 64, 40, 90
-    most = max(row["operations"] for row in rows)
+    across = marks(max(row["operations"] for row in rows))
     charts = (("first plan: seconds of the whole process", [("first_seconds", "#d1495b")]),
               ("MiB: memory of the planner", [("memory", "#00798c")]))
     parts = []
     for number_of_chart, (title, lines) in enumerate(charts):
         y0 = top + number_of_chart * (height + gap)
-        highest = max(row[name] for row in rows for name, _ in lines) * 1.1
+        up = marks(max(row[name] for row in rows for name, _ in lines))
         parts.append(f'<text x="{left}" y="{y0 - 12}" font-weight="bold">{title}</text>')
-        for tick in range(5):
-            value, y = highest * tick / 4, y0 + height * (1 - tick / 4)
+        for value in up:
+            y = y0 + height * (1 - value / up[-1])
             parts.append(f'<line x1="{left}" y1="{y:.1f}" x2="{left + width}" y2="{y:.1f}" stroke="#8884"/>'
                          f'<text x="{left - 8}" y="{y + 4:.1f}" text-anchor="end">{value:.3g}</text>')
-            operations, x = most * tick / 4, left + width * tick / 4
-            parts.append(f'<text x="{x:.1f}" y="{y0 + height + 18}" text-anchor="middle">{operations:,.0f}</text>')
+        for value in across:
+            parts.append(f'<text x="{left + width * value / across[-1]:.1f}" y="{y0 + height + 18}" text-anchor="middle">{value:,.0f}</text>')
         parts.append(f'<text x="{left + width / 2}" y="{y0 + height + 38}" text-anchor="middle">operations of an iteration</text>')
         for name, colour in lines:
-            points = [(left + width * row["operations"] / most, y0 + height * (1 - row[name] / highest)) for row in rows]
+            points = [(left + width * row["operations"] / across[-1], y0 + height * (1 - row[name] / up[-1])) for row in rows]
             parts.append(f'<polyline fill="none" stroke="{colour}" stroke-width="2" points="' + " ".join(f"{x:.1f},{y:.1f}" for x, y in points) + '"/>')
             parts += [f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3" fill="{colour}"/>' for x, y in points]
     return (f'<svg xmlns="http://www.w3.org/2000/svg" width="{width + left + 40}" height="{2 * (height + gap) + 20}" font-family="sans-serif" '

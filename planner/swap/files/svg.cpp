@@ -81,7 +81,8 @@ std::vector<double> marks(double from, double to) {
     if ((to - from) / step > 10) step = tenth * factor;
   }
   std::vector<double> values;
-  for (double k = std::ceil(from / step - 1e-9); k * step <= to + 1e-9 * (to - from); ++k) values.push_back(k * step);
+  for (double k = std::ceil(from / step - 1e-9); k * step <= to + 1e-9 * (to - from); ++k)
+    values.push_back(k * step + 0.0);  // not -0
   return values;
 }
 

@@ -38,7 +38,8 @@ constexpr double kMostRounds = 64;
 constexpr double kUnplaced = 0.3;   // part of a round
 constexpr double kRefining = 0.25;  // part of all, where there are several rounds
 constexpr std::size_t kShortAbsences = 64;
-constexpr std::chrono::milliseconds kLayoutTime{100};  // of the small blocks
+constexpr std::chrono::milliseconds kLayoutTime{100};        // for one layout
+constexpr std::chrono::microseconds kLayoutTimePerBlock{5};  // for one skyline at least
 constexpr std::uint64_t kLayoutWork = 20000;
 
 // Where operations may wait: cheap until the limit is met, and dearer then.
@@ -64,7 +65,7 @@ class Search {
         goal_(objective == Objective::kTime ? problem.limit.value_or(0) : 0),
         delays_(objective == Objective::kTime),
         few_(candidates_.absences.size() <= kFewAbsences),
-        layout_(layout_limits(limits)),
+        layout_(layout_limits(problem, limits)),
         offers_(problem, lives, objective, layout_) {}
 
   SearchPlan run() {
@@ -109,11 +110,11 @@ class Search {
     return limits;
   }
 
-  static layout::Limits layout_limits(const SearchLimits& limits) {
+  static layout::Limits layout_limits(const Problem& problem, const SearchLimits& limits) {
     layout::Limits layout;
     layout.seed = limits.seed;
     if (limits.time != std::chrono::nanoseconds::max()) {
-      layout.time = kLayoutTime;
+      layout.time = kLayoutTime + problem.blocks.size() * kLayoutTimePerBlock;
     } else {
       layout.work = kLayoutWork;
     }

@@ -26,6 +26,8 @@ TEST(Svg, MarksAreRoundAndNotTooMany) {
   EXPECT_EQ(marks(5, 5), Values{});
 }
 
+TEST(Svg, ZeroHasNoSign) { EXPECT_EQ(number(marks(0, 7).front()), "0"); }
+
 TEST(Svg, NumbersAndTextsAreFitForADocument) {
   EXPECT_EQ(number(0.1 + 0.2), "0.3");
   EXPECT_EQ(number(250), "250");
