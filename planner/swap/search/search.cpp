@@ -84,7 +84,7 @@ class Search {
     if (refines && best_ && !offers_.is_done()) {
       Crew crew = make_crew(best_->placed, ~std::uint64_t{0});
       const Budget budget(all_.seconds() - all_.elapsed(), share(kRefining));
-      crew.anneal(budget, 0, 1, best_->choice, course(crew, best_->placed && few_ ? 0.2 : 0.02));
+      crew.anneal(budget, 0, 1, best_->choice, course(crew, few_ ? 0.2 : 0.02));
       conclude(crew);
     }
     if (delays_ && !offers_.plan().feasible && few_) offers_.auto_swap();
@@ -155,7 +155,7 @@ class Search {
     course.attempts = kAttemptsPerItem * std::max<std::size_t>(items, 50);
     // With few items, each is a large part.
     course.hot = peak * std::max(kHot, 0.5 / static_cast<double>(std::max<std::size_t>(items, 1))) * heat;
-    course.cold = peak * kCold;
+    course.cold = std::min(peak * kCold, course.hot);
     if (!few_ && !crew.placed()) {
       course.hot = peak * kMild * heat;
       course.cold = peak * kMildEnd * std::min(1.0, heat);
