@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <thread>
+#include <utility>
 
 namespace memopt::swap {
 namespace {
@@ -47,13 +48,14 @@ void Crew::anneal(const Budget& budget, double from, double to, const Choice& st
   for (std::size_t t = 1; t < annealers_.size(); ++t) others.emplace_back(work, std::ref(*annealers_[t]));
   work(*annealers_.front());
   for (std::thread& other : others) other.join();
-  found_.clear();
+  std::vector<Found> found;
   for (const auto& annealing : annealers_) {
     // One that had no time knows nothing.
     const bool tried = annealing->best().order.size() == start.order.size();
-    found_.push_back({tried ? annealing->best() : start, annealing->worth()});
+    found.push_back({tried ? annealing->best() : start, annealing->worth()});
   }
-  std::stable_sort(found_.begin(), found_.end(), [](const Found& a, const Found& b) { return a.worth < b.worth; });
+  std::stable_sort(found.begin(), found.end(), [](const Found& a, const Found& b) { return a.worth < b.worth; });
+  found_ = std::move(found);  // only now: `start` may be one of those that were found before
 }
 
 void Crew::forget_worths() {
