@@ -4,8 +4,11 @@
 // Copies are given times on the schedule of an iteration without waits: each copy out as soon as its engine is free,
 // each copy in as late as it can. A block is on the device from the begin of its copy in to the end of its copy out,
 // and no two are on the same bytes at the same time. Whatever a running program waits for has then happened before it
-// asks, so the plan adds no time at all; time is added by delaying chosen operations of that schedule. Annealing over
-// all of it at once (annealing.h); the blocks too small to matter are laid out in the gaps at the end.
+// asks, so the plan adds no time at all; time is added by delaying chosen operations of that schedule.
+//
+// Annealing (annealing.h): by the load alone at first, as that is fast, then with places, the blocks too small to
+// matter being laid out in the gaps at the end. Iterations with very many blocks begin with a greedy choice, and are
+// laid out by the layout planner where its layouts are hardly larger than the load.
 #pragma once
 
 #include <chrono>
