@@ -204,9 +204,11 @@ class Search {
     if (!needs_places(unplaced)) {
       goal_ = limit;
       make_room_for_the_rest(unplaced);
+      if (offers_.is_done()) return;
       delay(unplaced, budget, kUndelayed, 1, kUnplacedDelays, unplaced.best().choice);
       return conclude(unplaced);
     }
+    if (offers_.is_done()) return;
     Crew placed = make_crew(true, 2 * number + 1);
     double then = kUndelayed;
     Choice from = with_order(unplaced.best().choice, placed);
@@ -290,6 +292,7 @@ class Search {
   static Items items(const Crew& crew) { return crew.placed() ? Items::kFirstFit : Items::kAnywhere; }
 
   void conclude(const Crew& crew) {
+    if (crew.found().empty()) return;  // there was nothing to do for it
     for (const Crew::Found& one : crew.found()) {
       if (!one.is_tried()) continue;
       auto decisions = finish(problem_, lives_, candidates_, one.choice, items(crew), layout_);

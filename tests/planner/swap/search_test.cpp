@@ -345,6 +345,28 @@ TEST(Search, WithoutTimeThereIsAPlanAllTheSame) {
   }
 }
 
+// With slow copies: loads may be above what leaves room for places, and a layout within the limit all the same.
+TEST(Search, EndsWithAPlanForAnyLimit) {
+  Problem problem = layers(12, 1 << 20);
+  problem.machine.out_bytes_per_ns *= 0.3;
+  problem.machine.in_bytes_per_ns *= 0.3;
+  const Lives lives = find_lives(problem);
+  int swapped = 0, feasible = 0;
+  for (std::uint64_t part = 110; part <= 206; part += 2) {
+    Problem limited = problem;
+    limited.limit = lives.peak * part / 200;
+    const SearchPlan found = search(limited, lives, Objective::kTime, attempts(1000));
+    limited.limit = std::max(*limited.limit, found.footprint);
+    const Report report = verify(limited, found.decisions);
+    ASSERT_EQ(report.fault, std::nullopt) << part;
+    EXPECT_EQ(report.footprint, found.footprint) << part;
+    swapped += !found.decisions.swaps.empty();
+    feasible += found.feasible;
+  }
+  EXPECT_GT(swapped, 10);
+  EXPECT_GT(feasible, 10);
+}
+
 // What is computed from the last choice that was kept is what is computed afresh.
 TEST(Fitting, ADifferenceCostsWhatTheWholeDoes) {
   int kept = 0, infinite = 0;
