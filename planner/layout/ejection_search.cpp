@@ -1,14 +1,20 @@
 #include "planner/layout/ejection_search.h"
 
 #include <algorithm>
+#include <iterator>
 #include <limits>
 #include <numeric>
 #include <span>
+#include <utility>
 #include <vector>
 
+#include "planner/layout/conclusion.h"
 #include "planner/layout/priorities.h"
 #include "planner/layout/sections.h"
+#include "planner/layout/skyline.h"
+#include "planner/layout/stacked.h"
 #include "planner/layout/steps.h"
+#include "planner/layout/validation.h"
 
 namespace memopt::layout {
 namespace {
@@ -328,6 +334,28 @@ std::unique_ptr<EjectionSearch> EjectionSearch::make(const Problem& problem, con
     return std::make_unique<Search<std::int32_t>>(problem, timeline, rules, unit, seed);
   }
   return std::make_unique<Search<std::int64_t>>(problem, timeline, rules, unit, seed);
+}
+
+Outcome ejection_search(const Problem& problem, const Limits& limits) {
+  const Watch watch(limits);
+  Allowance allowance(watch, limits.work);
+  const Timeline timeline(problem);
+  const std::uint64_t bound = load_bound(problem);
+  std::vector<std::uint32_t> priorities;
+  rank(problem, timeline, lifetimes_of(problem), priorities);
+  Solution best;
+  if (!Skyline(problem, timeline).run(priorities, std::numeric_limits<std::uint64_t>::max(), allowance, best)) {
+    best = stacked(problem);
+  }
+  const auto search =
+      EjectionSearch::make(problem, timeline, kEjectionRules[limits.seed % std::size(kEjectionRules)], limits.seed);
+  const std::uint64_t goal = std::max(bound, problem.capacity.value_or(0));
+  while (best.height > goal && !allowance.over()) {
+    const std::uint64_t used = allowance.used();
+    search->turn(Solution(best), goal, allowance, [&](Solution better) { best = std::move(better); });
+    if (allowance.used() == used) break;
+  }
+  return conclude(problem, std::move(best.offsets), bound, "ejection-search");
 }
 
 }  // namespace memopt::layout

@@ -18,6 +18,7 @@
 #include <memory>
 
 #include "planner/layout/problem.h"
+#include "planner/layout/search.h"
 #include "planner/layout/timeline.h"
 #include "planner/layout/watch.h"
 
@@ -29,6 +30,13 @@ struct EjectionRules {
   double ambition = 0.5;       // the part of the way from the best height to the goal that is tried first
   unsigned patience = 5000;    // steps before less is tried
 };
+
+// They fail on different problems: some come far in great steps, some go on where these find nothing.
+inline constexpr EjectionRules kEjectionRules[] = {
+    {.by_area = true, .largest_first = true},
+    {.largest_first = true, .ambition = 0.1, .patience = 300},
+    {.by_area = true, .largest_first = true, .ambition = 0.1, .patience = 300},
+    {.by_area = true, .largest_first = true, .ambition = 0.1, .patience = 300}};
 
 // One for a thread. The result depends on seed and work alone.
 class EjectionSearch {
@@ -44,5 +52,9 @@ class EjectionSearch {
   virtual void turn(const Solution& best, std::uint64_t goal, Allowance& allowance,
                     const std::function<void(Solution)>& found) = 0;
 };
+
+// A solver of its own: from offset lines on, by the rules that the seed chooses, until the load is met (or the
+// capacity) or the limits end. One thread.
+Outcome ejection_search(const Problem& problem, const Limits& limits);
 
 }  // namespace memopt::layout

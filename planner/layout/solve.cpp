@@ -27,11 +27,6 @@ constexpr std::uint64_t kNever = std::numeric_limits<std::uint64_t>::max();
 constexpr Weights kWeights[] = {{1, 0.5}, {0.5, 1}, {1, 1}, {0, 1}, {1, 0}, {1, 0.25}};
 constexpr std::size_t kWheels = 8;
 
-// They fail on different problems, too: some come far in great steps, some go on where these find nothing.
-constexpr EjectionRules kEjectionRules[] = {{.by_area = true, .largest_first = true},
-                                            {.largest_first = true, .ambition = 0.1, .patience = 300},
-                                            {.by_area = true, .largest_first = true, .ambition = 0.1, .patience = 300},
-                                            {.by_area = true, .largest_first = true, .ambition = 0.1, .patience = 300}};
 // Above that many buffers a step of it takes too long.
 constexpr std::size_t kMostForEjection = 10'000;
 

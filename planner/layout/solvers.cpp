@@ -1,6 +1,7 @@
 #include "planner/layout/solvers.h"
 
 #include "planner/layout/branch_and_bound.h"
+#include "planner/layout/ejection_search.h"
 #include "planner/layout/offset_lines.h"
 #include "planner/layout/power_of_two.h"
 #include "planner/layout/refusal.h"
@@ -33,6 +34,9 @@ std::span<const Solver> solvers() {
       {"branch-and-bound",
        "exact search for the least height, or for the capacity; canonical placements (after Moffitt 2023)", exact, true,
        exact_refuses},
+      {"ejection-search",
+       "what reaches too high is put back, and takes out what is in its way; the seed chooses its rules",
+       ejection_search},
       {"offset-lines", "best fit on offset lines, longest lifetime first (Sekiyama et al. 2018)", lines_by_lifetime},
       {"smartpool-best-fit", "largest first, into the smallest hole (Zhang et al. 2019)", smart_pool_best_fit},
       {"smartpool-first-fit", "largest first, into the lowest hole (Zhang et al. 2019)", smart_pool_first_fit},

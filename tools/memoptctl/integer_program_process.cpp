@@ -1,6 +1,5 @@
 #include "integer_program_process.h"
 
-#include <dlfcn.h>
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
@@ -16,7 +15,7 @@
 #include <span>
 #include <string_view>
 
-#include "install_paths.h"
+#include "optional_module.h"
 
 namespace memopt::tools {
 namespace {
@@ -24,30 +23,16 @@ namespace {
 using Clock = std::chrono::steady_clock;
 constexpr std::chrono::milliseconds kGrace{500};
 
-struct Module {
-  layout::ModuleRun run = nullptr;
-  std::string missing;
-};
-
-Module load_module() {
+OptionalModule load_module() {
 #if MEMOPT_HAS_INTEGER_PROGRAM
-  const auto path = find_beside_library(layout::kModuleFile);
-  if (!path) return {nullptr, fmt::format("{} was not found", layout::kModuleFile)};
-  void* const module = ::dlopen(path->c_str(), RTLD_NOW | RTLD_LOCAL);  // until the process ends
-  if (module == nullptr) return {nullptr, ::dlerror()};
-  const auto* const version = static_cast<const char*>(::dlsym(module, layout::kModuleVersion));
-  void* const run = ::dlsym(module, layout::kModuleRun);
-  if (run == nullptr || version == nullptr || std::string_view(version) != MEMOPT_VERSION) {
-    return {nullptr, path->string() + " is of another version"};
-  }
-  return {reinterpret_cast<layout::ModuleRun>(run), {}};
+  return load_optional_module(layout::kModuleFile, layout::kModuleVersion, layout::kModuleRun);
 #else
   return {nullptr, "not in this build: CBC (coinor-libcbc-dev) was not there when it was configured"};
 #endif
 }
 
-const Module& module() {
-  static const Module module = load_module();
+const OptionalModule& module() {
+  static const OptionalModule module = load_module();
   return module;
 }
 
@@ -87,7 +72,7 @@ bool read_all(int fd, std::span<std::byte> bytes, std::optional<Clock::time_poin
   if (const int null = ::open("/dev/null", O_WRONLY); null >= 0) ::dup2(null, STDOUT_FILENO);
   layout::ModuleAnswer answer;
   std::vector<std::uint64_t> offsets(problem.buffers.size());
-  module().run(problem, limits, offsets.data(), answer);
+  reinterpret_cast<layout::ModuleRun>(module().run)(problem, limits, offsets.data(), answer);
   const bool written = write_all(out, std::as_bytes(std::span(&answer, 1))) &&
                        (!answer.found || write_all(out, std::as_bytes(std::span(offsets))));
   ::_exit(written ? 0 : 1);

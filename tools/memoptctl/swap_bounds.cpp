@@ -1,6 +1,5 @@
 #include "swap_bounds.h"
 
-#include <dlfcn.h>
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
@@ -17,7 +16,7 @@
 #include <cstring>
 #include <string>
 
-#include "install_paths.h"
+#include "optional_module.h"
 
 namespace memopt::tools {
 namespace {
@@ -30,23 +29,9 @@ swap::ModuleBounds failed(const std::string& why) {
   return bounds;
 }
 
-struct Module {
-  swap::ModuleRun run = nullptr;
-  std::string missing;
-};
-
-Module load_module() {
+OptionalModule load_module() {
 #if MEMOPT_HAS_SWAP_BOUNDS
-  const auto path = find_beside_library(swap::kModuleFile);
-  if (!path) return {nullptr, fmt::format("{} was not found", swap::kModuleFile)};
-  void* const module = ::dlopen(path->c_str(), RTLD_NOW | RTLD_LOCAL);  // until the process ends
-  if (module == nullptr) return {nullptr, ::dlerror()};
-  const auto* const version = static_cast<const char*>(::dlsym(module, swap::kModuleVersion));
-  void* const run = ::dlsym(module, swap::kModuleRun);
-  if (run == nullptr || version == nullptr || std::strcmp(version, MEMOPT_VERSION) != 0) {
-    return {nullptr, path->string() + " is of another version"};
-  }
-  return {reinterpret_cast<swap::ModuleRun>(run), {}};
+  return load_optional_module(swap::kModuleFile, swap::kModuleVersion, swap::kModuleRun);
 #else
   return {nullptr, "not in this build: CLP (coinor-libclp-dev) was not there when it was configured"};
 #endif
@@ -80,7 +65,7 @@ bool wait_for(int fd, Clock::time_point deadline) {
 }  // namespace
 
 swap::ModuleBounds swap_bounds(const swap::Problem& problem, double seconds) {
-  static const Module module = load_module();
+  static const OptionalModule module = load_module();
   if (module.run == nullptr) return failed(module.missing);
   const auto deadline =
       Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
@@ -88,7 +73,7 @@ swap::ModuleBounds swap_bounds(const swap::Problem& problem, double seconds) {
   if (::pipe2(ends, O_CLOEXEC) != 0) return failed(std::strerror(errno));
   std::fflush(nullptr);
   const pid_t child = ::fork();
-  if (child == 0) run_in_child(module.run, problem, ends[1]);
+  if (child == 0) run_in_child(reinterpret_cast<swap::ModuleRun>(module.run), problem, ends[1]);
   ::close(ends[1]);
   if (child < 0) {
     ::close(ends[0]);

@@ -2,8 +2,9 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdio>
 #include <string_view>
+
+#include "planner/layout/files/svg_text.h"
 
 namespace memopt::layout {
 namespace {
@@ -18,35 +19,7 @@ constexpr std::array<std::string_view, 9> kColours = {"#4e79a7", "#f28e2b", "#59
                                                       "#edc948", "#b07aa1", "#9c755f", "#9d9d9d"};
 constexpr std::size_t kFixedColour = kColours.size() - 1;
 
-std::string escaped(std::string_view text) {
-  constexpr std::size_t kLongest = 100;
-  std::string out;
-  for (const char c : text.substr(0, kLongest)) {
-    switch (c) {
-      case '&':
-        out += "&amp;";
-        break;
-      case '<':
-        out += "&lt;";
-        break;
-      case '>':
-        out += "&gt;";
-        break;
-      default:
-        // Neither control characters nor halves of a cut character are allowed in a document.
-        out += static_cast<unsigned char>(c) < 0x20 || static_cast<unsigned char>(c) >= 0x7f ? '?' : c;
-    }
-  }
-  return out;
-}
-
-// Tenths of a pixel, without zeros that say nothing.
-std::string coordinate(double value) {
-  std::array<char, 32> text{};
-  int length = std::snprintf(text.data(), text.size(), "%.1f", value);
-  if (length >= 2 && text[static_cast<std::size_t>(length) - 1] == '0') length -= 2;
-  return {text.data(), static_cast<std::size_t>(length)};
-}
+constexpr std::size_t kLongestName = 100;
 
 class Drawing {
  public:
@@ -100,7 +73,8 @@ class Drawing {
       const std::uint64_t offset = solution_.offsets[i];
       const std::uint64_t bytes = instance_.problem.buffers[i].bytes;
       out_ += "<g fill=\"" + std::string(kColours[colour(i)]) + "\" stroke=\"black\" stroke-width=\"0.3\"><title>" +
-              escaped(instance_.ids[i]) + ": " + std::to_string(bytes) + " at " + std::to_string(offset);
+              escaped(std::string_view(instance_.ids[i]).substr(0, kLongestName)) + ": " + std::to_string(bytes) +
+              " at " + std::to_string(offset);
       for (const Interval& interval : instance_.problem.intervals_of(i)) {
         out_ += ", " + std::to_string(interval.begin) + " to " + std::to_string(interval.end);
       }

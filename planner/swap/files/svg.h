@@ -6,13 +6,12 @@
 #include <string_view>
 #include <vector>
 
+#include "planner/layout/files/svg_text.h"
+
 namespace memopt::swap {
 
-// Text for a document: marks escaped, control characters and what is not ASCII replaced.
-std::string escaped(std::string_view text);
-
-// Tenths of a pixel, without zeros that say nothing.
-std::string coordinate(double pixels);
+using layout::coordinate;
+using layout::escaped;
 
 // The shortest text that reads as this number.
 std::string number(double value);

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 
 namespace memopt::swap {
 namespace {
@@ -24,17 +23,13 @@ Annealing::Annealing(const Problem& problem, const Lives& lives, const Candidate
       random_(seed) {}
 
 Choice Annealing::start() const {
-  Choice choice;
-  choice.away.assign(candidates_.absences.size(), 0);
-  for (const Absence& absence : candidates_.absences) choice.out_after.push_back(absence.leaves);
+  Choice choice = nothing_away(candidates_);
   std::vector<double> key;
   for (std::uint32_t i = 0; i < candidates_.items.size(); ++i) {
     double length = 0;
     for (const Stretch& one : fitting_.stay(i).when) length += static_cast<double>(one.end - one.begin);
     key.push_back(length * std::sqrt(static_cast<double>(problem_.blocks[candidates_.items[i].block].bytes)));
   }
-  choice.order.resize(key.size());
-  std::iota(choice.order.begin(), choice.order.end(), 0);
   std::stable_sort(choice.order.begin(), choice.order.end(),
                    [&](std::uint32_t a, std::uint32_t b) { return key[a] > key[b]; });
   return choice;

@@ -2,8 +2,18 @@
 
 #include <algorithm>
 #include <limits>
+#include <numeric>
 
 namespace memopt::swap {
+
+Choice nothing_away(const Candidates& candidates) {
+  Choice choice;
+  choice.away.assign(candidates.absences.size(), 0);
+  for (const Absence& absence : candidates.absences) choice.out_after.push_back(absence.leaves);
+  choice.order.resize(candidates.items.size());
+  std::iota(choice.order.begin(), choice.order.end(), 0);
+  return choice;
+}
 
 CopyTimes::CopyTimes(const Problem& problem, const Lives& lives, const Candidates& candidates, const Clock& clock)
     : lives_(lives), candidates_(candidates), clock_(clock) {

@@ -26,6 +26,9 @@ struct Choice {
   friend bool operator==(const Choice&, const Choice&) = default;
 };
 
+// Nothing away, copies out at once, items placed in their own order.
+Choice nothing_away(const Candidates& candidates);
+
 class CopyTimes {
  public:
   CopyTimes(const Problem& problem, const Lives& lives, const Candidates& candidates, const Clock& clock);

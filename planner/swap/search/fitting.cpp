@@ -180,11 +180,7 @@ double Fitting::pile(double rest, double most) {
     peak = now;
     when = point;
   }
-  const double cost = rest + cost_of(static_cast<std::uint64_t>(peak));
-  if (cost > most) return kInfinite;
-  height_ = static_cast<std::uint64_t>(peak);
-  on_top(when);
-  return cost;
+  return peaks(static_cast<std::uint64_t>(peak), when, rest, most);
 }
 
 // With a layout, but nothing placed: the peak of the load over parts of the iteration.
@@ -197,16 +193,16 @@ double Fitting::heap(double rest, double most) {
     peak = now;
     when = k;
   }
-  const double cost = rest + cost_of(static_cast<std::uint64_t>(peak));
-  if (cost > most) return kInfinite;
-  height_ = static_cast<std::uint64_t>(peak);
   const double part = points_ / static_cast<double>(bins_.size() - 1);
-  on_top(static_cast<Point>((static_cast<double>(when) + 0.5) * part));
-  return cost;
+  return peaks(static_cast<std::uint64_t>(peak), static_cast<Point>((static_cast<double>(when) + 0.5) * part), rest,
+               most);
 }
 
-// Items that are there then count as on top.
-void Fitting::on_top(Point when) {
+// The cost of a load with its peak then. Items that are there then count as on top.
+double Fitting::peaks(std::uint64_t height, Point when, double rest, double most) {
+  const double cost = rest + cost_of(height);
+  if (cost > most) return kInfinite;
+  height_ = height;
   new_tops_.assign(stays_.size(), 0);
   for (std::uint32_t i = 0; i < stays_.size(); ++i) {
     const auto& stretches = stays_[i].when;
@@ -214,6 +210,7 @@ void Fitting::on_top(Point when) {
                                    [&](const Stretch& one) { return one.begin <= when && when < one.end; });
     if (there) new_tops_[i] = height_;
   }
+  return cost;
 }
 
 void Fitting::keep() {

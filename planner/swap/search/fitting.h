@@ -78,7 +78,7 @@ class Fitting {
   double place(const Choice& choice, double rest, double most);
   double pile(double rest, double most);
   double heap(double rest, double most);
-  void on_top(Point when);
+  double peaks(std::uint64_t height, Point when, double rest, double most);
   double cost_of(std::uint64_t height) const;
 
   const Problem& problem_;

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 #include <optional>
 #include <span>
 #include <utility>
@@ -166,12 +165,7 @@ class Search {
 
   // What takes most from the load, laid out afterwards.
   void begin_greedily() {
-    Choice none;
-    none.away.assign(candidates_.absences.size(), 0);
-    for (const Absence& absence : candidates_.absences) none.out_after.push_back(absence.leaves);
-    none.order.resize(candidates_.items.size());
-    std::iota(none.order.begin(), none.order.end(), 0);
-    greedy_ = greedy(problem_, lives_, candidates_, none);
+    greedy_ = greedy(problem_, lives_, candidates_, nothing_away(candidates_));
     if (!problem_.layout) return;
     auto decisions = finish(problem_, lives_, candidates_, greedy_, Items::kAnywhere, layout_);
     if (decisions) offers_.take(std::move(*decisions), 0);

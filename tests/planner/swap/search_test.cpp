@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <numeric>
 #include <optional>
 #include <random>
 
@@ -289,11 +288,7 @@ TEST(Greedy, TakesFromThePeakWhatCanBeBackInTime) {
   CandidateLimits every;
   every.least_bytes = 0;
   const Candidates candidates = find_candidates(problem, lives, every);
-  Choice none;
-  none.away.assign(candidates.absences.size(), 0);
-  for (const Absence& absence : candidates.absences) none.out_after.push_back(absence.leaves);
-  none.order.resize(candidates.items.size());
-  std::iota(none.order.begin(), none.order.end(), 0);
+  Choice none = nothing_away(candidates);
   const Choice chosen = greedy(problem, lives, candidates, none);
   EXPECT_GT(std::count(chosen.away.begin(), chosen.away.end(), 1), 20);
   Fitting load(problem, lives, candidates, Fitting::Places::kNone);
@@ -378,11 +373,7 @@ TEST(Fitting, ADifferenceCostsWhatTheWholeDoes) {
     Fitting fitting(problem, lives, candidates);
     std::mt19937_64 random(seed);
     const auto fraction = [&] { return static_cast<double>(random() >> 11) * 0x1p-53; };
-    Choice now;
-    now.away.assign(candidates.absences.size(), 0);
-    for (const Absence& absence : candidates.absences) now.out_after.push_back(absence.leaves);
-    now.order.resize(candidates.items.size());
-    std::iota(now.order.begin(), now.order.end(), 0);
+    Choice now = nothing_away(candidates);
     for (int k = 0; k < 300; ++k) {
       Choice trial = now;
       const auto below = [&](std::size_t n) { return random() % n; };
