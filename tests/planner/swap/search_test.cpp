@@ -10,6 +10,7 @@
 #include <random>
 
 #include "exhaustive.h"
+#include "layers.h"
 #include "planner/swap/search/fitting.h"
 #include "planner/swap/search/greedy.h"
 #include "planner/swap/verify.h"
@@ -248,42 +249,9 @@ Problem busy_problem(std::uint64_t seed) {
   return problem;
 }
 
-// Forward and backward of so many layers, each with a weight and an output of some units.
-Problem layers(std::uint32_t count, std::uint64_t unit) {
-  Problem problem;
-  double now = 0;
-  const auto operation = [&](Kind kind, std::uint32_t block, double length) {
-    problem.operations.push_back({kind, block, now});
-    now += length;
-  };
-  const auto block = [&](std::uint64_t bytes, bool persistent) {
-    problem.blocks.push_back({.id = problem.blocks.size(), .bytes = bytes, .persistent = persistent});
-    return static_cast<std::uint32_t>(problem.blocks.size() - 1);
-  };
-  std::vector<std::uint32_t> weights, outputs;
-  for (std::uint32_t k = 0; k < count; ++k) weights.push_back(block((1 + k % 3) * unit + k, true));
-  for (std::uint32_t k = 0; k < count; ++k) {
-    outputs.push_back(block((2 + k % 4) * unit + 7 * k, false));
-    operation(Kind::kMalloc, outputs[k], 1);
-    operation(Kind::kRead, weights[k], 40);
-    if (k > 0) operation(Kind::kRead, outputs[k - 1], 1);
-    operation(Kind::kWrite, outputs[k], 60);
-  }
-  for (std::uint32_t k = count; k-- > 0;) {
-    operation(Kind::kRead, weights[k], 40);
-    operation(Kind::kRead, outputs[k], 100);
-    operation(Kind::kWrite, weights[k], 2);
-    operation(Kind::kFree, outputs[k], 1);
-  }
-  problem.period = now;
-  problem.machine = {static_cast<double>(unit) / 40, static_cast<double>(unit) / 45, 5, 3};
-  problem.chunk = unit;
-  return problem;
-}
-
 // Nothing waits, and the load is lower.
 TEST(Greedy, TakesFromThePeakWhatCanBeBackInTime) {
-  const Problem problem = layers(100, 4096);
+  const Problem problem = testing::layers(100, 4096);
   const Lives lives = find_lives(problem);
   CandidateLimits every;
   every.least_bytes = 0;
@@ -300,7 +268,7 @@ TEST(Greedy, TakesFromThePeakWhatCanBeBackInTime) {
 
 // There are too many absences to begin with none, and too few attempts to find many.
 TEST(Search, SwapsInLongIterationsAtOnce) {
-  const Problem problem = layers(600, 1 << 20);
+  const Problem problem = testing::layers(600, 1 << 20);
   const Lives lives = find_lives(problem);
   const SearchPlan found = search(problem, lives, Objective::kFootprint, attempts(5));
   EXPECT_GT(found.candidates, 400U);
@@ -319,7 +287,7 @@ TEST(Search, SwapsInLongIterationsAtOnce) {
 // Nothing is tried but what comes first, or the time is over somewhere between.
 TEST(Search, WithoutTimeThereIsAPlanAllTheSame) {
   for (const bool layout : {true, false}) {
-    for (Problem problem : {testing::two_blocks().problem, layers(300, 1 << 20)}) {
+    for (Problem problem : {testing::two_blocks().problem, testing::layers(300, 1 << 20)}) {
       problem.layout = layout;
       problem.limit = 0;
       const Lives lives = find_lives(problem);
@@ -342,7 +310,7 @@ TEST(Search, WithoutTimeThereIsAPlanAllTheSame) {
 
 // With slow copies: loads may be above what leaves room for places, and a layout within the limit all the same.
 TEST(Search, EndsWithAPlanForAnyLimit) {
-  Problem problem = layers(12, 1 << 20);
+  Problem problem = testing::layers(12, 1 << 20);
   problem.machine.out_bytes_per_ns *= 0.3;
   problem.machine.in_bytes_per_ns *= 0.3;
   const Lives lives = find_lives(problem);
