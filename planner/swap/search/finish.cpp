@@ -81,7 +81,8 @@ std::optional<std::vector<Place>> places_of(const Problem& problem, const Lives&
     for (std::uint32_t turn = 0; turn < stay.places; ++turn) add(block, stay, problem.align, layout::kAnywhere);
   }
   if (layout.buffers.empty()) return places;
-  const layout::Outcome outcome = layout::solve_by_heuristics(layout, limits);
+  const layout::Outcome outcome =
+      items == Items::kThorough ? layout::solve(layout, limits) : layout::solve_by_heuristics(layout, limits);
   if (!outcome.found(layout.buffers.size())) return std::nullopt;
   for (std::size_t k = 0; k < owner.size(); ++k) places[owner[k]].offsets.push_back(outcome.solution.offsets[k]);
   return places;

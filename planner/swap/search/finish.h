@@ -13,6 +13,7 @@ namespace memopt::swap {
 enum class Items {
   kFirstFit,  // stay where the choice's order puts them
   kAnywhere,  // are laid out with the others, whatever their order
+  kThorough,  // the same, by all that the layout planner has: as long as `limits` allow, if no bound is met before
 };
 
 // Nothing if the choice can't be carried out, or no layout was found within `limits`.

@@ -7,7 +7,7 @@
 namespace memopt::swap {
 namespace {
 
-constexpr std::size_t kBins = 512, kMostBins = 8192;
+constexpr std::size_t kBinsPlaced = 512, kBins = 2048, kMostBins = 8192;
 constexpr std::uint64_t kOperationsPerBin = 4;
 
 }  // namespace
@@ -22,7 +22,8 @@ Fitting::Fitting(const Problem& problem, const Lives& lives, const Candidates& c
       points_(static_cast<double>(point_of(lives.operations))),
       peak_(static_cast<double>(lives.peak)),
       packing_(placed_ ? candidates.items.size() : 0),
-      bins_((placed_ ? kBins : std::clamp<std::size_t>(lives.operations / kOperationsPerBin, kBins, kMostBins)) + 1),
+      bins_((placed_ ? kBinsPlaced : std::clamp<std::size_t>(lives.operations / kOperationsPerBin, kBins, kMostBins)) +
+            1),
       in_use_(candidates.absences.size()),
       out_end_(candidates.absences.size()),
       in_begin_(candidates.absences.size()),

@@ -31,8 +31,13 @@ constexpr std::size_t kMostPlaced = 1500;         // items
 constexpr double kLoose = 1.01;                   // a layout so close to the load needs no search
 constexpr std::uint64_t kAttemptsPerItem = 400;   // of one annealing that is long enough
 constexpr std::uint64_t kAttemptsPerRound = 100;  // for each item
-constexpr double kRound = 3;  // seconds: several times from the beginning is better than once for longer
+// Seconds: several times from the beginning is better than once for longer.
+constexpr double kRound = 3;
+constexpr double kLongRound = 6;        // where there is time for several of these, each with a thorough layout
+constexpr double kThorough = 0.15;      // part of a long round: for the layout of what has the least load
+constexpr double kLeastThorough = 0.5;  // seconds
 constexpr double kDelayedRound = 15;
+constexpr double kThoroughDelayed = 0.07;
 constexpr double kMostRounds = 64;
 constexpr double kUnplaced = 0.3;   // part of a round
 constexpr double kRefining = 0.25;  // part of all, where there are several rounds
@@ -124,12 +129,17 @@ class Search {
 
   double rounds() const {
     double most = kMostRounds;
-    if (timed()) most = std::min(most, std::floor(all_.seconds() / (delays_ || !few_ ? kDelayedRound : kRound)));
+    if (timed()) most = std::min(most, std::floor(all_.seconds() / seconds_of_round()));
     if (limits_.attempts != Budget::kUnlimited) {
       const auto enough = static_cast<double>(kAttemptsPerRound * std::max<std::size_t>(candidates_.items.size(), 50));
       most = std::min(most, std::floor(static_cast<double>(limits_.attempts) / enough / (delays_ ? 5 : 1)));
     }
     return std::max(1.0, most);
+  }
+
+  double seconds_of_round() const {
+    if (delays_ || !few_) return kDelayedRound;
+    return all_.seconds() < 2 * kLongRound ? kRound : kLongRound;
   }
 
   std::uint64_t share(double part) const {
@@ -175,7 +185,8 @@ class Search {
     return few_ ? crew.start() : best_ && !best_->placed ? best_->choice : greedy_;
   }
 
-  // From the beginning, with other random numbers: loads first, since that is fast, then places.
+  // From the beginning, with other random numbers: loads first, since that is fast, then places. Where there is time,
+  // those of a thorough layout of the least load are where that begins.
   void round(std::uint64_t number, const Budget& budget) {
     Crew unplaced = make_crew(false, 2 * number);
     unplaced.anneal(budget, 0, kUnplaced, beginning(unplaced), course(unplaced, 1));
@@ -184,7 +195,11 @@ class Search {
       return conclude(unplaced);
     }
     Crew placed = make_crew(true, 2 * number + 1);
-    placed.anneal(budget, kUnplaced, 1, with_order(unplaced.best().choice, placed), course(placed, few_ ? 0.2 : 0.05));
+    const bool thorough = few_ && lay_out_thoroughly(unplaced.best().choice, budget, kUnplaced + kThorough);
+    Choice from = unplaced.best().choice;
+    from.order = few_ && !thorough ? placed.start().order : order_;
+    placed.anneal(budget, thorough ? kUnplaced + kThorough : kUnplaced, 1, from,
+                  course(placed, few_ && !thorough ? 0.2 : 0.05));
     conclude(placed);
   }
 
@@ -211,6 +226,10 @@ class Search {
       unplaced.forget_worths();
       delay(unplaced, budget, kUndelayed, then, kUnplacedDelays, unplaced.best().choice, true);
       from = with_order(unplaced.best().choice, placed);
+      if (few_ && lay_out_thoroughly(from, budget, then + kThoroughDelayed)) {
+        from.order = order_;
+        then += kThoroughDelayed;
+      }
       goal_ = limit;
     } else {
       goal_ = limit;
@@ -229,20 +248,37 @@ class Search {
     return choice;
   }
 
+  // By the layout planner, until so much of the budget is over. False where that is too short to be worth it.
+  bool lay_out_thoroughly(const Choice& choice, const Budget& budget, double until) {
+    const double seconds = budget.seconds() * until - budget.elapsed();
+    if (!timed() || seconds < kLeastThorough) return false;
+    layout::Limits limits = layout_;
+    limits.time = std::chrono::duration_cast<std::chrono::nanoseconds>(Seconds(seconds));
+    limits.threads = limits_.threads;
+    return lay_out(choice, Items::kThorough, limits).has_value();
+  }
+
   // Whether what has the least load leaves something to gain by searching for places. Keeps the order in which it lies.
   bool needs_places(const Crew& crew) {
     if (!problem_.layout || candidates_.items.size() > kMostPlaced) return false;
     const Crew::Found& best = crew.best();
-    order_ = best.choice.order;
-    auto decisions = finish(problem_, lives_, candidates_, best.choice, Items::kAnywhere, layout_);
-    if (!decisions) return true;
+    const auto footprint = lay_out(best.choice, Items::kAnywhere, layout_);
+    return !footprint || few_ || static_cast<double>(*footprint) > kLoose * static_cast<double>(best.worth.height);
+  }
+
+  // Offers a choice with a layout of its own, and keeps the order in which its items lie. The footprint, if it can be
+  // carried out.
+  std::optional<std::uint64_t> lay_out(const Choice& choice, Items items, const layout::Limits& limits) {
+    order_ = choice.order;
+    auto decisions = finish(problem_, lives_, candidates_, choice, items, limits);
+    if (!decisions) return std::nullopt;
     std::stable_sort(order_.begin(), order_.end(), [&](std::uint32_t a, std::uint32_t b) {
       return decisions->places[candidates_.items[a].block].offsets[0] <
              decisions->places[candidates_.items[b].block].offsets[0];
     });
-    const auto footprint = static_cast<double>(footprint_of(problem_, *decisions));
+    const std::uint64_t footprint = footprint_of(problem_, *decisions);
     offers_.take(std::move(*decisions), 0);
-    return few_ || footprint > kLoose * static_cast<double>(best.worth.height);
+    return footprint;
   }
 
   // One phase after the other, in the parts [from, to) of the budget. Where places follow, their room is in the goal.
