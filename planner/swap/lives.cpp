@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <string>
+#include <utility>
+#include <vector>
 
 namespace memopt::swap {
 namespace {
@@ -59,6 +61,50 @@ std::uint64_t peak_of(const Problem& problem, const Lives& lives) {
   return static_cast<std::uint64_t>(peak);
 }
 
+bool is_access(const Operation& op) { return op.kind == Kind::kRead || op.kind == Kind::kWrite; }
+
+struct BlockAccess {
+  std::uint32_t block;
+  Access access;
+
+  std::pair<std::uint32_t, std::uint64_t> place() const { return {block, access.position}; }
+};
+
+// What operations that belong together access while one of them takes time (if none does, by the last one), but do not
+// name then. Each block and
+// position once. O(m log m) for m that belong together, and for each of them that takes time.
+std::vector<BlockAccess> shared_accesses(const Problem& problem) {
+  const auto& operations = problem.operations;
+  const std::uint64_t n = operations.size();
+  const auto by_place = [](const BlockAccess& a, const BlockAccess& b) { return a.place() < b.place(); };
+  std::vector<BlockAccess> all, named, missing;
+  for (std::uint64_t begin = 0, end = 0; begin < n; begin = end) {
+    for (end = begin + 1; end < n && operations[end].continues;) ++end;
+    if (end - begin == 1) continue;
+    named.clear();
+    for (std::uint64_t i = begin; i < end; ++i) {
+      const Operation& op = operations[i];
+      if (is_access(op)) named.push_back({op.block, {i + op.age * n, op.kind == Kind::kWrite}});
+    }
+    std::sort(named.begin(), named.end(), by_place);
+    const double over = end < n ? operations[end].time : problem.period;
+    for (std::uint64_t t = begin; t < end; ++t) {
+      const double next = t + 1 < n ? operations[t + 1].time : problem.period;
+      const bool takes_time = next > operations[t].time;
+      if (!takes_time && (t + 1 < end || over > operations[begin].time)) continue;
+      missing.clear();
+      for (const BlockAccess& one : named) {
+        const BlockAccess then{one.block, {one.access.position / n * n + t, one.access.write}};
+        if (std::binary_search(named.begin(), named.end(), then, by_place)) continue;
+        if (missing.empty() || missing.back().place() != then.place()) missing.push_back(then);
+        missing.back().access.write = missing.back().access.write || then.access.write;
+      }
+      all.insert(all.end(), missing.begin(), missing.end());
+    }
+  }
+  return all;
+}
+
 }  // namespace
 
 Lives find_lives(const Problem& problem) {
@@ -111,6 +157,8 @@ Lives find_lives(const Problem& problem) {
   expect(std::isfinite(problem.period) && problem.period >= before,
          [] { return "period: expected at least the time of the last operation"; });
 
+  const std::vector<BlockAccess> shared = shared_accesses(problem);
+  for (const BlockAccess& one : shared) ++lives.of[one.block].accesses;
   std::uint32_t next = 0;
   for (Life& life : lives.of) {
     life.first_access = next;
@@ -120,9 +168,13 @@ Lives find_lives(const Problem& problem) {
   lives.accesses.resize(next);
   for (std::uint64_t i = 0; i < n; ++i) {
     const Operation& op = problem.operations[i];
-    if (op.kind != Kind::kRead && op.kind != Kind::kWrite) continue;
+    if (!is_access(op)) continue;
     Life& life = lives.of[op.block];
     lives.accesses[life.first_access + life.accesses++] = {i + op.age * n, op.kind == Kind::kWrite};
+  }
+  for (const BlockAccess& one : shared) {
+    Life& life = lives.of[one.block];
+    lives.accesses[life.first_access + life.accesses++] = one.access;
   }
   for (std::uint32_t b = 0; b < lives.of.size(); ++b) {
     Life& life = lives.of[b];

@@ -27,9 +27,11 @@ struct Life {
 
 struct Lives {
   std::uint64_t operations = 0;
-  std::vector<Life> of;          // by block
-  std::vector<Access> accesses;  // those of a block side by side, ascending
-  std::uint64_t peak = 0;        // largest sum of blocks alive at an operation, nothing swapped
+  std::vector<Life> of;  // by block
+  // Those of a block side by side, ascending. Of an operation that others continue, each of its blocks is accessed by
+  // all those that take time.
+  std::vector<Access> accesses;
+  std::uint64_t peak = 0;  // largest sum of blocks alive at an operation, nothing swapped
 
   std::span<const Access> accesses_of(std::uint32_t block) const {
     return std::span(accesses).subspan(of[block].first_access, of[block].accesses);

@@ -27,6 +27,9 @@ struct Operation {
   double time = 0;                 // its start in an iteration without stalls
   std::uint32_t age = 0;           // iterations between the birth of the instance it touches and this one; below 8
   std::uint32_t stream = 0;
+  // Of a launch that names several blocks, which is several operations: the same one as the operation before. All of
+  // its blocks are on the device until it is over. A file can't say that: there all operations are on their own.
+  bool continues = false;
 
   friend bool operator==(const Operation&, const Operation&) = default;
 };
