@@ -245,6 +245,10 @@ void LinkThread::receive_plan() {
     received_.descriptor.reset();
     std::unique_ptr<const Plan> plan;
     if (memory) plan = parse_plan(memory.bytes(), &why);
+    if (plan != nullptr && !plan->swaps.empty()) {
+      why = fmt::format("it swaps {} times an iteration: this agent carries out no swaps", plan->swaps.size());
+      plan = nullptr;
+    }
     if (plan != nullptr && plan->generation == body.generation) {
       log(LogLevel::kDebug, "plan {} received: {} lanes, {} mallocs, {} bytes", plan->generation, plan->lanes.size(),
           plan->mallocs.size(), plan->slab_bytes);

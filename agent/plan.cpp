@@ -1,32 +1,23 @@
 #include "agent/plan.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cstring>
-#include <map>
 #include <new>
 #include <utility>
+
+#include "agent/plan_checks.h"
 
 namespace memopt::agent {
 namespace {
 
+using shm::PersistentPlace;
 using shm::Place;
 using shm::PlanHeader;
 using shm::PlannedLane;
 using shm::PlannedMalloc;
+using shm::PlannedPoint;
+using shm::PlannedSwap;
 using shm::PlanTable;
-
-// Thrown inside this file only.
-struct Refused {
-  std::string why;
-};
-
-template <typename... Args>
-void require(bool holds, fmt::format_string<Args...> otherwise, Args&&... args) {
-  if (!holds) [[unlikely]]
-    throw Refused{fmt::format(otherwise, std::forward<Args>(args)...)};
-}
 
 PlanHeader read_header(std::span<const std::byte> bytes) {
   require(bytes.size() >= sizeof(PlanHeader), "{} bytes: expected at least a header of {}", bytes.size(),
@@ -48,7 +39,6 @@ PlanHeader read_header(std::span<const std::byte> bytes) {
           header.operations, UINT32_MAX);
   require(header.slab_bytes % shm::kPlanAlignment == 0, "slab_bytes {}: expected a multiple of {}", header.slab_bytes,
           shm::kPlanAlignment);
-  require(header.swaps.count == 0, "swaps: {} entries: expected none in this format", header.swaps.count);
   require(header.replays.count == 0, "replays: {} entries: expected none in this format", header.replays.count);
   return header;
 }
@@ -66,15 +56,19 @@ std::vector<Entry> read_table(std::span<const std::byte> bytes, const PlanTable&
   return entries;
 }
 
+void check_place(const Plan& plan, const Place& place, const char* name, std::uint64_t number) {
+  require(place.offset % shm::kPlanAlignment == 0 && place.bytes % shm::kPlanAlignment == 0 && place.bytes != 0,
+          "{} {} at {} of {} bytes: expected multiples of {}, not empty", name, number, place.offset, place.bytes,
+          shm::kPlanAlignment);
+  require(place.bytes <= plan.slab_bytes && place.offset <= plan.slab_bytes - place.bytes,
+          "{} {} at {} of {} bytes: expected within the slab of {}", name, number, place.offset, place.bytes,
+          plan.slab_bytes);
+}
+
 void check_places(const Plan& plan) {
-  for (std::size_t i = 0; i < plan.places.size(); ++i) {
-    const Place& place = plan.places[i];
-    require(place.offset % shm::kPlanAlignment == 0 && place.bytes % shm::kPlanAlignment == 0 && place.bytes != 0,
-            "place {} at {} of {} bytes: expected multiples of {}, not empty", i, place.offset, place.bytes,
-            shm::kPlanAlignment);
-    require(place.bytes <= plan.slab_bytes && place.offset <= plan.slab_bytes - place.bytes,
-            "place {} at {} of {} bytes: expected within the slab of {}", i, place.offset, place.bytes,
-            plan.slab_bytes);
+  for (std::size_t i = 0; i < plan.places.size(); ++i) check_place(plan, plan.places[i], "place", i);
+  for (const PersistentPlace& one : plan.persistent_places) {
+    check_place(plan, one.place, "place of persistent block", one.block);
   }
 }
 
@@ -100,8 +94,10 @@ void check_mallocs(Plan& plan) {
     used += malloc.places;
     // Without this, a small plan could ask for work that is quadratic in its size.
     require(used <= plan.places.size(), "malloc {}: expected places that no other malloc lists", i);
-    require(malloc.places >= alive_at_once(plan, malloc), "malloc {} with {} places: expected {}, one per live block",
-            i, malloc.places, alive_at_once(plan, malloc));
+    // One that is swapped may be away while the next of its blocks is there: the sweep looks at that.
+    const bool shared = malloc.places == 1 && !plan.swaps_of(i, false).empty();
+    require(shared || malloc.places >= alive_at_once(plan, malloc),
+            "malloc {} with {} places: expected {}, one per live block", i, malloc.places, alive_at_once(plan, malloc));
     for (const Place& place : plan.places_of(malloc)) {
       require(place.bytes >= malloc.bytes, "malloc {} of {} bytes in a place of {}: expected room", i, malloc.bytes,
               place.bytes);
@@ -180,63 +176,6 @@ void read_lanes(const std::vector<PlannedLane>& lanes, Plan& plan) {
   }
 }
 
-// Sweeps once through the iteration with the live places ordered by offset: whoever comes is compared with both
-// neighbours only, since those that are there do not overlap.
-void check_overlap(const Plan& plan) {
-  struct Event {
-    std::uint64_t time;
-    bool comes;
-    std::uint32_t malloc;
-    std::uint64_t place;
-  };
-  std::vector<Event> events;
-  events.reserve(plan.places.size() * 2);
-  const auto occupy = [&](std::uint64_t from, std::uint64_t to, std::size_t malloc, std::uint64_t place) {
-    if (from == to) return;
-    events.push_back({from, true, static_cast<std::uint32_t>(malloc), place});
-    events.push_back({to, false, static_cast<std::uint32_t>(malloc), place});
-  };
-  for (std::size_t i = 0; i < plan.mallocs.size(); ++i) {
-    const PlannedMalloc& malloc = plan.mallocs[i];
-    // Which of several places is in use when depends on the iteration: all are, always.
-    const bool always = malloc.places > 1 || malloc.freed - malloc.born >= plan.operations;
-    for (std::uint64_t place = malloc.first_place; place < malloc.first_place + malloc.places; ++place) {
-      if (always) {
-        occupy(0, plan.operations, i, place);
-      } else if (malloc.freed <= plan.operations) {
-        occupy(malloc.born, malloc.freed, i, place);
-      } else {
-        occupy(malloc.born, plan.operations, i, place);
-        occupy(0, malloc.freed - plan.operations, i, place);
-      }
-    }
-  }
-  std::sort(events.begin(), events.end(), [](const Event& a, const Event& b) {
-    return a.time != b.time ? a.time < b.time : a.comes < b.comes;  // leaving first
-  });
-  std::map<std::uint64_t, const Event*> live;  // by offset
-  for (const Event& event : events) {
-    const Place& place = plan.places[event.place];
-    if (!event.comes) {
-      live.erase(place.offset);
-      continue;
-    }
-    const auto [at, inserted] = live.emplace(place.offset, &event);
-    const auto next = std::next(at);
-    const Event* other = inserted ? nullptr : at->second;
-    if (inserted && next != live.end() && next->first < place.offset + place.bytes) other = next->second;
-    if (inserted && at != live.begin()) {
-      const Place& below = plan.places[std::prev(at)->second->place];
-      if (below.offset + below.bytes > place.offset) other = std::prev(at)->second;
-    }
-    if (other == nullptr) continue;
-    const Place& taken = plan.places[other->place];
-    throw Refused{fmt::format("mallocs {} and {} are both alive at {}, at {} + {} and {} + {}: expected no overlap",
-                              event.malloc, other->malloc, event.time, place.offset, place.bytes, taken.offset,
-                              taken.bytes)};
-  }
-}
-
 std::unique_ptr<const Plan> parse(std::span<const std::byte> bytes) {
   const PlanHeader header = read_header(bytes);
   auto plan = std::make_unique<Plan>();
@@ -249,17 +188,25 @@ std::unique_ptr<const Plan> parse(std::span<const std::byte> bytes) {
   plan->persistent_bytes = header.persistent_bytes;
   plan->first_iteration = header.first_iteration;
   plan->detected_at = header.detected_at;
+  plan->chunk_bytes = header.chunk_bytes;
+  plan->period_ns = header.period_ns;
+  plan->added_ns = header.added_ns;
   const std::vector<PlannedLane> lanes = read_table<PlannedLane>(bytes, header.lanes, "lanes");
   plan->mallocs = read_table<PlannedMalloc>(bytes, header.mallocs, "mallocs");
   plan->places = read_table<Place>(bytes, header.places, "places");
   plan->persistent = read_table<std::uint64_t>(bytes, header.persistent, "persistent");
+  plan->persistent_places = read_table<PersistentPlace>(bytes, header.persistent_places, "persistent_places");
+  plan->swaps = read_table<PlannedSwap>(bytes, header.swaps, "swaps");
+  plan->points = read_table<PlannedPoint>(bytes, header.points, "points");
 
   std::sort(plan->persistent.begin(), plan->persistent.end());
   plan->persistent.erase(std::unique(plan->persistent.begin(), plan->persistent.end()), plan->persistent.end());
   require(plan->persistent.empty() || plan->persistent.front() != 0, "persistent block 0: expected numbers from 1");
   check_places(*plan);
+  check_order_of_swaps(*plan);
   check_mallocs(*plan);
   read_lanes(lanes, *plan);
+  check_swaps(*plan);
   check_overlap(*plan);
   return plan;
 }
@@ -274,6 +221,13 @@ const Plan::Lane* Plan::find_lane(std::uint32_t lane) const noexcept {
 
 bool Plan::is_persistent(std::uint64_t block) const noexcept {
   return std::binary_search(persistent.begin(), persistent.end(), block);
+}
+
+std::span<const PlannedSwap> Plan::swaps_of(std::uint64_t block, bool of_persistent) const noexcept {
+  const auto [first, last] = std::equal_range(
+      swaps.begin(), swaps.end(), PlannedSwap{block, of_persistent ? shm::kSwapPersistent : 0, 0, 0, 0, 0},
+      [](const PlannedSwap& a, const PlannedSwap& b) { return key_of(a) < key_of(b); });
+  return {first, last};
 }
 
 std::unique_ptr<const Plan> parse_plan(std::span<const std::byte> bytes, std::string* error) noexcept {

@@ -33,11 +33,18 @@ struct Plan {
   std::uint64_t persistent_bytes = 0;
   std::uint64_t first_iteration = 0;
   std::uint64_t detected_at = 0;
+  std::uint64_t chunk_bytes = 0;  // where there are swaps: what places of swapped blocks are multiples of
+  std::uint64_t period_ns = 0;    // the same: of an iteration without waits, and how much longer it is expected to be
+  std::uint64_t added_ns = 0;
 
   std::vector<Lane> lanes;                  // by lane number
   std::vector<shm::PlannedMalloc> mallocs;  // lane by lane
   std::vector<shm::Place> places;
   std::vector<std::uint64_t> persistent;  // block numbers, ascending, each once
+  // Where there are swaps: of each persistent block, by number.
+  std::vector<shm::PersistentPlace> persistent_places;
+  std::vector<shm::PlannedSwap> swaps;    // by block (mallocs first) and time; none overlap
+  std::vector<shm::PlannedPoint> points;  // by rank, each once; of all operations that swaps name
 
   Plan() = default;
   Plan(const Plan&) = delete;  // lanes point into mallocs
@@ -50,6 +57,8 @@ struct Plan {
   std::span<const shm::Place> places_of(const shm::PlannedMalloc& malloc) const noexcept {
     return std::span(places).subspan(malloc.first_place, malloc.places);
   }
+  // The swaps of a malloc, or, with kSwapPersistent for `persistent`, of an entry of persistent_places; by time.
+  std::span<const shm::PlannedSwap> swaps_of(std::uint64_t block, bool persistent) const noexcept;
 };
 
 // The plan in `bytes`, which nobody may change meanwhile. Null if anything about it is not as docs/formats/plan-wire.md

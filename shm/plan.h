@@ -4,6 +4,8 @@
 // A plan places the allocations of one iteration. Each lane (thread) repeats a sequence of mallocs; the k-th of them
 // gets its place, or, where the block outlives an iteration, the places of its list in turn. Positions in time are
 // ranks of operations within the iteration, over all lanes: 0 .. operations - 1.
+//
+// A plan may swap: what a memopt-plan-1 file says (docs/formats/plan-json.md), with ranks for its operations.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +14,7 @@
 namespace memopt::shm {
 
 inline constexpr std::uint64_t kPlanMagic = 0x314e4c50544d4d4d;  // "MMMTPLN1"
-inline constexpr std::uint32_t kPlanFormat = 1;
+inline constexpr std::uint32_t kPlanFormat = 2;
 inline constexpr std::uint64_t kPlanAlignment = 512;  // of offsets and sizes of places
 inline constexpr std::uint64_t kMaxPlanBytes = std::uint64_t{256} << 20;
 
@@ -41,8 +43,13 @@ struct PlanHeader {
   PlanTable mallocs;              // PlannedMalloc, lane by lane
   PlanTable places;               // Place
   PlanTable persistent;           // std::uint64_t: numbers of blocks that live through all iterations
-  PlanTable swaps;                // reserved: count 0
+  PlanTable swaps;                // PlannedSwap, by block and time
   PlanTable replays;              // reserved: count 0
+  PlanTable points;               // PlannedPoint, by rank: where the operations are that swaps name
+  PlanTable persistent_places;    // PersistentPlace, by block. Where there are swaps, of all persistent blocks
+  std::uint64_t chunk_bytes;      // where there are swaps: places of swapped blocks are multiples of it; else 0
+  std::uint64_t period_ns;        // with swaps: of an iteration without waits
+  std::uint64_t added_ns;         // with swaps: how much longer an iteration is expected to be
 };
 
 struct PlannedLane {
@@ -66,6 +73,38 @@ struct Place {
   std::uint64_t offset;  // in the slab
   std::uint64_t bytes;   // rounded up to kPlanAlignment
 };
+
+struct PersistentPlace {
+  std::uint64_t block;  // its number
+  Place place;
+};
+
+// A position is a rank, plus `operations` for each iteration boundary that lies between it and the block's malloc; of a
+// persistent block, between it and the iteration in which the block leaves.
+inline constexpr std::uint64_t kNoPosition = ~std::uint64_t{0};
+inline constexpr std::uint64_t kSwapPersistent = 1;  // `block` is an index into persistent_places, not into mallocs
+inline constexpr std::uint64_t kSwapCopies = 2;      // without it the host's copy of an earlier swap is current
+
+struct PlannedSwap {
+  std::uint64_t block;
+  std::uint64_t flags;      // kSwapPersistent, kSwapCopies
+  std::uint64_t out_after;  // the copy out is issued after this operation, and the bytes are given up
+  std::uint64_t in_after;   // the copy in is issued after this one, and the bytes are taken
+  std::uint64_t need;       // this one waits for it. kNoPosition, and in_after too: freed while away
+  std::uint64_t order;      // of copies issued after the same operation, the smaller one goes first
+};
+
+// Where an operation is in its lane: the lane's last malloc then, and how many launches, copies and memsets there have
+// been since, with the operation itself. A lane's sequence of mallocs is a circle.
+struct PlannedPoint {
+  std::uint64_t rank;
+  std::uint32_t lane;
+  std::uint32_t malloc;      // of the lane's
+  std::uint32_t operations;  // 0: the malloc itself
+  std::uint32_t flags;       // kPointUncounted
+};
+// The operation is a free, which is not counted: it lies behind those, and before the lane's next.
+inline constexpr std::uint32_t kPointUncounted = 1;
 
 // FNV-1a over 64-bit words: guards against mistakes, not against malice.
 inline std::uint64_t plan_checksum(const void* data, std::size_t bytes) {

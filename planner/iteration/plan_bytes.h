@@ -6,11 +6,29 @@
 #include <vector>
 
 #include "planner/iteration/iteration_plan.h"
+#include "shm/plan.h"
 
 namespace memopt::planner {
 
-// `persistent`: numbers of the blocks that live through all iterations. Empty if it would exceed shm::kMaxPlanBytes.
-std::vector<std::byte> plan_bytes(const IterationPlan& plan, const std::vector<std::uint64_t>& persistent,
-                                  std::uint64_t generation);
+// What a plan is made of.
+struct PlanParts {
+  shm::PlanHeader header{};  // generation, signature, operations and what is for status; the rest is filled in
+  std::vector<shm::PlannedLane> lanes;
+  std::vector<shm::PlannedMalloc> mallocs;
+  std::vector<shm::Place> places;
+  std::vector<std::uint64_t> persistent;
+  std::vector<shm::PersistentPlace> persistent_places;
+  std::vector<shm::PlannedSwap> swaps;
+  std::vector<shm::PlannedPoint> points;
+};
+
+// Of one iteration; without what its layout decides.
+shm::PlanHeader header_of(const IterationPlan& plan, std::uint64_t generation);
+
+// `persistent`: numbers of the blocks that live through all iterations.
+PlanParts plan_parts(const IterationPlan& plan, const std::vector<std::uint64_t>& persistent, std::uint64_t generation);
+
+// Empty if it would exceed shm::kMaxPlanBytes.
+std::vector<std::byte> plan_bytes(const PlanParts& parts);
 
 }  // namespace memopt::planner

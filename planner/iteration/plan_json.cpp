@@ -77,11 +77,12 @@ class Operations {
  public:
   Operations(std::uint64_t begin, std::ostream& out) : begin_(begin), out_(out) {}
 
-  // What follows happens then, or when what was before it happens.
-  void at(std::uint64_t nanoseconds) {
+  // What follows is of this rank. It happens then, or when what was before it happens.
+  void at(std::uint64_t nanoseconds, std::uint64_t rank) {
     const std::uint64_t since = nanoseconds > begin_ ? nanoseconds - begin_ : 0;
     if (since > now_) end_launch(since);
     touched_.clear();
+    rank_ = rank;
     now_ = std::max(now_, since);
   }
   void write(char kind, const Instances::Instance& instance) {
@@ -94,9 +95,11 @@ class Operations {
   void nothing() { line('x', -1, std::nullopt); }
 
   std::uint64_t end(std::uint64_t period) {
-    at(begin_ + period);
+    at(begin_ + period, rank_);
     return now_;
   }
+  // Of each line.
+  std::vector<std::uint64_t>& ranks() { return ranks_; }
 
  private:
   // The time until the next operation is the last line's. All blocks of a launch are on the device until it is over, so
@@ -110,19 +113,23 @@ class Operations {
     if (age) out_ << ',' << *age;
     out_ << ']';
     any_ = true;
+    ranks_.push_back(rank_);
   }
 
   std::uint64_t begin_;
   std::ostream& out_;
-  std::uint64_t now_ = 0;
+  std::uint64_t now_ = 0, rank_ = 0;
+  std::vector<std::uint64_t> ranks_;
   bool any_ = false;
   std::vector<std::pair<char, Instances::Instance>> touched_;
 };
 
 }  // namespace
 
-void write_plan_json(const OperationStore& store, const IterationPlan& plan, const std::string& name,
-                     const std::function<std::uint64_t(std::uint64_t)>& nanoseconds, std::ostream& out) {
+std::vector<std::uint64_t> write_plan_json(const OperationStore& store, const IterationPlan& plan,
+                                           const std::string& name,
+                                           const std::function<std::uint64_t(std::uint64_t)>& nanoseconds,
+                                           std::ostream& out) {
   const IterationLifetimes& lifetimes = plan.lifetimes;
   const auto operations = store.operations();
   const Instances instances(store, plan);
@@ -141,7 +148,7 @@ void write_plan_json(const OperationStore& store, const IterationPlan& plan, con
   for (std::uint64_t k = 0; k < lifetimes.order.size(); ++k) {
     const std::uint32_t index = lifetimes.order[k];
     const Operation& op = operations[index];
-    lines.at(time(index) + (k < lifetimes.unwrapped ? 0 : period));
+    lines.at(time(index) + (k < lifetimes.unwrapped ? 0 : period), k);
     bool any = false;
     if (op.block != kNone) {
       if (const auto instance = instances.find(index, op.block)) {
@@ -189,6 +196,7 @@ void write_plan_json(const OperationStore& store, const IterationPlan& plan, con
   out << "\n],\n\"machine\": " << kMachine
       << ",\n\"limit\": null, \"chunk\": 2097152, \"align\": 512, \"layout\": true, \"lazy_malloc\": false,\n"
          "\"swaps\": []}\n";
+  return std::move(lines.ranks());
 }
 
 }  // namespace memopt::planner

@@ -21,7 +21,7 @@ struct Program::Impl {
   explicit Impl(bool waited_for) : planner(options(waited_for)) {}
 
   std::optional<std::vector<std::byte>> bytes() {
-    std::vector<std::byte> bytes = plan_bytes(*planner.plan(), planner.persistent(), planner.generation());
+    std::vector<std::byte> bytes = plan_bytes(plan_parts(*planner.plan(), planner.persistent(), planner.generation()));
     if (!bytes.empty()) return bytes;
     planner.refused();
     return std::nullopt;

@@ -195,14 +195,13 @@ TEST(LinkTest, RecordsArriveAndAPlanComesBackAtTheCheckPoint) {
   });
 }
 
-TEST(LinkTest, APlanThatFailsVerificationIsRefusedAndTheNextOneTaken) {
-  run([] {
+// The first plan is refused for this reason, and the next one taken.
+void expect_refused(const PlanBuilder& first, const char* reason) {
+  run([&] {
     Script script;
-    script.plan = [](std::uint64_t records) -> std::optional<std::vector<std::byte>> {
-      PlanBuilder plan = PlanBuilder::small();
-      if (records == 16) plan.places[1].offset = 512;
+    script.plan = [&](std::uint64_t records) -> std::optional<std::vector<std::byte>> {
       if (records > 32) return std::nullopt;
-      return plan.bytes();
+      return (records == 16 ? first : PlanBuilder::small()).bytes();
     };
     const std::string name = unique_name();
     RunningServer server(name, script);
@@ -212,13 +211,23 @@ TEST(LinkTest, APlanThatFailsVerificationIsRefusedAndTheNextOneTaken) {
     CHECK_THAT(writer.to_check_point());
     CHECK_THAT(take_plan() == nullptr);
     CHECK_THAT(link_status().refused_plans == 1);
-    CHECK_THAT(link_status().reason.find("mallocs 1 and 0 are both alive") != std::string::npos);
+    CHECK_THAT(link_status().reason.find(reason) != std::string::npos);
     CHECK_THAT(writer.to_check_point());
     CHECK_THAT(script.refused.load() == 1);
     const std::unique_ptr<const Plan> plan = take_plan();
     CHECK_THAT(plan != nullptr && plan->generation == 2);
     CHECK_THAT(link_status().connected);
   });
+}
+
+TEST(LinkTest, APlanThatFailsVerificationIsRefusedAndTheNextOneTaken) {
+  PlanBuilder plan = PlanBuilder::small();
+  plan.places[1].offset = 512;
+  expect_refused(plan, "malloc 1 and malloc 0 are both there");
+}
+
+TEST(LinkTest, APlanThatSwapsIsRefusedAndTheNextOneTaken) {
+  expect_refused(PlanBuilder::swapping(), "it swaps 6 times an iteration: this agent carries out no swaps");
 }
 
 TEST(LinkTest, ThreadsGetLanesAndGiveThemBack) {

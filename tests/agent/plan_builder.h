@@ -16,6 +16,9 @@ struct PlanBuilder {
   std::vector<shm::PlannedMalloc> mallocs;
   std::vector<shm::Place> places;
   std::vector<std::uint64_t> persistent;
+  std::vector<shm::PersistentPlace> persistent_places;
+  std::vector<shm::PlannedSwap> swaps;
+  std::vector<shm::PlannedPoint> points;
 
   // A small valid plan: 20 operations; lane 0 with four mallocs, of which the last outlives the iteration and has two
   // places, lane 3 with one that crosses the boundary and one that is not planned.
@@ -47,6 +50,35 @@ struct PlanBuilder {
     return plan;
   }
 
+  // The same with swaps: malloc 2 is in the place of malloc 1 while that is away, and block 9 in that of block 4.
+  // Malloc 3 is away over the boundary, and malloc 4 is freed while away.
+  static PlanBuilder swapping() {
+    PlanBuilder plan = small();
+    plan.header.chunk_bytes = 1024;
+    plan.header.period_ns = 5'000'000;
+    plan.header.added_ns = 1000;
+    plan.header.slab_bytes = 32 * 1024;
+    plan.mallocs[0].freed = 3;
+    plan.mallocs[1].freed = 9;
+    plan.mallocs[2].born = 4;
+    plan.mallocs[2].freed = 6;
+    plan.places[2].offset = 1024;
+    plan.persistent_places = {{4, {16384, 1024}}, {9, {16384, 512}}, {12, {17408, 512}}};
+    constexpr std::uint64_t kPersistent = shm::kSwapPersistent | shm::kSwapCopies;
+    plan.swaps = {
+        {1, shm::kSwapCopies, 3, 5, 7, 0},
+        {3, shm::kSwapCopies, 8, 17, 25, 1},
+        {4, 0, 17, shm::kNoPosition, shm::kNoPosition, 2},
+        {0, kPersistent, 3, 5, 6, 3},
+        {0, kPersistent, 8, 17, 18, 4},
+        {1, kPersistent, 17, 28, 29, 5},
+    };
+    plan.points = {{3, 0, 1, 1, 0},  {5, 0, 2, 1, 0}, {6, 0, 2, 1, shm::kPointUncounted},
+                   {7, 0, 3, 0, 0},  {8, 0, 3, 1, 0}, {9, 0, 3, 2, 0},
+                   {17, 3, 0, 2, 0}, {18, 3, 0, 3, 0}};
+    return plan;
+  }
+
   // Tables one behind the other; offsets, counts, size and checksum of the header are filled in.
   std::vector<std::byte> bytes() const {
     std::vector<std::byte> all(sizeof(shm::PlanHeader));
@@ -55,7 +87,9 @@ struct PlanBuilder {
     head.mallocs = append(all, mallocs);
     head.places = append(all, places);
     head.persistent = append(all, persistent);
-    head.swaps.offset += all.size();
+    head.persistent_places = append(all, persistent_places);
+    head.swaps = append(all, swaps);
+    head.points = append(all, points);
     head.replays.offset += all.size();
     head.bytes = all.size();
     write_header(all, head);

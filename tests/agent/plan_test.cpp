@@ -45,21 +45,51 @@ TEST(PlanTest, AValidPlanIsCopiedWhole) {
   EXPECT_FALSE(plan->is_persistent(10));
 }
 
+TEST(PlanTest, SwapsAreCopiedWhole) {
+  const PlanBuilder built = PlanBuilder::swapping();
+  std::string error;
+  const auto plan = parse(built, &error);
+  ASSERT_NE(plan, nullptr) << error;
+  EXPECT_EQ(plan->chunk_bytes, 1024u);
+  EXPECT_EQ(plan->period_ns, 5'000'000u);
+  EXPECT_EQ(plan->added_ns, 1000u);
+  EXPECT_EQ(plan->points.size(), built.points.size());
+  ASSERT_EQ(plan->persistent_places.size(), 3u);
+  EXPECT_EQ(plan->persistent_places[1].place.offset, 16384u);
+  EXPECT_EQ(plan->swaps_of(0, false).size(), 0u);
+  ASSERT_EQ(plan->swaps_of(4, false).size(), 1u);
+  EXPECT_EQ(plan->swaps_of(4, false)[0].out_after, 17u);
+  EXPECT_EQ(plan->swaps_of(4, true).size(), 0u);
+  ASSERT_EQ(plan->swaps_of(0, true).size(), 2u);
+  EXPECT_EQ(plan->swaps_of(0, true)[1].need, 18u);
+}
+
 struct Corruption {
   const char* named;  // what the error must say
   std::function<void(PlanBuilder&)> spoil;
 };
 
+// Each change alone must be refused, for the reason named.
+void expect_refused(const PlanBuilder& valid, const std::vector<Corruption>& corruptions) {
+  for (const Corruption& corruption : corruptions) {
+    PlanBuilder plan = valid;
+    corruption.spoil(plan);
+    std::string error;
+    EXPECT_EQ(parse(plan, &error), nullptr) << corruption.named;
+    EXPECT_NE(error.find(corruption.named), std::string::npos)
+        << "expected " << corruption.named << "\n     got " << error;
+  }
+}
+
 TEST(PlanTest, EverythingThatIsWrongIsNamed) {
   const std::vector<Corruption> corruptions = {
       {"magic", [](PlanBuilder& plan) { plan.header.magic += 1; }},
-      {"format 2: expected 1", [](PlanBuilder& plan) { plan.header.format = 2; }},
+      {"format 1: expected 2", [](PlanBuilder& plan) { plan.header.format = 1; }},
       {"header_bytes", [](PlanBuilder& plan) { plan.header.header_bytes -= 8; }},
       {"generation 0", [](PlanBuilder& plan) { plan.header.generation = 0; }},
       {"operations 0", [](PlanBuilder& plan) { plan.header.operations = 0; }},
       {"operations 4294967296", [](PlanBuilder& plan) { plan.header.operations = std::uint64_t{1} << 32; }},
       {"slab_bytes", [](PlanBuilder& plan) { plan.header.slab_bytes += 1; }},
-      {"swaps: 1", [](PlanBuilder& plan) { plan.header.swaps.count = 1; }},
       {"replays: 3", [](PlanBuilder& plan) { plan.header.replays.count = 3; }},
       {"lanes: none", [](PlanBuilder& plan) { plan.lanes.clear(); }},
       {"lanes have", [](PlanBuilder& plan) { plan.lanes.pop_back(); }},
@@ -101,19 +131,75 @@ TEST(PlanTest, EverythingThatIsWrongIsNamed) {
       {"within the slab", [](PlanBuilder& plan) { plan.places[4].bytes = UINT64_MAX - 511; }},
       {"persistent block 0", [](PlanBuilder& plan) { plan.persistent.push_back(0); }},
       // Overlaps: at one time; over the boundary; with what lives always; of one malloc's own places.
-      {"mallocs 1 and 0 are both alive at 2", [](PlanBuilder& plan) { plan.places[1].offset = 512; }},
-      {"mallocs 4 and 0 are both alive", [](PlanBuilder& plan) { plan.places[5].offset = 512; }},
-      {"mallocs 2 and 3 are both alive", [](PlanBuilder& plan) { plan.places[2].offset = 9216; }},
-      {"mallocs 3 and 3 are both alive", [](PlanBuilder& plan) { plan.places[4] = plan.places[3]; }},
+      {"malloc 1 and malloc 0 are both there at 2", [](PlanBuilder& plan) { plan.places[1].offset = 512; }},
+      {"malloc 4 and malloc 0 are both there", [](PlanBuilder& plan) { plan.places[5].offset = 512; }},
+      {"malloc 2 and malloc 3 are both there", [](PlanBuilder& plan) { plan.places[2].offset = 9216; }},
+      {"malloc 3 and malloc 3 are both there", [](PlanBuilder& plan) { plan.places[4] = plan.places[3]; }},
   };
-  for (const Corruption& corruption : corruptions) {
-    PlanBuilder plan = PlanBuilder::small();
-    corruption.spoil(plan);
-    std::string error;
-    EXPECT_EQ(parse(plan, &error), nullptr) << corruption.named;
-    EXPECT_NE(error.find(corruption.named), std::string::npos)
-        << "expected " << corruption.named << "\n     got " << error;
-  }
+  expect_refused(PlanBuilder::small(), corruptions);
+}
+
+TEST(PlanTest, EverythingThatIsWrongAboutSwapsIsNamed) {
+  using shm::kNoPosition;
+  const std::vector<Corruption> corruptions = {
+      {"chunk_bytes 0", [](PlanBuilder& plan) { plan.header.chunk_bytes = 0; }},
+      {"chunk_bytes 1000", [](PlanBuilder& plan) { plan.header.chunk_bytes = 1000; }},
+      {"chunk_bytes 1024: expected 0",
+       [](PlanBuilder& plan) {
+         plan = PlanBuilder::small();
+         plan.header.chunk_bytes = 1024;
+       }},
+      {"persistent_places: 3 entries: expected none",
+       [](PlanBuilder& plan) {
+         const auto places = plan.persistent_places;
+         plan = PlanBuilder::small();
+         plan.header.slab_bytes = 32 * 1024;
+         plan.persistent_places = places;
+       }},
+      {"persistent_places: 2 entries", [](PlanBuilder& plan) { plan.persistent_places.pop_back(); }},
+      {"entry 1 of block 8", [](PlanBuilder& plan) { plan.persistent_places[1].block = 8; }},
+      {"place of persistent block 9 at 1 of", [](PlanBuilder& plan) { plan.persistent_places[1].place.offset = 1; }},
+      {"within the slab", [](PlanBuilder& plan) { plan.persistent_places[2].place.offset = 32 * 1024; }},
+      {"point 2 at operation 20", [](PlanBuilder& plan) { plan.points[2].rank = 20; }},
+      {"point 2 at operation 5: expected more than 5", [](PlanBuilder& plan) { plan.points[2].rank = 5; }},
+      {"point 0 in lane 2", [](PlanBuilder& plan) { plan.points[0].lane = 2; }},
+      {"behind malloc 4 of lane 0", [](PlanBuilder& plan) { plan.points[0].malloc = 4; }},
+      {"behind 21 operations", [](PlanBuilder& plan) { plan.points[0].operations = 21; }},
+      {"point 0: flags 0x2", [](PlanBuilder& plan) { plan.points[0].flags = 2; }},
+      {"swap 0: out_after 3: expected a point", [](PlanBuilder& plan) { plan.points.erase(plan.points.begin()); }},
+      {"swap 1: need 25: expected a point for operation 5",
+       [](PlanBuilder& plan) {
+         plan.points.erase(plan.points.begin() + 1);
+         plan.swaps[0].in_after = plan.swaps[3].in_after = 3;
+       }},
+      {"flags 0x4", [](PlanBuilder& plan) { plan.swaps[0].flags = 4; }},
+      {"block by block", [](PlanBuilder& plan) { std::swap(plan.swaps[0], plan.swaps[1]); }},
+      {"block by block", [](PlanBuilder& plan) { std::swap(plan.swaps[2], plan.swaps[3]); }},
+      {"of malloc 6", [](PlanBuilder& plan) { plan.swaps[2].block = 6; }},
+      {"not planned", [](PlanBuilder& plan) { plan.swaps[2].block = 5; }},
+      {"of persistent block 3", [](PlanBuilder& plan) { plan.swaps[5].block = 3; }},
+      {"a block at 512", [](PlanBuilder& plan) { plan.places[5].offset = 512; }},
+      {"a block at 16896", [](PlanBuilder& plan) { plan.persistent_places[0].place.offset = 16896; }},
+      {"after 1: expected 2 to 8", [](PlanBuilder& plan) { plan.swaps[0].out_after = 1; }},
+      {"after 9: expected 2 to 8", [](PlanBuilder& plan) { plan.swaps[0].out_after = 9; }},
+      {"in this order", [](PlanBuilder& plan) { plan.swaps[0].in_after = 2; }},
+      {"in this order", [](PlanBuilder& plan) { plan.swaps[0].need = 5; }},
+      {"in this order", [](PlanBuilder& plan) { plan.swaps[0].need = 10; }},
+      {"for nothing", [](PlanBuilder& plan) { plan.swaps[0].need = kNoPosition; }},
+      {"comes back", [](PlanBuilder& plan) { plan.swaps[5].in_after = kNoPosition, plan.swaps[5].need = kNoPosition; }},
+      {"expected less than 20, and that", [](PlanBuilder& plan) { plan.swaps[5].out_after = 20; }},
+      {"needed at 38: expected at most 37", [](PlanBuilder& plan) { plan.swaps[5].need = 38; }},
+      {"back from the one before", [](PlanBuilder& plan) { plan.swaps[3].need = 9; }},
+      {"back from the one before", [](PlanBuilder& plan) { plan.swaps[3] = {4, 0, 18, kNoPosition, kNoPosition, 6}; }},
+      // Overlaps: one that leaves too late, comes back too early; persistent blocks.
+      {"malloc 2 and malloc 1 are both there at 4", [](PlanBuilder& plan) { plan.swaps[0].out_after = 5; }},
+      {"malloc 1 and malloc 2 are both there at 4", [](PlanBuilder& plan) { plan.swaps[0].in_after = 3; }},
+      {"persistent block 4 and persistent block 9 are both there at 9",
+       [](PlanBuilder& plan) { plan.swaps[4].in_after = 8; }},
+      {"persistent block 12 and persistent block 4",
+       [](PlanBuilder& plan) { plan.persistent_places[2].place.offset = 16896; }},
+  };
+  expect_refused(PlanBuilder::swapping(), corruptions);
 }
 
 TEST(PlanTest, TablesMustLieWithinTheMemory) {
@@ -252,6 +338,86 @@ TEST(PlanTest, OverlapAgreesWithTheDefinition) {
   EXPECT_LT(accepted, 2700u);
 }
 
+// Random swaps of random blocks, judged by looking at every operation of some iterations.
+TEST(PlanTest, SwapsAgreeWithTheDefinition) {
+  std::mt19937_64 random(6);
+  std::uint64_t accepted = 0;
+  for (int round = 0; round < 6000; ++round) {
+    PlanBuilder plan = PlanBuilder::small();
+    plan.places.clear();
+    plan.mallocs.clear();
+    constexpr std::uint64_t kOperations = 10, kIterations = 6;
+    plan.header.operations = kOperations;
+    plan.header.chunk_bytes = 1024;
+    plan.persistent = {5};
+    const std::uint32_t count = 1 + static_cast<std::uint32_t>(random() % 4);
+    // By block (the last one persists): the operations at which it is there, of the instance born in iteration 0.
+    std::vector<std::vector<bool>> there(count + 1, std::vector<bool>(kOperations * kIterations));
+    const auto stay = [&](std::uint32_t block, std::uint64_t from, std::uint64_t to) {
+      for (; from < to; ++from) there[block][from] = true;
+    };
+    for (std::uint32_t i = 0; i < count; ++i) {
+      const std::uint64_t born = random() % kOperations, freed = born + 1 + random() % 14;
+      plan.mallocs.push_back({512, 0x100 + i, i, 1, static_cast<std::uint32_t>(born), freed});
+      plan.places.push_back({random() % 4 * 1024, 512 * (1 + random() % 3)});
+      std::uint64_t from = born;
+      while (random() % 3 != 0) {
+        const std::uint64_t out = from + random() % 4, in = out + random() % 8, need = in + 1 + random() % 2;
+        if (out >= freed) break;
+        const bool returns = need < freed;
+        plan.swaps.push_back({i, shm::kSwapCopies, out, returns ? in : shm::kNoPosition,
+                              returns ? need : shm::kNoPosition, plan.swaps.size()});
+        stay(i, from, out + 1);
+        from = returns ? in + 1 : freed;
+        if (!returns || need > in + 1) break;
+      }
+      stay(i, from, freed);
+    }
+    plan.persistent_places = {{5, {random() % 4 * 1024, 512}}};
+    stay(count, 0, kOperations * kIterations);
+    if (random() % 2 == 0) {
+      const std::uint64_t out = random() % kOperations, in = out + random() % (kOperations - 1);
+      plan.swaps.push_back({0, shm::kSwapPersistent, out, in, in + 1, 0});
+      for (std::uint64_t time = out + 1; time <= in; ++time) there[count][time % kOperations] = false;
+      for (std::size_t time = kOperations; time < there[count].size(); ++time) {
+        there[count][time] = there[count][time - kOperations];
+      }
+    }
+    if (plan.swaps.empty()) continue;
+    for (std::uint64_t rank = 0; rank < kOperations; ++rank)
+      plan.points.push_back({rank, 0, 0, static_cast<std::uint32_t>(rank), 0});
+    plan.lanes = {{0, count, 0, count}};
+    // In the last of the iterations, each block is there as what was born in it or in one before.
+    bool overlap = false;
+    for (std::uint64_t time = 0; time < kOperations; ++time) {
+      std::vector<int> taken(20, 0);
+      const auto take = [&](const shm::Place& place) {
+        for (std::uint64_t at = place.offset; at < place.offset + place.bytes; at += 512) {
+          overlap = overlap || taken[at / 512]++ != 0;
+        }
+      };
+      for (std::uint32_t i = 0; i < count; ++i) {
+        for (std::uint64_t age = 0; age < kIterations; ++age) {
+          if (there[i][time + age * kOperations]) take(plan.places[i]);
+        }
+      }
+      if (there[count][time]) take(plan.persistent_places[0].place);
+    }
+    // A malloc that is not swapped needs a place for each of its blocks that live at the same time.
+    bool enough = true;
+    for (std::uint32_t i = 0; i < count; ++i) {
+      const bool swapped = std::any_of(plan.swaps.begin(), plan.swaps.end(),
+                                       [&](const auto& swap) { return swap.block == i && (swap.flags & 1) == 0; });
+      enough = enough && (swapped || plan.mallocs[i].freed - plan.mallocs[i].born <= kOperations);
+    }
+    std::string error;
+    EXPECT_EQ(parse(plan, &error) != nullptr, !overlap && enough) << "round " << round << ": " << error;
+    accepted += !overlap && enough ? 1 : 0;
+  }
+  EXPECT_GT(accepted, 500u);
+  EXPECT_LT(accepted, 4000u);
+}
+
 // What a follower does with a plan that was accepted.
 void use(const Plan& plan) {
   for (const Plan::Lane& lane : plan.lanes) {
@@ -263,16 +429,22 @@ void use(const Plan& plan) {
       for (const shm::Place& place : plan.places_of(malloc)) ASSERT_LE(place.offset + place.bytes, plan.slab_bytes);
     }
   }
+  for (const shm::PlannedSwap& swap : plan.swaps) {
+    const bool persistent = (swap.flags & shm::kSwapPersistent) != 0;
+    ASSERT_LT(swap.block, persistent ? plan.persistent_places.size() : plan.mallocs.size());
+    ASSERT_FALSE(plan.swaps_of(swap.block, persistent).empty());
+  }
 }
 
 // Random changes of a valid plan's bytes, with a checksum that fits again, so that the checks behind it are reached.
 TEST(PlanTest, MutatedPlansAreRefusedOrUsable) {
-  const std::vector<std::byte> valid = PlanBuilder::small().bytes();
+  const std::vector<std::byte> plain = PlanBuilder::small().bytes(), swapping = PlanBuilder::swapping().bytes();
   std::mt19937_64 random(5);
   const std::uint64_t telling[] = {
-      0, 1, 2, 7, 8, 512, UINT64_MAX, ~7u, UINT32_MAX, valid.size(), 1ull << 32, 1ull << 63, UINT64_MAX - 511};
+      0, 1, 2, 7, 8, 512, UINT64_MAX, ~7u, UINT32_MAX, plain.size(), 1ull << 32, 1ull << 63, UINT64_MAX - 511};
   std::uint64_t accepted = 0;
-  for (int round = 0; round < 30'000; ++round) {
+  for (int round = 0; round < 40'000; ++round) {
+    const std::vector<std::byte>& valid = round % 2 == 0 ? plain : swapping;
     std::vector<std::byte> bytes = valid;
     if (random() % 8 == 0) bytes.resize(random() % (valid.size() + 64) / 8 * 8);
     for (std::uint64_t changes = 1 + random() % 3; changes > 0 && bytes.size() >= 8; --changes) {

@@ -148,7 +148,7 @@ class Watcher {
     if (json_) {
       std::ostringstream text;
       const auto nanoseconds = [this](std::uint64_t ticks) { return clock_.nanoseconds(ticks); };
-      planner::write_plan_json(planner_.store(), planned, name_, nanoseconds, text);
+      plan.ranks = planner::write_plan_json(planner_.store(), planned, name_, nanoseconds, text);
       plan.json = std::move(text).str();
     }
     plan_ = std::move(plan);

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace memopt::tools {
 
@@ -31,8 +32,9 @@ struct FilePlan {
   std::uint64_t rounds = 1;        // iterations planned as one
   std::uint64_t in_turn_slab = 0;  // where places used in turn are needed all the time
   std::string solver;
-  double seconds = 0;  // detection and planning, all check points
-  std::string json;    // if wanted; its times are nanoseconds
+  double seconds = 0;                // detection and planning, all check points
+  std::string json;                  // if wanted; its times are nanoseconds
+  std::vector<std::uint64_t> ranks;  // of the file's operations in the iteration: those of a launch have the same
   std::string buffers;
   std::uint64_t rounding = 0;  // what rounding up to whole places adds to the least that is possible
 };

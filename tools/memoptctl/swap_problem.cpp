@@ -12,6 +12,7 @@
 
 #include "file_plan.h"
 #include "plan_command.h"
+#include "planner/sending/swap_plan.h"
 #include "planner/swap/machines.h"
 #include "printable.h"
 
@@ -31,6 +32,7 @@ std::optional<SwapProblem> observed(const std::string& path) {
   SwapProblem result;
   try {
     result.file = swap::parse_plan(planning.plan->json);
+    planner::join_launches(planning.plan->ranks, result.file.problem);
     swap::find_lives(result.file.problem);
   } catch (const swap::Invalid& error) {
     // Threads that change their order from iteration to iteration can do that.

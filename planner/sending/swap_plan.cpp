@@ -1,0 +1,248 @@
+#include "planner/sending/swap_plan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <stdexcept>
+#include <tuple>
+#include <unordered_map>
+#include <utility>
+
+#include "planner/iteration/plan_bytes.h"
+#include "planner/swap/lives.h"
+
+namespace memopt::planner {
+namespace {
+
+// Thrown inside this file only.
+struct CannotFollow : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+// Positions of the problem as positions of the iteration.
+class Positions {
+ public:
+  explicit Positions(const SwapPlanParts& swaps) : swaps_(swaps), behind_(swaps.ranks) {
+    // What belongs to a launch but comes before it takes time happens before it.
+    const auto& operations = swaps.problem.operations;
+    for (std::size_t begin = 0, end = 0; begin < operations.size(); begin = end) {
+      for (end = begin + 1; end < operations.size() && operations[end].continues;) ++end;
+      std::size_t running = end - 1;
+      for (std::size_t i = begin; i < end; ++i) {
+        const double then = i + 1 < operations.size() ? operations[i + 1].time : swaps.problem.period;
+        if (then > operations[i].time) running = i;
+      }
+      for (std::size_t i = begin; i < running; ++i) --behind_[i];  // of rank 0: -1, the iteration before
+    }
+  }
+
+  // Of the operation itself.
+  std::int64_t at(std::uint64_t position) const { return in_iteration(swaps_.ranks, position); }
+  // The operation behind which it lies.
+  std::int64_t behind(std::uint64_t position) const { return in_iteration(behind_, position); }
+
+  void set_operations(std::uint64_t operations) { operations_ = static_cast<std::int64_t>(operations); }
+
+ private:
+  std::int64_t in_iteration(const std::vector<std::uint64_t>& ranks, std::uint64_t position) const {
+    const std::uint64_t n = ranks.size();
+    return static_cast<std::int64_t>(ranks[position % n]) + static_cast<std::int64_t>(position / n) * operations_;
+  }
+
+  const SwapPlanParts& swaps_;
+  std::vector<std::uint64_t> behind_;
+  std::int64_t operations_ = 0;  // of the iteration
+};
+
+// Where each operation is in its lane, by rank.
+std::vector<std::optional<shm::PlannedPoint>> points_of(const OperationStore& store,
+                                                        const IterationLifetimes& lifetimes) {
+  struct Lane {
+    std::uint32_t number = 0;
+    std::optional<std::uint32_t> malloc;  // the last one
+    std::uint32_t operations = 0;         // since
+  };
+  std::unordered_map<std::uint32_t, std::pair<std::uint32_t, std::uint32_t>> mallocs;  // by operation: lane, index
+  for (const LaneMallocs& lane : lifetimes.lanes) {
+    for (std::uint32_t i = 0; i < lane.operations.size(); ++i)
+      mallocs.emplace(lane.operations[i], std::pair(lane.lane, i));
+  }
+  std::vector<Lane> lanes(store.lanes().size());
+  std::vector<std::optional<shm::PlannedPoint>> points(lifetimes.operations);
+  // Twice, as what is before a lane's first malloc is behind its last one.
+  for (int round = 0; round < 2; ++round) {
+    for (std::uint64_t rank = 0; rank < lifetimes.operations; ++rank) {
+      const Operation operation = store.operations()[lifetimes.order[rank]];
+      Lane& lane = lanes[operation.lane];
+      bool counted = operation.kind != OperationKind::kFree;
+      if (operation.kind == OperationKind::kMalloc) {
+        const auto found = mallocs.find(lifetimes.order[rank]);
+        counted = found != mallocs.end();
+        if (counted) lane = {found->second.first, found->second.second, 0};
+      } else if (counted) {
+        ++lane.operations;
+      }
+      if (!lane.malloc) continue;
+      points[rank] =
+          shm::PlannedPoint{rank, lane.number, *lane.malloc, lane.operations, counted ? 0 : shm::kPointUncounted};
+    }
+  }
+  return points;
+}
+
+class Writer {
+ public:
+  Writer(const OperationStore& store, const IterationPlan& plan, const SwapPlanParts& swaps, PlanParts& parts)
+      : swaps_(swaps),
+        operations_(static_cast<std::int64_t>(plan.lifetimes.operations)),
+        positions_(swaps),
+        points_(points_of(store, plan.lifetimes)),
+        parts_(parts) {
+    positions_.set_operations(plan.lifetimes.operations);
+    if (swaps.ranks.size() != swaps.problem.operations.size()) throw std::logic_error("ranks of another problem");
+    for (const LaneMallocs& lane : plan.lifetimes.lanes) {
+      if (lane.parts != 1) {
+        throw CannotFollow(fmt::format("the mallocs of thread {} can't be told from each other", lane.lane));
+      }
+      parts.lanes.push_back({lane.lane, lane.match, parts.mallocs.size(), lane.mallocs.size()});
+      for (const MallocLife& malloc : lane.mallocs) {
+        parts.mallocs.push_back({malloc.bytes, malloc.return_address, 0, 0, 0, 0});
+        planned_.push_back(malloc.places != 0);
+      }
+    }
+  }
+
+  void write(const std::vector<std::uint64_t>& persistent) {
+    write_places(persistent);
+    write_swaps();
+    parts_.header.operations = static_cast<std::uint64_t>(operations_);
+    parts_.header.slab_bytes = slab_;
+    parts_.header.lower_bound = 0;
+    parts_.header.chunk_bytes = swaps_.decisions.swaps.empty() ? 0 : swaps_.problem.chunk;
+    parts_.header.period_ns = static_cast<std::uint64_t>(std::llround(swaps_.problem.period));
+    parts_.header.added_ns = static_cast<std::uint64_t>(std::llround(swaps_.added_ns));
+  }
+
+ private:
+  void write_places(const std::vector<std::uint64_t>& persistent) {
+    const swap::Problem& problem = swaps_.problem;
+    const swap::Lives lives = swap::find_lives(problem);
+    if (problem.blocks.size() != planned_.size() + persistent.size())
+      throw std::logic_error("blocks of another problem");
+    std::uint32_t block = 0;
+    for (; block < planned_.size(); ++block) {
+      shm::PlannedMalloc& malloc = parts_.mallocs[block];
+      malloc.first_place = parts_.places.size();
+      malloc.places = 0;
+      // As the swaps were planned for: where threads meet differently each time, the last repeat counts.
+      malloc.born = static_cast<std::uint32_t>(positions_.at(lives.of[block].born));
+      malloc.freed = static_cast<std::uint64_t>(positions_.at(lives.of[block].freed));
+      if (!planned_[block]) continue;
+      for (const std::uint64_t offset : swaps_.decisions.places[block].offsets) {
+        parts_.places.push_back(place(offset, problem.blocks[block].bytes));
+        ++malloc.places;
+      }
+    }
+    if (swaps_.decisions.swaps.empty()) return;
+    for (const std::uint64_t number : persistent) {
+      const std::vector<std::uint64_t>& offsets = swaps_.decisions.places[block].offsets;
+      parts_.persistent_places.push_back({number, place(offsets.at(0), problem.blocks[block].bytes)});
+      ++block;
+    }
+    by_number(persistent);
+  }
+
+  shm::Place place(std::uint64_t offset, std::uint64_t bytes) {
+    const std::uint64_t rounded = place_bytes(bytes);
+    slab_ = std::max(slab_, offset + rounded);
+    return {offset, rounded};
+  }
+
+  // Entries of persistent blocks stand by number; the problem has them in any order.
+  void by_number(const std::vector<std::uint64_t>& persistent) {
+    auto& places = parts_.persistent_places;
+    std::sort(places.begin(), places.end(), [](const auto& a, const auto& b) { return a.block < b.block; });
+    for (const std::uint64_t number : persistent) {
+      const auto at = std::lower_bound(places.begin(), places.end(), number,
+                                       [](const auto& a, std::uint64_t b) { return a.block < b; });
+      persistent_at_.push_back(static_cast<std::uint64_t>(at - places.begin()));
+    }
+  }
+
+  void write_swaps() {
+    std::uint64_t order = 0;
+    for (const swap::Swap& swap : swaps_.decisions.swaps) {
+      const bool persistent = swap.block >= planned_.size();
+      if (!persistent && !planned_[swap.block]) {
+        throw CannotFollow("it swaps a block of the driver's own");
+      }
+      std::int64_t out = positions_.behind(swap.out_after);
+      std::int64_t in = swap.returns() ? positions_.behind(swap.in_after) : 0;
+      std::int64_t need = swap.returns() ? positions_.at(swap.need) : 0;
+      if (out < 0) out += operations_, in += operations_, need += operations_;  // before the first of an iteration
+      parts_.swaps.push_back({persistent ? persistent_at_[swap.block - planned_.size()] : swap.block,
+                              (persistent ? shm::kSwapPersistent : 0) | (swap.copy ? shm::kSwapCopies : 0), point(out),
+                              swap.returns() ? point(in) : shm::kNoPosition,
+                              swap.returns() ? point(need) : shm::kNoPosition, order++});
+    }
+    std::sort(parts_.swaps.begin(), parts_.swaps.end(), [](const shm::PlannedSwap& a, const shm::PlannedSwap& b) {
+      const auto key = [](const shm::PlannedSwap& swap) {
+        return std::tuple(swap.flags & shm::kSwapPersistent, swap.block, swap.out_after);
+      };
+      return key(a) < key(b);
+    });
+    std::sort(ranks_.begin(), ranks_.end());
+    ranks_.erase(std::unique(ranks_.begin(), ranks_.end()), ranks_.end());
+    for (const std::uint64_t rank : ranks_) {
+      if (!points_[rank]) throw CannotFollow("it swaps at operations of a thread that allocates nothing");
+      parts_.points.push_back(*points_[rank]);
+    }
+  }
+
+  std::uint64_t point(std::int64_t position) {
+    ranks_.push_back(static_cast<std::uint64_t>(position % operations_));
+    return static_cast<std::uint64_t>(position);
+  }
+
+  const SwapPlanParts& swaps_;
+  std::int64_t operations_;
+  Positions positions_;
+  std::vector<std::optional<shm::PlannedPoint>> points_;  // by rank
+  PlanParts& parts_;
+  std::vector<bool> planned_;                 // by malloc
+  std::vector<std::uint64_t> persistent_at_;  // of the problem's persistent blocks, among parts_.persistent_places
+  std::vector<std::uint64_t> ranks_;          // that swaps name
+  std::uint64_t slab_ = 0;
+};
+
+}  // namespace
+
+void join_launches(const std::vector<std::uint64_t>& ranks, swap::Problem& problem) {
+  const auto is_access = [&](std::size_t i) {
+    return problem.operations[i].kind == swap::Kind::kRead || problem.operations[i].kind == swap::Kind::kWrite;
+  };
+  for (std::size_t i = 1; i < problem.operations.size(); ++i) {
+    problem.operations[i].continues = ranks[i] == ranks[i - 1] && is_access(i) && is_access(i - 1);
+  }
+}
+
+std::vector<std::byte> swap_plan_bytes(const OperationStore& store, const IterationPlan& plan,
+                                       const std::vector<std::uint64_t>& persistent, std::uint64_t generation,
+                                       const SwapPlanParts& swaps, std::string& fault) {
+  PlanParts parts;
+  parts.header = header_of(plan, generation);
+  parts.persistent = persistent;
+  try {
+    Writer(store, plan, swaps, parts).write(persistent);
+  } catch (const CannotFollow& error) {
+    fault = error.what();
+    return {};
+  }
+  std::vector<std::byte> bytes = plan_bytes(parts);
+  if (bytes.empty()) fault = fmt::format("it is larger than {} bytes", shm::kMaxPlanBytes);
+  return bytes;
+}
+
+}  // namespace memopt::planner
