@@ -66,8 +66,11 @@ void after_fork_in_child() {
   start_status_server(answer);
 }
 
-// The last word, if memopt did something. Runs at exit() only; nothing of CUDA is called.
-[[gnu::destructor]] void at_exit() { say_goodbye(); }
+// The last word, if memopt did something, and the end of a recording. Runs at exit() only; nothing of CUDA is called.
+[[gnu::destructor]] void at_exit() {
+  hand_over_recording();
+  say_goodbye();
+}
 
 const Driver* make_driver() noexcept {
   const Interposer* const interposer = g_interposer.load();

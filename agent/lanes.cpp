@@ -86,7 +86,7 @@ std::uint64_t Lanes::shared_bytes() noexcept {
 void Lanes::forget_after_fork(bool shared_descriptors) noexcept {
   lock_ = 0;
   count_.store(0);
-  sent_ = 0;
+  sent_.store(0);
   waiting_.store(0);
   closed_.store(false);
   for (Lane& lane : lanes_) {

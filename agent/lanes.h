@@ -30,14 +30,16 @@ class Lanes {
   template <typename Send>
   bool send_new(Send&& send) {
     const std::uint32_t count = count_.load(std::memory_order_acquire);
-    for (; sent_ < count; ++sent_) {
-      Lane& lane = lanes_[sent_];
+    for (std::uint32_t next = sent_.load(std::memory_order_relaxed); next < count; sent_.store(++next)) {
+      Lane& lane = lanes_[next];
       if (!lane.memory.intact()) continue;  // the program closed it: the planner will see a hole
-      if (!send(sent_, lane.bytes, lane.memory.get())) return false;
+      if (!send(next, lane.bytes, lane.memory.get())) return false;
     }
     return true;
   }
-  void send_all_again() { sent_ = 0; }
+  void send_all_again() { sent_.store(0); }
+  // Any thread: has every lane that a thread may have been given been sent?
+  bool all_sent() const noexcept { return sent_.load() >= count(); }
   // No lane will be made any more.
   void close() noexcept { closed_.store(true, std::memory_order_release); }
 
@@ -58,7 +60,7 @@ class Lanes {
   int lock_ = 0;  // for `taken`, `writer` and adding
   Lane lanes_[shm::kMaxLanes];
   std::atomic<std::uint32_t> count_{0};
-  std::uint32_t sent_ = 0;  // by the link thread alone
+  std::atomic<std::uint32_t> sent_{0};  // written by the link thread alone
   std::atomic<int> waiting_{0};
   std::atomic<bool> closed_{false};
 };

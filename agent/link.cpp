@@ -25,6 +25,8 @@ constexpr int kSpins = 2000;
 
 constinit LinkState g_link;
 constinit std::atomic<bool> g_started{false};
+// The process that is recorded for a file; 0: none. Not a child, not even one that came without its fork handlers.
+constinit std::atomic<pid_t> g_recorded_process{0};
 // The record that a planner failed to get to in time; 0: none. Nobody waits until it has.
 constinit std::atomic<std::uint64_t> g_overdue{0};
 
@@ -57,6 +59,7 @@ void start_link(const LinkOptions& options) noexcept {
     // For the thread, which may run as long as the process: not freed.
     auto* const own = new LinkOptions(options);
     g_link.phase.store(LinkPhase::kStarting);
+    if (options.record_only) g_recorded_process.store(getpid());
     failure = start_quiet_thread(run_link, own);
     if (failure != 0) delete own;
   } catch (const std::bad_alloc&) {
@@ -126,6 +129,22 @@ bool wait_processed(std::uint64_t sequence, std::chrono::milliseconds limit) noe
   return there();
 }
 
+bool hand_over_recording(std::chrono::milliseconds limit) noexcept {
+  const pid_t recorded = g_recorded_process.load(std::memory_order_relaxed);
+  if (recorded == 0 || recorded != getpid()) return false;
+  const auto deadline = std::chrono::steady_clock::now() + limit;
+  for (;;) {
+    const LinkPhase phase = g_link.phase.load(std::memory_order_acquire);
+    // What is sent to somebody who has answered arrives, whatever becomes of this process.
+    if (phase == LinkPhase::kConnected && g_link.lanes.all_sent()) return true;
+    if (phase != LinkPhase::kStarting && phase != LinkPhase::kConnected) return false;
+    if (std::chrono::steady_clock::now() >= deadline) break;
+    sleep_for(std::chrono::microseconds(500));
+  }
+  log(LogLevel::kWarn, "what was recorded is lost: whoever records did not answer within {} ms", limit.count());
+  return false;
+}
+
 std::unique_ptr<const Plan> take_plan() noexcept {
   if (g_link.plan.load(std::memory_order_relaxed) == nullptr) [[likely]]
     return nullptr;
@@ -167,6 +186,7 @@ LinkStatus link_status() {
 
 void forget_link_after_fork() noexcept {
   g_started.store(false);
+  g_recorded_process.store(0);
   g_overdue.store(0);
   g_link.forget_after_fork();
 }

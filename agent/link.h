@@ -25,7 +25,7 @@ inline constexpr std::uint32_t kMaxLanes = shm::kMaxLanes;
 
 struct LinkOptions {
   bool synchronous = false;            // host threads will wait_processed()
-  bool record_only = false;            // no plans are wanted
+  bool record_only = false;            // recorded for a file: no plans are wanted, no planner is started
   std::size_t ring_bytes = 16u << 20;  // a power of two; halved when memory is short
   std::string planner;                 // path of memoptd; empty: the one beside this library
   std::string instance;                // of the planner, empty for the user's own
@@ -55,6 +55,12 @@ bool wait_processed(std::uint64_t sequence, std::chrono::milliseconds limit = st
 
 // The newest verified plan, once; null if there is no new one (one relaxed load).
 std::unique_ptr<const Plan> take_plan() noexcept;
+
+// At the end of a program that is recorded for a file: waits until whoever records has what there is to be read, rings
+// and all, which it may read when this process is gone. A program of a few milliseconds ends before its link is
+// connected otherwise. Not a moment longer than there may be somebody: false at once if the program is not recorded for
+// a file, if nobody listens or does any more, and in a forked child; false after `limit` if somebody does not answer.
+bool hand_over_recording(std::chrono::milliseconds limit = std::chrono::seconds(5)) noexcept;
 
 // Tell the planner what became of it. A plan that fails verification is refused by the link itself.
 void plan_adopted(std::uint64_t generation) noexcept;

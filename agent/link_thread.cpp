@@ -145,7 +145,8 @@ bool LinkThread::try_connect(int* failure) {
 // Connected, and the planner has heard who we are and what rings there are.
 LinkThread::Step LinkThread::connect() {
   int failure = 0;
-  if (!try_connect(&failure) && failure == ECONNREFUSED) {
+  // A planner writes no recordings: if whoever records is gone, nobody takes its place.
+  if (!try_connect(&failure) && failure == ECONNREFUSED && !options_.record_only) {
     const Step started = start();
     if (started != Step::kGoOn) return started;
     const auto deadline = Clock::now() + kStartTimeout;

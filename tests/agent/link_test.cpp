@@ -114,19 +114,24 @@ class ScriptSink final : public Sink {
   std::string note_ = "waiting for an iteration";
 };
 
+// Listens from the beginning on, and answers from start() on.
 struct RunningServer {
-  explicit RunningServer(const std::string& instance, Script& script) {
+  enum class Begin { kNow, kLater };
+  explicit RunningServer(const std::string& instance, Script& script, Begin begin = Begin::kNow) {
     Server::Failure failure{};
     std::string error;
     server = Server::listen(
         {instance, 0ms, {}},
         [&script](const ProgramInfo&, std::string*) { return std::make_unique<ScriptSink>(script); }, &failure, &error);
     CHECK_THAT(server != nullptr);
-    thread = std::thread([this] { server->run(); });
+    if (begin == Begin::kNow) start();
   }
   ~RunningServer() {
     server->stop();
-    thread.join();
+    if (thread.joinable()) thread.join();
+  }
+  void start() {
+    thread = std::thread([this] { server->run(); });
   }
   std::unique_ptr<Server> server;
   std::thread thread;
@@ -339,6 +344,111 @@ TEST(LinkTest, AForkedChildBeginsAnew) {
     CHECK_THAT(status == 0);
     CHECK_THAT(writer.to_check_point());
     CHECK_THAT(script.records.load() == 48);
+  });
+}
+
+// No test here ends before a limit of that length is over.
+constexpr auto kForEver = std::chrono::milliseconds(24h);
+
+LinkOptions recorded_options(const std::string& instance) {
+  LinkOptions options = options_for(instance, false);
+  options.record_only = true;
+  options.planner = MEMOPT_TEST_PLANNER;  // which must not be started
+  return options;
+}
+
+TEST(LinkTest, ARecordedProgramWaitsAtItsEndUntilItsRecordsCanBeRead) {
+  run([] {
+    Script script;
+    const std::string name = unique_name();
+    RunningServer server(name, script, RunningServer::Begin::kLater);
+    start_link(recorded_options(name));
+    Writer writer;
+    CHECK_THAT(acquire_ring(&writer.ring));
+    writer.write(5);
+    CHECK_THAT(!link_status().connected);
+    CHECK_THAT(!hand_over_recording(30ms));  // nobody answers
+    std::thread later([&server] {
+      std::this_thread::sleep_for(50ms);
+      server.start();
+    });
+    CHECK_THAT(hand_over_recording(kForEver));
+    CHECK_THAT(link_status().connected);
+    later.join();
+    // A second thread has a ring that is as new.
+    Writer second;
+    CHECK_THAT(acquire_ring(&second.ring));
+    CHECK_THAT(hand_over_recording(kForEver));
+    second.sequence = writer.sequence;
+    second.write(5);
+    CHECK_THAT(wait_until([&] { return script.records.load() == 10; }));
+  });
+}
+
+TEST(LinkTest, AProgramThatIsNotRecordedForAFileDoesNotWaitAtItsEnd) {
+  run([] {
+    CHECK_THAT(!hand_over_recording(kForEver));  // not started
+    Script script;
+    const std::string name = unique_name();
+    RunningServer server(name, script, RunningServer::Begin::kLater);
+    start_link(options_for(name, false));
+    Writer writer;
+    CHECK_THAT(acquire_ring(&writer.ring));
+    CHECK_THAT(!hand_over_recording(kForEver));
+  });
+}
+
+TEST(LinkTest, NobodyIsWaitedForWhoNeverWas) {
+  run([] {
+    start_link(recorded_options(unique_name()));
+    Writer writer;
+    CHECK_THAT(acquire_ring(&writer.ring));
+    writer.write(5);
+    CHECK_THAT(!hand_over_recording(kForEver));
+    CHECK_THAT(wait_until([] { return !link_status().reason.empty(); }));
+    CHECK_THAT(link_status().reason.find("no connection to the planner: Connection refused") != std::string::npos);
+    CHECK_THAT(link_status().planner == 0);
+  });
+}
+
+TEST(LinkTest, NobodyIsWaitedForWhoGoesAway) {
+  run([] {
+    Script script;
+    const std::string name = unique_name();
+    auto server = std::make_unique<RunningServer>(name, script, RunningServer::Begin::kLater);
+    start_link(recorded_options(name));
+    Writer writer;
+    CHECK_THAT(acquire_ring(&writer.ring));
+    writer.write(5);
+    std::thread later([&server] {
+      std::this_thread::sleep_for(50ms);
+      server.reset();  // with the connection in its queue
+    });
+    CHECK_THAT(!hand_over_recording(kForEver));
+    later.join();
+  });
+}
+
+TEST(LinkTest, AForkedChildDoesNotWaitForItsParentsRecorder) {
+  run([] {
+    Script script;
+    const std::string name = unique_name();
+    RunningServer server(name, script, RunningServer::Begin::kLater);
+    start_link(recorded_options(name));
+    Writer writer;
+    CHECK_THAT(acquire_ring(&writer.ring));
+    for (const bool handled : {false, true}) {
+      const pid_t child = fork();
+      if (child == 0) {
+        alarm(100);
+        // Without its handlers: a child that a system call has made.
+        if (handled) forget_link_after_fork();
+        _exit(hand_over_recording(kForEver) ? 1 : 0);
+      }
+      int status = -1;
+      waitpid(child, &status, 0);
+      CHECK_THAT(status == 0);
+    }
   });
 }
 

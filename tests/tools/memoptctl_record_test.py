@@ -19,6 +19,8 @@ import cases
 MEMOPTCTL = os.path.abspath(sys.argv.pop(1)) if len(sys.argv) > 1 else sys.exit(__doc__)
 BUILD = os.path.dirname(os.path.dirname(MEMOPTCTL))
 AGENT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "fake_agent.py")
+LATE_CONNECT = os.path.join(BUILD, "tests", "liblate_connect.so")
+VECTOR = os.path.join(BUILD, "workloads", "vector_runtime")
 DIGITS = os.path.join(BUILD, "workloads", "digits_cnn")
 
 
@@ -285,6 +287,33 @@ class OnTheSimulator(WithFolder):
         trace = os.path.join(self.folder, "trace")
         self.assertEqual(run("show", self.file, "--trace", trace).returncode, 0)
         self.assertGreater(os.path.getsize(trace), 0)
+
+    def vector(self, script="", **names):
+        """Records a program of a few milliseconds, which the shell starts behind `script`."""
+        return run("record", "-o", self.file, "--sim", "a100-40g", "--", "sh", "-c", script + ' exec "$@"', "sh", VECTOR,
+                   env=os.environ | names)
+
+    def test_a_program_that_ends_before_its_link_is_connected(self):
+        done = self.vector(f"LD_PRELOAD=$LD_PRELOAD:{LATE_CONNECT};", LATE_CONNECT="1")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        late = self.show()
+        self.assertEqual((late["whole"], late["missing"]), (True, 0))
+        os.unlink(self.file)
+        self.assertEqual(self.vector().returncode, 0)
+        # One library more, and else the same.
+        self.assertEqual(late["operations"], self.show()["operations"] | {"module": late["operations"]["module"]})
+
+    def test_a_recorder_that_is_held_up(self):
+        done = self.vector("kill -STOP $PPID; (sleep 0.5; kill -CONT $PPID) &")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        shown = self.show()
+        self.assertEqual((shown["whole"], shown["missing"], shown["operations"]["launch"] > 0), (True, 0, True))
+
+    def test_a_program_outlives_its_recorder(self):
+        # The program's own end is told by its output: whoever started it is no more.
+        done = self.vector("kill -KILL $PPID;")
+        self.assertEqual(done.returncode, -signal.SIGKILL)
+        self.assertIn("checksum", done.stdout)
 
 
 if __name__ == "__main__":
