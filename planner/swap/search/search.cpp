@@ -191,8 +191,11 @@ class Search {
     Crew unplaced = make_crew(false, 2 * number);
     unplaced.anneal(budget, 0, kUnplaced, beginning(unplaced), course(unplaced, 1));
     if (!needs_places(unplaced)) {
-      unplaced.anneal(budget, kUnplaced, 1, unplaced.best().choice, course(unplaced, few_ ? 0.2 : 0.3));
-      return conclude(unplaced);
+      const double until = problem_.layout ? 1 - kThorough : 1;
+      unplaced.anneal(budget, kUnplaced, until, unplaced.best().choice, course(unplaced, few_ ? 0.2 : 0.3));
+      conclude(unplaced);
+      if (problem_.layout) lay_out_thoroughly(unplaced.best().choice, budget, 1);
+      return;
     }
     Crew placed = make_crew(true, 2 * number + 1);
     const bool thorough = few_ && lay_out_thoroughly(unplaced.best().choice, budget, kUnplaced + kThorough);
