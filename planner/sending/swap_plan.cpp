@@ -24,7 +24,8 @@ struct CannotFollow : std::runtime_error {
 // Positions of the problem as positions of the iteration.
 class Positions {
  public:
-  explicit Positions(const SwapPlanParts& swaps) : swaps_(swaps), behind_(swaps.ranks) {
+  Positions(const SwapPlanParts& swaps, const IterationLifetimes& lifetimes)
+      : swaps_(swaps), behind_(swaps.ranks), operations_(static_cast<std::int64_t>(lifetimes.operations)) {
     // What belongs to a launch but comes before it takes time happens before it.
     const auto& operations = swaps.problem.operations;
     for (std::size_t begin = 0, end = 0; begin < operations.size(); begin = end) {
@@ -43,8 +44,6 @@ class Positions {
   // The operation behind which it lies.
   std::int64_t behind(std::uint64_t position) const { return in_iteration(behind_, position); }
 
-  void set_operations(std::uint64_t operations) { operations_ = static_cast<std::int64_t>(operations); }
-
  private:
   std::int64_t in_iteration(const std::vector<std::uint64_t>& ranks, std::uint64_t position) const {
     const std::uint64_t n = ranks.size();
@@ -53,7 +52,7 @@ class Positions {
 
   const SwapPlanParts& swaps_;
   std::vector<std::uint64_t> behind_;
-  std::int64_t operations_ = 0;  // of the iteration
+  std::int64_t operations_;  // of the iteration
 };
 
 // Where each operation is in its lane, by rank.
@@ -97,10 +96,9 @@ class Writer {
   Writer(const OperationStore& store, const IterationPlan& plan, const SwapPlanParts& swaps, PlanParts& parts)
       : swaps_(swaps),
         operations_(static_cast<std::int64_t>(plan.lifetimes.operations)),
-        positions_(swaps),
+        positions_(swaps, plan.lifetimes),
         points_(points_of(store, plan.lifetimes)),
         parts_(parts) {
-    positions_.set_operations(plan.lifetimes.operations);
     if (swaps.ranks.size() != swaps.problem.operations.size()) throw std::logic_error("ranks of another problem");
     for (const LaneMallocs& lane : plan.lifetimes.lanes) {
       if (lane.parts != 1) {
