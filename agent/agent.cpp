@@ -9,6 +9,7 @@
 #include <new>
 
 #include "agent/arena.h"
+#include "agent/device_times.h"
 #include "agent/frameworks.h"
 #include "agent/in_flight.h"
 #include "agent/link.h"
@@ -53,6 +54,7 @@ void after_fork_in_child() {
   forget_recorder_after_fork();
   forget_operations_after_fork();
   forget_in_flight_after_fork();
+  forget_device_times_after_fork();
   forget_link_after_fork();
   g_gauge.reset();
   g_started.store(false);

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "agent/arena_state.h"
+#include "agent/device_times.h"
 #include "agent/link.h"
 #include "agent/log.h"
 #include "agent/operations.h"
@@ -82,6 +83,7 @@ std::uint64_t ready_streams(const Release& former) noexcept {
       log(LogLevel::kInfo, "{}: blocks come from cuMemAlloc", arena.why);
     }
     arena.pools.start(device);
+    start_device_times(shm::sampling(chosen.value(shm::OptionId::kDeviceTimes)));
     start_link(link_options(chosen));
     start_recording(arena.record_only);
   } catch (...) {
@@ -413,6 +415,7 @@ void note_context_destroyed(CUcontext context) noexcept {
   arena.footprint_at_end = arena_footprint(arena);
   arena.service = Arena::Service::kNone;
   stop_recording();
+  forget_device_times();
   arena_release_all(arena);
 }
 

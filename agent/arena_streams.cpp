@@ -1,6 +1,7 @@
 // Streams and events, as the hooks tell of them (streams.h): each takes the lock, and the stream table does the rest.
 #include "agent/arena.h"
 #include "agent/arena_state.h"
+#include "agent/device_times.h"
 
 namespace memopt::agent {
 
@@ -48,8 +49,11 @@ HostWait begin_host_wait_for_event(CUevent event) noexcept {
 
 void host_wait_done(const HostWait& wait) noexcept {
   if (arena() == nullptr || wait.scope == 0) return;
-  ArenaLock lock;
-  arena()->streams.completed(wait);
+  {
+    ArenaLock lock;
+    arena()->streams.completed(wait);
+  }
+  look_for_device_times();
 }
 
 void note_event_recorded(CUevent event, StreamName stream) noexcept {

@@ -35,6 +35,7 @@ struct Driver {
   CUresult (*event_destroy)(CUevent) = nullptr;
   CUresult (*event_record)(CUevent, CUstream) = nullptr;
   CUresult (*event_query)(CUevent) = nullptr;
+  CUresult (*event_elapsed)(float* milliseconds, CUevent from, CUevent to) = nullptr;
   CUresult (*event_synchronize)(CUevent) = nullptr;
   CUresult (*stream_wait_event)(CUstream, CUevent, unsigned int flags) = nullptr;
   CUresult (*stream_synchronize)(CUstream) = nullptr;

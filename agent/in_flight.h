@@ -7,6 +7,8 @@
 
 #include <cstdint>
 
+#include "agent/device_times.h"
+
 namespace memopt::agent {
 
 inline constexpr std::uint32_t kInFlightThreads = 256;
@@ -44,7 +46,17 @@ void forget_in_flight_after_fork() noexcept;
 class QueuedAtEnd {
  public:
   QueuedAtEnd() = default;
-  ~QueuedAtEnd() { queued(); }
+  ~QueuedAtEnd() {
+    queued();
+    operation_queued();
+  }
+  // What the driver said, for the hook to hand on.
+  template <typename Result>
+  Result ended(Result result) const noexcept {
+    if (result != Result{}) [[unlikely]]
+      forget_operation();
+    return result;
+  }
   QueuedAtEnd(const QueuedAtEnd&) = delete;
   QueuedAtEnd& operator=(const QueuedAtEnd&) = delete;
 };

@@ -5,6 +5,7 @@
 
 #include "agent/arena.h"
 #include "agent/blocks.h"
+#include "agent/device_times.h"
 #include "agent/driver.h"
 #include "agent/launch_parameters.h"
 #include "agent/own_cost.h"
@@ -227,6 +228,8 @@ void record_this_launch(const LaunchCall& call, const FunctionLayout& layout, To
   body.accesses = static_cast<std::uint32_t>(touch.accesses().size());
   const std::uint64_t sequence = record_launch(layout.id, body, touch.accesses(), flags);
   if (sequence != 0 && recording_fully()) record_all_parameters(call, layout, sequence);
+  // An event between the two would keep it from overlapping the one before.
+  time_operation(call.stream, call.overlaps_previous ? 0 : sequence);
 }
 
 // ---- copies -------------------------------------------------------------------------------------------------------
@@ -267,9 +270,9 @@ void scan_payload(const void* from, std::size_t bytes) noexcept {
 
 }  // namespace
 
-bool is_captured(StreamName stream) noexcept {
-  return __atomic_load_n(&g_captures, __ATOMIC_RELAXED) != 0 && ask_captured(stream);
-}
+bool captures_are_open() noexcept { return __atomic_load_n(&g_captures, __ATOMIC_RELAXED) != 0; }
+
+bool is_captured(StreamName stream) noexcept { return captures_are_open() && ask_captured(stream); }
 
 bool operations_are_watched() noexcept {
   return __atomic_load_n(&arena_range_bytes, __ATOMIC_RELAXED) != 0 || recording();
@@ -340,7 +343,7 @@ void before_copy(const CopyCall& call) noexcept {
   if (!call.host_waits && (to_host || call.kind == shm::CopyKind::kUnknown)) touch.make_visible();
   if (!recorded || captured) return;
   body.stream = stream_number(call.stream);
-  record_copy(call.kind, body);
+  time_operation(call.stream, record_copy(call.kind, body));
 }
 
 void before_memset(const MemsetCall& call) noexcept {
@@ -352,7 +355,7 @@ void before_memset(const MemsetCall& call) noexcept {
   const std::uint64_t block = touch.look_up_extent(call.address, call.bytes);
   if (is_pinned_memory(call.address)) touch.make_visible();
   if (!recorded || captured) return;
-  record_memset({stream_number(call.stream), block, call.bytes});
+  time_operation(call.stream, record_memset({stream_number(call.stream), block, call.bytes}));
 }
 
 void before_host_function(StreamName stream) noexcept {
@@ -375,7 +378,7 @@ void before_unknown_work(StreamName stream) noexcept {
   if (!recording()) return;
   shm::LaunchBody body{};
   body.stream = stream_number(stream);
-  record_launch(0, body, {}, shm::kBlindLaunch);
+  time_operation(stream, record_launch(0, body, {}, shm::kBlindLaunch));
 }
 
 void note_escape(std::uint64_t address) noexcept {
@@ -388,7 +391,10 @@ void note_escape(std::uint64_t address) noexcept {
 
 void before_capture(CUstream stream) noexcept {
   const KeptErrno kept;
-  __atomic_fetch_add(&g_captures, 1, __ATOMIC_RELAXED);
+  {
+    const DeviceTimesPause pause;
+    __atomic_fetch_add(&g_captures, 1, __ATOMIC_RELAXED);
+  }
   note_capture_begins(stream);
 }
 

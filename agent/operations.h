@@ -66,6 +66,7 @@ void note_escape(std::uint64_t address) noexcept;
 void before_capture(CUstream stream) noexcept;
 void capture_ended(CUstream stream) noexcept;
 bool is_captured(StreamName stream) noexcept;
+bool captures_are_open() noexcept;
 
 // Is there anybody who wants to know? If not, a hook may spare itself the work of describing the call.
 bool operations_are_watched() noexcept;

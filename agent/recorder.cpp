@@ -197,6 +197,10 @@ std::uint64_t record_state(shm::StateChange change, const shm::StateBody& body) 
   return emit_body(shm::RecordKind::kState, 0, static_cast<std::uint32_t>(change), body);
 }
 
+std::uint64_t record_kernel_time(const shm::KernelTimeBody& body, std::uint32_t idle) noexcept {
+  return emit_body(shm::RecordKind::kKernelTime, 0, idle, body);
+}
+
 std::uint64_t record_plain(shm::RecordKind kind, const void* body, std::size_t bytes) noexcept {
   return emit(kind, 0, 0, bytes, [&](std::byte* to) { std::memcpy(to, body, bytes); });
 }

@@ -44,6 +44,7 @@ std::uint64_t record_launch(std::uint32_t function, const shm::LaunchBody& body,
 std::uint64_t record_copy(shm::CopyKind kind, const shm::CopyBody& body) noexcept;
 std::uint64_t record_memset(const shm::MemsetBody& body) noexcept;
 std::uint64_t record_state(shm::StateChange change, const shm::StateBody& body) noexcept;
+std::uint64_t record_kernel_time(const shm::KernelTimeBody& body, std::uint32_t idle) noexcept;
 std::uint64_t record_plain(shm::RecordKind kind, const void* body, std::size_t bytes) noexcept;
 template <typename Body>
 std::uint64_t record_simple(shm::RecordKind kind,

@@ -25,6 +25,7 @@ agent::Driver real_driver() noexcept {
   driver.event_destroy = real<Hook::cuEventDestroy_v2>();
   driver.event_record = real<Hook::cuEventRecord>();
   driver.event_query = real<Hook::cuEventQuery>();
+  driver.event_elapsed = real<Hook::cuEventElapsedTime>();
   driver.event_synchronize = real<Hook::cuEventSynchronize>();
   driver.stream_wait_event = real<Hook::cuStreamWaitEvent>();
   driver.stream_synchronize = real<Hook::cuStreamSynchronize>();

@@ -22,8 +22,8 @@ CUresult launch(CUfunction function, unsigned int grid_x, unsigned int grid_y, u
                         .stream = {stream, per_thread},
                         .parameters = parameters,
                         .extra = extra});
-  return real<hook>()(function, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared_bytes, stream, parameters,
-                      last...);
+  return scope.ended(real<hook>()(function, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared_bytes, stream,
+                                  parameters, last...));
 }
 
 bool overlaps(const CUlaunchAttribute& attribute) noexcept {
@@ -72,8 +72,8 @@ CUresult launch_with_config(const CUlaunchConfig* config, CUfunction function, v
     forget_early_events(config->attrs[i]);
   }
   const agent::QueuedAtEnd scope;
-  if (agent::before_launch(call)) return launch_serialized<hook>(*config, function, parameters, extra);
-  return real<hook>()(config, function, parameters, extra);
+  if (agent::before_launch(call)) return scope.ended(launch_serialized<hook>(*config, function, parameters, extra));
+  return scope.ended(real<hook>()(config, function, parameters, extra));
 }
 
 template <Hook hook, typename... Arguments>
@@ -88,7 +88,7 @@ template <Hook hook, typename... Arguments>
 CUresult old_launch(CUstream stream, CUfunction function, Arguments... arguments) noexcept {
   const agent::QueuedAtEnd scope;
   agent::before_unknown_work({stream, false});
-  return real<hook>()(function, arguments...);
+  return scope.ended(real<hook>()(function, arguments...));
 }
 
 }  // namespace
@@ -134,6 +134,7 @@ CUresult cuLaunchCooperativeKernelMultiDevice(CUDA_LAUNCH_PARAMS* launches, unsi
                           .stream = {one.hStream, false},
                           .parameters = one.kernelParams});
   }
+  agent::forget_operation();
   return real<Hook::cuLaunchCooperativeKernelMultiDevice>()(launches, count, flags);
 }
 
@@ -165,13 +166,13 @@ CUresult cuStreamAddCallback_ptsz(CUstream stream, CUstreamCallback function, vo
 CUresult cuGraphLaunch(CUgraphExec graph, CUstream stream) noexcept {
   const agent::QueuedAtEnd scope;
   agent::before_unknown_work({stream, false});
-  return real<Hook::cuGraphLaunch>()(graph, stream);
+  return scope.ended(real<Hook::cuGraphLaunch>()(graph, stream));
 }
 
 CUresult cuGraphLaunch_ptsz(CUgraphExec graph, CUstream stream) noexcept {
   const agent::QueuedAtEnd scope;
   agent::before_unknown_work({stream, true});
-  return real<Hook::cuGraphLaunch_ptsz>()(graph, stream);
+  return scope.ended(real<Hook::cuGraphLaunch_ptsz>()(graph, stream));
 }
 
 CUresult cuLaunch(CUfunction function) noexcept { return old_launch<Hook::cuLaunch>(nullptr, function); }

@@ -88,6 +88,7 @@ void describe_batch(const CUdeviceptr* to, const CUdeviceptr* from, const size_t
   for (size_t i = 0; i < count; ++i) {
     agent::before_copy(describe_copy(unified_side(to[i]), unified_side(from[i]), bytes[i], stream, false));
   }
+  if (count > 1) agent::forget_operation();
 }
 
 }  // namespace
@@ -149,7 +150,8 @@ CUresult cuMemcpyBatchAsync(CUdeviceptr* to, CUdeviceptr* from, size_t* bytes, s
                             CUstream stream) noexcept {
   const agent::QueuedAtEnd scope;
   describe_batch(to, from, bytes, count, {stream, false});
-  return real<Hook::cuMemcpyBatchAsync>()(to, from, bytes, count, attributes, indexes, attribute_count, failed, stream);
+  return scope.ended(
+      real<Hook::cuMemcpyBatchAsync>()(to, from, bytes, count, attributes, indexes, attribute_count, failed, stream));
 }
 
 // Operands are of many kinds, in elements or bytes: as if anything were touched.
@@ -157,7 +159,7 @@ CUresult cuMemcpy3DBatchAsync(size_t count, CUDA_MEMCPY3D_BATCH_OP* copies, size
                               CUstream stream) noexcept {
   const agent::QueuedAtEnd scope;
   agent::before_unknown_work({stream, false});
-  return real<Hook::cuMemcpy3DBatchAsync>()(count, copies, failed, flags, stream);
+  return scope.ended(real<Hook::cuMemcpy3DBatchAsync>()(count, copies, failed, flags, stream));
 }
 
 CUresult cuMemcpyBatchAsync_v2(CUdeviceptr* to, CUdeviceptr* from, size_t* bytes, size_t count,
@@ -165,14 +167,15 @@ CUresult cuMemcpyBatchAsync_v2(CUdeviceptr* to, CUdeviceptr* from, size_t* bytes
                                CUstream stream) noexcept {
   const agent::QueuedAtEnd scope;
   describe_batch(to, from, bytes, count, {stream, false});
-  return real<Hook::cuMemcpyBatchAsync_v2>()(to, from, bytes, count, attributes, indexes, attribute_count, stream);
+  return scope.ended(
+      real<Hook::cuMemcpyBatchAsync_v2>()(to, from, bytes, count, attributes, indexes, attribute_count, stream));
 }
 
 CUresult cuMemcpy3DBatchAsync_v2(size_t count, CUDA_MEMCPY3D_BATCH_OP* copies, unsigned long long flags,
                                  CUstream stream) noexcept {
   const agent::QueuedAtEnd scope;
   agent::before_unknown_work({stream, false});
-  return real<Hook::cuMemcpy3DBatchAsync_v2>()(count, copies, flags, stream);
+  return scope.ended(real<Hook::cuMemcpy3DBatchAsync_v2>()(count, copies, flags, stream));
 }
 
 CUresult cuMemcpyBatchAsync_ptsz(CUdeviceptr* to, CUdeviceptr* from, size_t* bytes, size_t count,
@@ -180,15 +183,15 @@ CUresult cuMemcpyBatchAsync_ptsz(CUdeviceptr* to, CUdeviceptr* from, size_t* byt
                                  size_t* failed, CUstream stream) noexcept {
   const agent::QueuedAtEnd scope;
   describe_batch(to, from, bytes, count, {stream, true});
-  return real<Hook::cuMemcpyBatchAsync_ptsz>()(to, from, bytes, count, attributes, indexes, attribute_count, failed,
-                                               stream);
+  return scope.ended(real<Hook::cuMemcpyBatchAsync_ptsz>()(to, from, bytes, count, attributes, indexes, attribute_count,
+                                                           failed, stream));
 }
 
 CUresult cuMemcpy3DBatchAsync_ptsz(size_t count, CUDA_MEMCPY3D_BATCH_OP* copies, size_t* failed,
                                    unsigned long long flags, CUstream stream) noexcept {
   const agent::QueuedAtEnd scope;
   agent::before_unknown_work({stream, true});
-  return real<Hook::cuMemcpy3DBatchAsync_ptsz>()(count, copies, failed, flags, stream);
+  return scope.ended(real<Hook::cuMemcpy3DBatchAsync_ptsz>()(count, copies, failed, flags, stream));
 }
 
 CUresult cuMemcpyBatchAsync_v2_ptsz(CUdeviceptr* to, CUdeviceptr* from, size_t* bytes, size_t count,
@@ -196,14 +199,15 @@ CUresult cuMemcpyBatchAsync_v2_ptsz(CUdeviceptr* to, CUdeviceptr* from, size_t* 
                                     CUstream stream) noexcept {
   const agent::QueuedAtEnd scope;
   describe_batch(to, from, bytes, count, {stream, true});
-  return real<Hook::cuMemcpyBatchAsync_v2_ptsz>()(to, from, bytes, count, attributes, indexes, attribute_count, stream);
+  return scope.ended(
+      real<Hook::cuMemcpyBatchAsync_v2_ptsz>()(to, from, bytes, count, attributes, indexes, attribute_count, stream));
 }
 
 CUresult cuMemcpy3DBatchAsync_v2_ptsz(size_t count, CUDA_MEMCPY3D_BATCH_OP* copies, unsigned long long flags,
                                       CUstream stream) noexcept {
   const agent::QueuedAtEnd scope;
   agent::before_unknown_work({stream, true});
-  return real<Hook::cuMemcpy3DBatchAsync_v2_ptsz>()(count, copies, flags, stream);
+  return scope.ended(real<Hook::cuMemcpy3DBatchAsync_v2_ptsz>()(count, copies, flags, stream));
 }
 
 }  // namespace memopt::preload::hooks

@@ -54,6 +54,16 @@ constexpr bool is_ring_size(std::string_view value) {
   return number >= (std::uint64_t{128} << 10) && number <= (std::uint64_t{1} << 30) && (number & (number - 1)) == 0;
 }
 
+constexpr bool is_sampling(std::string_view value) {
+  if (value.empty() || value.size() > 5) return false;
+  std::uint32_t number = 0;
+  for (const char letter : value) {
+    if (letter < '0' || letter > '9') return false;
+    number = number * 10 + static_cast<std::uint32_t>(letter - '0');
+  }
+  return number <= 65536;
+}
+
 }  // namespace option_check
 
 // Position in kOptions.
@@ -67,6 +77,7 @@ enum class OptionId : std::size_t {
   kPlannerName,
   kRing,
   kRecord,
+  kDeviceTimes,
   kFrameworkEnv,
   kCount
 };
@@ -93,6 +104,9 @@ inline constexpr std::array<Option, static_cast<std::size_t>(OptionId::kCount)> 
     {"MEMOPT_RECORD", "0", "0 or 1",
      "1: record everything, launch parameters too, and plan nothing; set by memoptctl record.",
      option_check::is_switch},
+    {"MEMOPT_DEVICE_TIMES", "16", "0 to 65536",
+     "While recording, of one launch, copy or memset in so many it is measured how long the device takes; 0: of none.",
+     option_check::is_sampling},
     {"MEMOPT_FRAMEWORK_ENV", "auto", "auto, async, plain or off",
      "How frameworks are told to allocate one by one (docs/frameworks.md): auto: as memopt serves best; off: the "
      "environment is left alone.",
@@ -107,6 +121,13 @@ constexpr std::uint64_t ring_bytes(std::string_view value) {
     if (letter == 'M') number <<= 20;
     if (letter == 'G') number <<= 30;
   }
+  return number;
+}
+
+// Of text that is_sampling() accepts.
+constexpr std::uint32_t sampling(std::string_view value) {
+  std::uint32_t number = 0;
+  for (const char letter : value) number = number * 10 + static_cast<std::uint32_t>(letter - '0');
   return number;
 }
 

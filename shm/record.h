@@ -39,7 +39,7 @@ enum class RecordKind : std::uint8_t {
   kStack = 13,          // StackBody, then `frames` words (return addresses, innermost first): once per distinct hash
   kParameters = 14,  // ParametersBody, then bytes: of the launch with `sequence` - 1; only while recording for a file
   kModule = 15,      // NameBody with id = load base, text = path and build id: to find names for stacks later
-  kKernelTime = 16,  // KernelTimeBody: measured device time of an earlier launch
+  kKernelTime = 16,  // KernelTimeBody: measured device time of an earlier launch, copy or memset
   kState = 17,       // StateBody: what the follower did
   kClock = 18,       // ClockBody: ticks and nanoseconds of the same instant
 };
@@ -54,7 +54,7 @@ struct RecordHeader {
   std::uint8_t kind;
   std::uint8_t flags;
   std::uint16_t words;     // size of header and body in 8-byte words
-  std::uint32_t aux;       // kLaunch: function id; kCopy: CopyKind; kState: StateChange; else 0
+  std::uint32_t aux;       // kLaunch: function id; kCopy: CopyKind; kState: StateChange; kKernelTime: idle time; else 0
   std::uint64_t sequence;  // 0 for kPad
   std::uint64_t ticks;     // of the processor's time stamp counter (kClock gives nanoseconds)
 };
@@ -124,10 +124,13 @@ struct ParametersBody {
   std::uint64_t launch;  // sequence
   std::uint64_t length;
 };
+// Header's aux: nanoseconds for which its stream had nothing to do before, up to the launch, or kIdleUnknown.
 struct KernelTimeBody {
-  std::uint64_t launch;
+  std::uint64_t launch;  // sequence of the launch, copy or memset
   std::uint64_t nanoseconds;
+  std::uint64_t end;  // on the device's clock, of which differences mean something; 0: not known
 };
+inline constexpr std::uint32_t kIdleUnknown = ~std::uint32_t{0};
 enum class StateChange : std::uint32_t {
   kLive = 1,       // a plan is followed from here on
   kDeviated = 2,   // a thread has left it

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 #include <optional>
+#include <sstream>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -72,10 +73,12 @@ class Instances {
   std::unordered_map<std::uint32_t, std::size_t> persistent_;
 };
 
+}  // namespace
+
 // Operations as they stand in a file, with times from the boundary on.
-class Operations {
+class PlanJson::Lines {
  public:
-  Operations(std::uint64_t begin, std::ostream& out) : begin_(begin), out_(out) {}
+  Lines(std::uint64_t begin, std::ostream& out) : begin_(begin), out_(out) {}
 
   // What follows is of this rank. It happens then, or when what was before it happens.
   void at(std::uint64_t nanoseconds, std::uint64_t rank) {
@@ -85,14 +88,11 @@ class Operations {
     rank_ = rank;
     now_ = std::max(now_, since);
   }
-  void write(char kind, const Instances::Instance& instance) {
-    line(kind, static_cast<std::int64_t>(instance.id), kind == 'm' ? std::nullopt : std::optional(instance.age));
+  void write(const Item& item) {
+    line(item);
+    if (item.access) touched_.push_back(item);
   }
-  void access(char kind, const Instances::Instance& instance) {
-    write(kind, instance);
-    touched_.emplace_back(kind, instance);
-  }
-  void nothing() { line('x', -1, std::nullopt); }
+  void nothing() { line({'x', false, -1, std::nullopt}); }
 
   std::uint64_t end(std::uint64_t period) {
     at(begin_ + period, rank_);
@@ -106,11 +106,11 @@ class Operations {
   // the others are named again at its end.
   void end_launch(std::uint64_t since) {
     now_ = since;
-    for (std::size_t i = 0; i + 1 < touched_.size(); ++i) write(touched_[i].first, touched_[i].second);
+    for (std::size_t i = 0; i + 1 < touched_.size(); ++i) line(touched_[i]);
   }
-  void line(char kind, std::int64_t id, std::optional<std::int64_t> age) {
-    out_ << (any_ ? ",\n" : "\n") << "[\"" << kind << "\"," << id << ',' << now_;
-    if (age) out_ << ',' << *age;
+  void line(const Item& item) {
+    out_ << (any_ ? ",\n" : "\n") << "[\"" << item.kind << "\"," << item.block << ',' << now_;
+    if (item.age) out_ << ',' << *item.age;
     out_ << ']';
     any_ = true;
     ranks_.push_back(rank_);
@@ -121,51 +121,43 @@ class Operations {
   std::uint64_t now_ = 0, rank_ = 0;
   std::vector<std::uint64_t> ranks_;
   bool any_ = false;
-  std::vector<std::pair<char, Instances::Instance>> touched_;
+  std::vector<Item> touched_;
 };
 
-}  // namespace
-
-std::vector<std::uint64_t> write_plan_json(const OperationStore& store, const IterationPlan& plan,
-                                           const std::string& name,
-                                           const std::function<std::uint64_t(std::uint64_t)>& nanoseconds,
-                                           std::ostream& out) {
+PlanJson::PlanJson(const OperationStore& store, const IterationPlan& plan, std::string name) : name_(std::move(name)) {
   const IterationLifetimes& lifetimes = plan.lifetimes;
   const auto operations = store.operations();
   const Instances instances(store, plan);
-
-  // The operations before the boundary happened before those behind it: they are shown one period later.
+  unwrapped_ = lifetimes.unwrapped;
   const LanePeriod& main = plan.iteration.lanes[plan.iteration.main];
   const auto& main_operations = store.lanes()[main.lane].operations;
-  const auto time = [&](std::uint32_t operation) { return nanoseconds(operations[operation].ticks); };
+  const auto ticks = [&](std::uint32_t operation) { return operations[operation].ticks; };
   const auto [first, last] = std::minmax_element(lifetimes.order.begin(), lifetimes.order.end());
-  const std::uint64_t begin = time(main_operations[main.begin()]), middle = time(main_operations[main.middle()]);
-  std::uint64_t period = middle > begin ? middle - begin : 0;
-  period = std::max(period, time(*last) > time(*first) ? time(*last) - time(*first) : 0);
+  begin_ticks_ = ticks(main_operations[main.begin()]);
+  middle_ticks_ = ticks(main_operations[main.middle()]);
+  first_ticks_ = ticks(*first);
+  last_ticks_ = ticks(*last);
 
-  out << "{\"format\": \"memopt-plan-1\",\n\"name\": " << quoted(name) << ",\n\"ops\": [";
-  Operations lines(time(lifetimes.order.front()), out);
-  for (std::uint64_t k = 0; k < lifetimes.order.size(); ++k) {
-    const std::uint32_t index = lifetimes.order[k];
+  const auto add = [&](char kind, bool access, const Instances::Instance& instance) {
+    items_.push_back({kind, access, static_cast<std::int64_t>(instance.id),
+                      kind == 'm' ? std::nullopt : std::optional(instance.age)});
+  };
+  for (const std::uint32_t index : lifetimes.order) {
     const Operation& op = operations[index];
-    lines.at(time(index) + (k < lifetimes.unwrapped ? 0 : period), k);
-    bool any = false;
+    const std::size_t before = items_.size();
     if (op.block != kNone) {
       if (const auto instance = instances.find(index, op.block)) {
-        lines.write(op.kind == OperationKind::kMalloc ? 'm' : 'f', *instance);
-        any = true;
+        add(op.kind == OperationKind::kMalloc ? 'm' : 'f', false, *instance);
       }
     }
     for (const Access& access : store.accesses(index)) {
       const auto instance = instances.find(index, access.block);
-      if (!instance) continue;
-      lines.access(access.reads != 0 && access.writes == 0 ? 'r' : 'w', *instance);
-      any = true;
+      if (instance) add(access.reads != 0 && access.writes == 0 ? 'r' : 'w', true, *instance);
     }
-    if (!any) lines.nothing();
+    steps_.push_back({op.ticks, static_cast<std::uint32_t>(items_.size() - before)});
   }
-  const std::uint64_t length = lines.end(period);
-  out << "\n],\n\"period\": " << length << ",\n\"blocks\": [";
+
+  std::ostringstream out;
   std::size_t id = 0;
   const auto begin_block = [&](std::uint64_t bytes) {
     out << (id == 0 ? "\n" : ",\n") << "{\"id\": " << id << ", \"size\": " << bytes;
@@ -193,10 +185,59 @@ std::vector<std::uint64_t> write_plan_json(const OperationStore& store, const It
     out << ", \"persistent\": true, \"offset\": " << offset << ", \"name\": \"block " << block.number << "\"}";
     offset += place_bytes(block.bytes);
   }
-  out << "\n],\n\"machine\": " << kMachine
+  blocks_ = std::move(out).str();
+}
+
+template <typename EachStep>
+std::vector<std::uint64_t> PlanJson::write_with(std::uint64_t begin, std::ostream& out, EachStep&& each_step) const {
+  out << "{\"format\": \"memopt-plan-1\",\n\"name\": " << quoted(name_) << ",\n\"ops\": [";
+  Lines lines(begin, out);
+  std::size_t item = 0;
+  for (std::size_t k = 0; k < steps_.size(); ++k) {
+    each_step(lines, k);
+    const std::size_t end = item + steps_[k].items;
+    if (item == end) lines.nothing();
+    for (; item < end; ++item) lines.write(items_[item]);
+  }
+  const std::uint64_t length = lines.end(each_step(lines, steps_.size()));
+  out << "\n],\n\"period\": " << length << ",\n\"blocks\": [" << blocks_ << "\n],\n\"machine\": " << kMachine
       << ",\n\"limit\": null, \"chunk\": 2097152, \"align\": 512, \"layout\": true, \"lazy_malloc\": false,\n"
          "\"swaps\": []}\n";
   return std::move(lines.ranks());
+}
+
+std::vector<std::uint64_t> PlanJson::write(const std::function<std::uint64_t(std::uint64_t)>& nanoseconds,
+                                           std::ostream& out) const {
+  // The operations before the boundary happened before those behind it: they are shown one period later.
+  const std::uint64_t begin = nanoseconds(begin_ticks_), middle = nanoseconds(middle_ticks_);
+  const std::uint64_t first = nanoseconds(first_ticks_), last = nanoseconds(last_ticks_);
+  std::uint64_t period = middle > begin ? middle - begin : 0;
+  period = std::max(period, last > first ? last - first : 0);
+  return write_with(nanoseconds(steps_.front().ticks), out, [&](Lines& lines, std::size_t k) {
+    if (k == steps_.size()) return period;
+    lines.at(nanoseconds(steps_[k].ticks) + (k < unwrapped_ ? 0 : period), k);
+    return std::uint64_t{0};
+  });
+}
+
+std::vector<std::uint64_t> PlanJson::write(const IterationTimes& times, std::ostream& out) const {
+  std::uint64_t now = 0;
+  const auto idle = [&](Lines& lines, std::size_t k, std::uint64_t length) {
+    if (length == 0) return;
+    lines.at(now, k == 0 ? 0 : k - 1);
+    lines.nothing();
+    now += length;
+  };
+  return write_with(0, out, [&](Lines& lines, std::size_t k) {
+    if (k == steps_.size()) {
+      idle(lines, k, times.idle_at_end);
+      return now;
+    }
+    idle(lines, k, times.operations[k].idle);
+    lines.at(now, k);
+    now += times.operations[k].busy;
+    return now;
+  });
 }
 
 }  // namespace memopt::planner

@@ -37,6 +37,9 @@ class RecordBuilder {
   shm::RecordView memset(std::uint64_t block, std::uint64_t bytes) {
     return make(shm::RecordKind::kMemset, 0, shm::MemsetBody{stream, block, bytes});
   }
+  shm::RecordView kernel_time(const shm::KernelTimeBody& body, std::uint32_t idle) {
+    return make(shm::RecordKind::kKernelTime, idle, body);
+  }
   shm::RecordView state(shm::StateChange change, std::uint64_t generation, std::uint64_t position) {
     return make(shm::RecordKind::kState, static_cast<std::uint32_t>(change), shm::StateBody{generation, position});
   }

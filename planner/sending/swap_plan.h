@@ -14,11 +14,11 @@
 namespace memopt::planner {
 
 // The operations of a swap problem that are one operation of the program are one launch of several blocks: none of them
-// may leave while it runs. `ranks`: of the problem's operations in the iteration (write_plan_json).
+// may leave while it runs. `ranks`: of the problem's operations in the iteration (PlanJson).
 void join_launches(const std::vector<std::uint64_t>& ranks, swap::Problem& problem);
 
 struct SwapPlanParts {
-  const swap::Problem& problem;  // as write_plan_json makes it of the iteration, with launches joined
+  const swap::Problem& problem;  // as PlanJson writes it of the iteration, with launches joined
   const swap::Decisions& decisions;
   const std::vector<std::uint64_t>& ranks;
   double added_ns = 0;  // an iteration

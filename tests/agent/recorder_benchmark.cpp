@@ -1,8 +1,11 @@
-// Cost of recording: per event, and per frame of a call stack. For numbers: --benchmark_min_time=1
+// Cost of recording: per event, per frame of a call stack, and of measuring how long the device takes. For numbers:
+// --benchmark_min_time=1
 //
 // The ring is emptied between batches, outside the measured time, so that no record is dropped.
 #include <benchmark/benchmark.h>
 
+#include "agent/device_times.h"
+#include "agent/driver.h"
 #include "agent/recorder.h"
 #include "agent/stack_walker.h"
 #include "fake_link.h"
@@ -70,7 +73,50 @@ void record_mallocs(benchmark::State& state) {
 }
 BENCHMARK(record_mallocs)->Arg(0)->Arg(10)->Arg(30);
 
+// What choosing adds to a recorded operation, and measuring those that are chosen, but for the driver's own part.
+void time_operations(benchmark::State& state) {
+  test::reset_link(16u << 20);
+  start_device_times(static_cast<std::uint32_t>(state.range(0)));
+  start_recording(true);
+  record_free({1, 0}, 0);  // the thread has its lane
+  for (auto _ : state) {
+    for (std::uint64_t i = 1; i <= kBatch; ++i) {
+      time_operation({nullptr, false}, i);
+      operation_queued();
+    }
+    state.PauseTiming();
+    test::read_records();
+    state.ResumeTiming();
+  }
+  stop_recording();
+  forget_device_times_after_fork();
+  state.SetItemsProcessed(state.iterations() * kBatch);
+}
+BENCHMARK(time_operations)->Arg(0)->Arg(16)->Arg(1);
+
+Driver make_driver() {
+  Driver driver;
+  driver.event_create = [](CUevent* event, unsigned int) {
+    static std::uintptr_t last = 0;
+    *event = reinterpret_cast<CUevent>(++last);
+    return CUDA_SUCCESS;
+  };
+  driver.event_record = [](CUevent, CUstream) { return CUDA_SUCCESS; };
+  driver.event_query = [](CUevent) { return CUDA_SUCCESS; };
+  driver.event_elapsed = [](float* milliseconds, CUevent, CUevent) {
+    *milliseconds = 1;
+    return CUDA_SUCCESS;
+  };
+  return driver;
+}
+
 }  // namespace
+
+const Driver& driver() noexcept {
+  static const Driver instance = make_driver();
+  return instance;
+}
+
 }  // namespace memopt::agent
 
 BENCHMARK_MAIN();

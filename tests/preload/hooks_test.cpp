@@ -50,6 +50,7 @@ struct Agent {
   CUmemoryPool pool_of_blocks = nullptr;
   bool relieved = false;
   std::vector<std::string> pool_calls;
+  std::vector<memopt::agent::device_times_detail::Open> measured;  // as each hook ended
 };
 Agent g_agent;
 
@@ -65,15 +66,30 @@ std::uint64_t pinned_memory_begin = 0;
 std::uint64_t pinned_memory_bytes = 0;
 std::uint32_t recorder_state = 0;
 
+// As if every operation were measured.
+constinit thread_local device_times_detail::Open device_times_detail::open = Open::kNo;
+void device_times_detail::end() noexcept { g_agent.measured.push_back(std::exchange(open, Open::kNo)); }
+void measure() { device_times_detail::open = device_times_detail::Open::kYes; }
+
 bool operations_are_watched() noexcept { return g_agent.watched; }
 bool before_launch(const LaunchCall& call) noexcept {
+  measure();
   g_agent.launches.push_back(call);
   return g_agent.serialize;
 }
-void before_copy(const CopyCall& call) noexcept { g_agent.copies.push_back(call); }
-void before_memset(const MemsetCall& call) noexcept { g_agent.memsets.push_back(call); }
+void before_copy(const CopyCall& call) noexcept {
+  measure();
+  g_agent.copies.push_back(call);
+}
+void before_memset(const MemsetCall& call) noexcept {
+  measure();
+  g_agent.memsets.push_back(call);
+}
 void before_host_function(StreamName) noexcept { note("host function"); }
-void before_unknown_work(StreamName) noexcept { note("unknown work"); }
+void before_unknown_work(StreamName) noexcept {
+  measure();
+  note("unknown work");
+}
 void note_escape(std::uint64_t address) noexcept {
   if (arena_may_own(address)) note("escape");
 }
@@ -539,6 +555,43 @@ TEST_F(Hooks, QuestionsAreAnsweredForTheBlock) {
   g_result = CUDA_ERROR_INVALID_CONTEXT;
   EXPECT_EQ(hooks::cuMemGetAddressRange_v2(&base, &bytes, kOurs), CUDA_ERROR_INVALID_CONTEXT);
   EXPECT_EQ(base, 1u);
+}
+
+// The time of what the driver has refused, or of several operations in one call, means nothing.
+TEST_F(Hooks, OperationsAreMeasuredIfTheDriverTakesThem) {
+  using agent::device_times_detail::Open;
+  const auto stream = reinterpret_cast<CUstream>(0x100);
+  CUdeviceptr to[] = {0x7000'0000'0000, 0x7000'0000'1000}, from[] = {0x7000'0000'2000, 0x7000'0000'3000};
+  std::size_t bytes[] = {16, 16}, failed = 0;
+  CUlaunchConfig config{};
+  CUDA_MEMCPY2D shaped{};
+  shaped.WidthInBytes = shaped.Height = 4;
+  const std::function<CUresult()> calls[] = {
+      [&] { return hooks::cuLaunchKernel(nullptr, 1, 1, 1, 1, 1, 1, 0, stream, nullptr, nullptr); },
+      [&] { return hooks::cuLaunchKernelEx(&config, nullptr, nullptr, nullptr); },
+      [&] { return hooks::cuLaunchGrid(nullptr, 1, 1); },
+      [&] { return hooks::cuGraphLaunch(nullptr, stream); },
+      [&] { return hooks::cuMemsetD8Async(to[0], 1, 16, stream); },
+      [&] { return hooks::cuMemcpyDtoDAsync_v2(to[0], from[0], 16, stream); },
+      [&] { return hooks::cuMemcpyDtoD_v2(to[0], from[0], 16); },
+      [&] { return hooks::cuMemcpy2D_v2(&shaped); },
+      [&] { return hooks::cuMemcpyBatchAsync(to, from, bytes, 1, nullptr, nullptr, 0, &failed, stream); },
+      [&] { return hooks::cuStreamWriteValue32_v2(stream, to[0], 1, 0); },
+      [&] { return hooks::cuStreamBatchMemOp_v2(stream, 0, nullptr, 0); },
+  };
+  for (const auto& call : calls) {
+    for (const CUresult result : {CUDA_SUCCESS, CUDA_ERROR_INVALID_VALUE}) {
+      g_agent.measured.clear();
+      g_result = result;
+      EXPECT_EQ(call(), result);
+      EXPECT_EQ(g_agent.measured, (std::vector<Open>{result == CUDA_SUCCESS ? Open::kYes : Open::kFailed}))
+          << &call - calls;
+    }
+  }
+  g_agent.measured.clear();
+  g_result = CUDA_SUCCESS;
+  hooks::cuMemcpyBatchAsync(to, from, bytes, 2, nullptr, nullptr, 0, &failed, stream);
+  EXPECT_EQ(g_agent.measured, (std::vector<Open>{Open::kFailed}));
 }
 
 }  // namespace

@@ -78,8 +78,8 @@ class Reduced : public testing::Test {
     add(Record::make(RecordKind::kHostFunction, shm::StreamBody{5}));
     last_ = add(Record::free(4), 1);
     add(Record::malloc(5, 1 << 20, 0x50000));
-    add(Record::make(RecordKind::kKernelTime, shm::KernelTimeBody{launch_, 777}));
-    add(Record::make(RecordKind::kKernelTime, shm::KernelTimeBody{early_launch_, 888}));
+    add(Record::make(RecordKind::kKernelTime, shm::KernelTimeBody{launch_, 777, 5555}));
+    add(Record::make(RecordKind::kKernelTime, shm::KernelTimeBody{early_launch_, 888, 4444}));
     writer.add_clock({2, 22});
     EXPECT_TRUE(writer.finish());
   }
@@ -158,6 +158,7 @@ TEST_F(Reduced, ReferencesFollowTheNumbers) {
   ASSERT_EQ(times.size(), 1u);  // the other is of a launch that is not there
   EXPECT_EQ(times[0]->as<shm::KernelTimeBody>().launch, launches[0]->header.sequence);
   EXPECT_EQ(times[0]->as<shm::KernelTimeBody>().nanoseconds, 777u);
+  EXPECT_EQ(times[0]->as<shm::KernelTimeBody>().end, 5555u);
   const auto parameters = all(RecordKind::kParameters);
   ASSERT_EQ(parameters.size(), 1u);
   EXPECT_EQ(parameters[0]->as<shm::ParametersBody>().launch, launches[0]->header.sequence);

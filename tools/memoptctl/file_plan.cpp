@@ -80,7 +80,9 @@ class Watcher {
 
   void add(std::uint32_t lane, const shm::RecordView& record) {
     const std::uint64_t sequence = record.header.sequence;
-    if (sequence != last_ + 1) planner_.add_gap();
+    const bool gap = sequence != last_ + 1;
+    if (gap) planner_.add_gap();
+    if (json_) times_.add(lane, record, gap);
     last_ = sequence;
     ++records_;
     blind_ += record.kind() == shm::RecordKind::kLaunch && (record.header.flags & shm::kBlindLaunch) != 0;
@@ -96,6 +98,7 @@ class Watcher {
     if (plan_) {
       plan_->records = records_;
       plan_->seconds = seconds_;
+      if (iteration_) write_iteration();
     }
     FilePlanning planning;
     planning.plan = std::move(plan_);
@@ -115,6 +118,7 @@ class Watcher {
     const auto begin = std::chrono::steady_clock::now();
     const bool found = planner_.check();
     seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    if (json_ && planner_.plan()) take_iteration();
     if (!found) return;
     const planner::IterationPlan& planned = *planner_.plan();
     FilePlan plan;
@@ -145,13 +149,28 @@ class Watcher {
     const layout::Instance whole = whole_layout(planned, planner_.store());
     plan.rounding = layout::load_bound(whole.problem) - layout::load_bound(exact_layout(planned, planner_.store()));
     if (buffers_) plan.buffers = layout::write_csv(whole);
-    if (json_) {
-      std::ostringstream text;
-      const auto nanoseconds = [this](std::uint64_t ticks) { return clock_.nanoseconds(ticks); };
-      plan.ranks = planner::write_plan_json(planner_.store(), planned, name_, nanoseconds, text);
-      plan.json = std::move(text).str();
-    }
     plan_ = std::move(plan);
+  }
+
+  // Also one that is laid out as the last plan was, and no plan of its own for that reason.
+  void take_iteration() {
+    const planner::IterationPlan& planned = *planner_.plan();
+    if (iteration_ && planned.detected_at == detected_at_) return times_.follow(planner_.store());
+    detected_at_ = planned.detected_at;
+    iteration_.emplace(planner_.store(), planned, name_);
+    times_.begin(planner_.store(), planned);
+  }
+
+  // What was measured behind the record at which it was found counts, too.
+  void write_iteration() {
+    std::ostringstream text;
+    plan_->times = times_.of_iteration();
+    if (plan_->times.known()) {
+      plan_->ranks = iteration_->write(plan_->times, text);
+    } else {
+      plan_->ranks = iteration_->write([this](std::uint64_t ticks) { return clock_.nanoseconds(ticks); }, text);
+    }
+    plan_->json = std::move(text).str();
   }
 
   std::string name_;
@@ -165,6 +184,9 @@ class Watcher {
   std::uint64_t check_point_ = shm::kFirstCheckPoint;
   double seconds_ = 0;
   std::optional<FilePlan> plan_;
+  std::optional<planner::PlanJson> iteration_;  // of it
+  std::uint64_t detected_at_ = 0;
+  planner::MeasuredTimes times_;
 };
 
 // Times need the whole file's clock.

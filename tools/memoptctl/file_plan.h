@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "planner/iteration/measured_times.h"
+
 namespace memopt::tools {
 
 struct FilePlanOptions {
@@ -35,6 +37,7 @@ struct FilePlan {
   double seconds = 0;                // detection and planning, all check points
   std::string json;                  // if wanted; its times are nanoseconds
   std::vector<std::uint64_t> ranks;  // of the file's operations in the iteration: those of a launch have the same
+  planner::IterationTimes times;     // if it was: of the device, where known(); else those in it are the records'
   std::string buffers;
   std::uint64_t rounding = 0;  // what rounding up to whole places adds to the least that is possible
 };

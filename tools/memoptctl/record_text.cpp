@@ -170,7 +170,9 @@ std::string describe(const RecordView& record, const std::map<std::uint64_t, std
     }
     case RecordKind::kKernelTime: {
       const auto body = record.as<shm::KernelTimeBody>();
-      return fmt::format("launch {} took {} ns", body.launch, body.nanoseconds);
+      std::string text = fmt::format("operation {} took {} ns", body.launch, body.nanoseconds);
+      if (record.header.aux != shm::kIdleUnknown) text += fmt::format(", idle for {} ns before", record.header.aux);
+      return body.end == 0 ? text : text + fmt::format(", until {} ns", body.end);
     }
     case RecordKind::kState: {
       const auto body = record.as<shm::StateBody>();

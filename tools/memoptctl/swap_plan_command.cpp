@@ -34,6 +34,7 @@ void print(const SwapProblem& input, const SwapPlan& plan, const swap::ModuleBou
     return found && value >= 0 ? fmt::format(", bound {}", shown) : std::string();
   };
   std::vector<std::pair<std::string, std::string>> rows;
+  if (!input.times.empty()) rows.emplace_back("times", input.times);
   const std::string held = problem.layout ? mib(plan.footprint) : mib(report.peak_resident) + " (load only)";
   rows.emplace_back("footprint", held);
   if (found && bounds->least_footprint >= 0) {
@@ -52,7 +53,6 @@ void print(const SwapProblem& input, const SwapPlan& plan, const swap::ModuleBou
   rows.emplace_back("copy engines", fmt::format("out {:.1f} %, in {:.1f} %", 100 * report.out_utilisation,
                                                 100 * report.in_utilisation));
   rows.emplace_back("machine", machine_text(problem.machine));
-  if (!input.times.empty()) rows.emplace_back("times", input.times);
   if (input.blind_launches != 0) {
     rows.emplace_back("not seen", fmt::format("what {} launches touch", input.blind_launches));
   }

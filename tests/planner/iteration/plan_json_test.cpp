@@ -41,9 +41,8 @@ class TimedStream : public Stream {
 // Two ticks are a nanosecond. The store must be as it was when the plan was found.
 swap::PlanFile written(const Stream& stream) {
   std::ostringstream text;
-  write_plan_json(
-      stream.planner.store(), *stream.planner.plan(), "a \"name\"", [](std::uint64_t ticks) { return ticks / 2; },
-      text);
+  const PlanJson json(stream.planner.store(), *stream.planner.plan(), "a \"name\"");
+  json.write([](std::uint64_t ticks) { return ticks / 2; }, text);
   return swap::parse_plan(text.str());
 }
 

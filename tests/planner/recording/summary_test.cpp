@@ -130,8 +130,8 @@ TEST_F(Summarised, KernelsByCountWithTheirNamesAndTimes) {
   add(Record::name(shm::RecordKind::kFunction, 5, "sgemm"));
   for (int i = 0; i < 3; ++i) add(Record::launch(5, {1 | shm::kAccessReads, 2}));
   add(Record::launch(6, {}).flags(shm::kBlindLaunch), 4);
-  add(Record::make(shm::RecordKind::kKernelTime, shm::KernelTimeBody{3, 500}));
-  add(Record::make(shm::RecordKind::kKernelTime, shm::KernelTimeBody{999, 500}));
+  add(Record::make(shm::RecordKind::kKernelTime, shm::KernelTimeBody{3, 500, 0}));
+  add(Record::make(shm::RecordKind::kKernelTime, shm::KernelTimeBody{999, 500, 0}));
   const Summary all = summary();
   ASSERT_EQ(all.kernels.size(), 2u);
   EXPECT_EQ(all.kernels[0].name, "sgemm");

@@ -92,8 +92,8 @@ std::optional<Planned> planned(const Training& training, std::uint64_t seed, boo
   std::ostringstream text;
   const Stream& stream = training.stream;
   Planned result;
-  result.ranks = write_plan_json(
-      stream.planner.store(), *stream.planner.plan(), "", [](std::uint64_t ticks) { return ticks; }, text);
+  const PlanJson json(stream.planner.store(), *stream.planner.plan(), "");
+  result.ranks = json.write([](std::uint64_t ticks) { return ticks; }, text);
   result.problem = swap::parse_plan(text.str()).problem;
   join_launches(result.ranks, result.problem);
   const swap::Lives lives = swap::find_lives(result.problem);

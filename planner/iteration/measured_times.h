@@ -1,0 +1,120 @@
+// How long the device took for the operations of an iteration, as a program's records say (kKernelTime): of one
+// operation in so many it was measured, each time the iteration came round of others.
+//
+// An operation has the least time that was measured of it in the iterations that were seen. Without any, it has the
+// least that was measured of one like it (a launch of the same function with the same grid, a copy of as many bytes in
+// the same direction, a memset of as many). Else it is guessed: the median of all launches, the least of the next
+// larger copy in that direction, or memset, or in proportion to the largest. How long its stream had nothing to do
+// before it is the least of its own; idle times of others say nothing.
+//
+// The device's clock tells how long the iteration takes, since some operations were measured in several. Where the
+// operations take less than that, what was seen of idle times fills the rest, made shorter if it is more, and the end
+// of the iteration has what then is missing. Where they take more, some ran at the same time, on several streams: no
+// idle times are counted, and the list of operations takes longer than the program did.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <unordered_map>
+#include <vector>
+
+#include "planner/iteration/iteration_plan.h"
+#include "planner/iteration/operation_store.h"
+#include "shm/record.h"
+
+namespace memopt::planner {
+
+// Nanoseconds.
+struct IterationTimes {
+  enum class Source : std::uint8_t { kUnknown, kMeasured, kAlike, kGuessed };
+  struct Time {
+    std::uint64_t idle = 0;  // of the device, before it
+    std::uint64_t busy = 0;
+    Source source = Source::kUnknown;  // kUnknown: of a malloc or free, or nothing like it was ever measured
+  };
+  std::vector<Time> operations;  // as in IterationLifetimes::order
+  std::uint64_t idle_at_end = 0;
+  std::uint64_t busy = 0;             // of all operations
+  std::uint64_t period = 0;           // by the device's clock; 0: not known
+  std::uint64_t on_device = 0;        // launches, copies and memsets
+  std::array<std::uint64_t, 4> of{};  // these, by source
+
+  std::uint64_t from(Source source) const { return of[static_cast<std::size_t>(source)]; }
+  // Something of the iteration itself was measured.
+  bool known() const { return from(Source::kMeasured) != 0; }
+  std::uint64_t total() const;
+};
+
+// Not thread-safe. Memory is bounded by what is measured, and by a constant.
+class MeasuredTimes {
+ public:
+  // Each record, in order. `gap`: before it, some are missing.
+  void add(std::uint32_t lane, const shm::RecordView& record, bool gap);
+
+  // An iteration has been planned: its operations are to have times. Before another record is added.
+  void begin(const OperationStore& store, const IterationPlan& plan);
+  // Now and then: does the program still repeat it, or again?
+  void follow(const OperationStore& store);
+
+  // Of the iteration that was begun last.
+  IterationTimes of_iteration() const;
+
+ private:
+  struct Recent {
+    std::uint64_t sequence;
+    std::uint64_t shape;
+    std::uint64_t bytes;  // of copies and memsets
+    std::uint64_t index;  // among the lane's operations
+    std::uint32_t lane;
+    std::uint32_t kind;  // kLaunches, ...
+  };
+  struct Sample {
+    std::uint64_t index;
+    std::uint32_t lane;
+    std::uint32_t idle;
+    std::uint64_t nanoseconds;
+    std::uint64_t end;
+  };
+  // Operations of a lane that repeat the iteration, by their numbers since the beginning, as all positions here.
+  struct Run {
+    std::uint64_t begin;  // of an iteration
+    std::uint64_t end;
+  };
+  struct Lane {
+    std::uint32_t number = 0;
+    std::uint32_t in_store = 0;
+    std::vector<std::uint64_t> tokens;  // of one iteration
+    std::vector<std::uint32_t>
+        borders;                 // of each beginning of them, its longest that is also its end, as it is shorter
+    std::vector<Run> runs;       // in order; the last one goes on while `matched` is all of an iteration
+    std::uint64_t followed = 0;  // up to here was looked
+    std::size_t matched = 0;     // tokens before that, as an iteration begins
+    bool broken = false;         // operations are missing behind it
+    const Run* run_with(std::uint64_t index) const;
+  };
+  struct Step {
+    bool on_device = false;
+    std::uint32_t lane = 0;  // into lanes_
+    std::uint64_t phase = 0;
+    std::uint64_t shape = 0;
+    std::uint64_t bytes = 0;
+    std::uint32_t kind = 0;
+  };
+
+  void measured(const shm::KernelTimeBody& body, std::uint32_t idle);
+  const Recent* find(std::uint64_t sequence) const;
+  IterationTimes::Time of_others(const Step& step, std::uint64_t launch) const;
+
+  std::vector<std::uint64_t> counts_;  // operations, by lane
+  std::deque<Recent> recent_;          // by sequence
+  std::vector<Sample> samples_;
+  std::unordered_map<std::uint64_t, std::uint64_t> least_by_shape_;
+  std::vector<std::uint64_t> launches_;                             // all times
+  std::array<std::map<std::uint64_t, std::uint64_t>, 6> by_bytes_;  // by kind: least times of copies and memsets
+  std::vector<Lane> lanes_;
+  std::vector<Step> steps_;
+};
+
+}  // namespace memopt::planner

@@ -1,0 +1,295 @@
+// Device times of an iteration, from records as an agent writes them.
+#include "planner/iteration/measured_times.h"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <optional>
+#include <sstream>
+#include <vector>
+
+#include "planner/iteration/iteration_planner.h"
+#include "planner/iteration/plan_json.h"
+#include "planner/iteration/record_builder.h"
+#include "planner/swap/plan_file.h"
+#include "planner/swap/verify.h"
+
+namespace memopt::planner {
+namespace {
+
+using Source = IterationTimes::Source;
+
+// A program whose operations follow each other on the device, which the test lets idle now and then.
+class Program {
+ public:
+  std::uint64_t clock = 1;  // the device's
+  std::uint64_t idle = 0;   // before the next operation
+  std::function<bool(std::uint64_t operation)> measured = [](std::uint64_t) { return true; };
+  bool knows_idle = true;
+
+  std::uint64_t malloc(std::uint64_t bytes) {
+    add(builder_.malloc(next_block_, bytes, 1, 7));
+    return next_block_++;
+  }
+  void free(std::uint64_t block) { add(builder_.free(block)); }
+  void launch(std::uint32_t function, std::uint64_t block, std::uint64_t nanoseconds) {
+    add(builder_.launch(function, {&block, 1}));
+    took(nanoseconds);
+  }
+  void copy_to_device(std::uint64_t block, std::uint64_t bytes, std::uint64_t nanoseconds) {
+    add(builder_.copy(block, 0, bytes, shm::CopyKind::kToDevice));
+    took(nanoseconds);
+  }
+  void memset(std::uint64_t block, std::uint64_t bytes, std::uint64_t nanoseconds) {
+    add(builder_.memset(block, bytes));
+    took(nanoseconds);
+  }
+  void lose(std::uint64_t records) {
+    builder_.skip_sequence(records);
+    gap_ = true;
+    planner_.add_gap();
+  }
+
+  // Looks for the iteration, as it is now.
+  bool plan() {
+    if (!planner_.check()) return false;
+    times_.begin(planner_.store(), *planner_.plan());
+    json_.emplace(planner_.store(), *planner_.plan(), "test");
+    return true;
+  }
+  IterationTimes times() {
+    times_.follow(planner_.store());
+    return times_.of_iteration();
+  }
+  swap::PlanFile written(const IterationTimes& times, std::vector<std::uint64_t>& ranks) const {
+    std::ostringstream text;
+    ranks = json_->write(times, text);
+    return swap::parse_plan(text.str());
+  }
+  // Of the iteration, by function.
+  std::vector<IterationTimes::Time> on_device(const IterationTimes& times) const {
+    std::vector<IterationTimes::Time> found;
+    for (std::size_t k = 0; k < times.operations.size(); ++k) {
+      const OperationKind kind = kinds_of_last_plan()[k];
+      if (kind != OperationKind::kMalloc && kind != OperationKind::kFree) found.push_back(times.operations[k]);
+    }
+    return found;
+  }
+  void note_kinds() {
+    kinds_.clear();
+    for (const std::uint32_t position : planner_.plan()->lifetimes.order) {
+      kinds_.push_back(planner_.store().operations()[position].kind);
+    }
+  }
+
+ private:
+  const std::vector<OperationKind>& kinds_of_last_plan() const { return kinds_; }
+
+  void add(const shm::RecordView& record) {
+    times_.add(0, record, std::exchange(gap_, false));
+    planner_.add(0, record);
+  }
+  void took(std::uint64_t nanoseconds) {
+    const std::uint64_t sequence = builder_.sequence();
+    const std::uint64_t before = std::exchange(idle, 0);
+    clock += before + nanoseconds;
+    if (!measured(operations_++)) return;
+    const std::uint32_t known = knows_idle ? static_cast<std::uint32_t>(before) : shm::kIdleUnknown;
+    add(builder_.kernel_time({sequence, nanoseconds, clock}, known));
+  }
+
+  RecordBuilder builder_;
+  IterationPlanner planner_;
+  MeasuredTimes times_;
+  std::optional<PlanJson> json_;
+  std::vector<OperationKind> kinds_;
+  std::uint64_t next_block_ = 1;
+  std::uint64_t operations_ = 0;
+  bool gap_ = false;
+};
+
+// So long as nothing else is said: 2 + 3 + 4 ns, of which nothing is in between.
+void iterate(Program& program, std::uint64_t slower = 0) {
+  const std::uint64_t block = program.malloc(1 << 20);
+  program.memset(block, 1 << 20, 2000 + slower);
+  program.launch(1, block, 3000 + slower);
+  program.launch(2, block, 4000 + slower);
+  program.free(block);
+}
+
+void plan(Program& program) {
+  for (int i = 0; i < 100; ++i) {
+    iterate(program);
+    if (program.plan()) break;
+  }
+  program.note_kinds();
+}
+
+TEST(MeasuredTimes, TheLeastOfTheIterationsThatWereSeen) {
+  Program program;
+  plan(program);
+  for (std::uint64_t i = 0; i < 10; ++i) iterate(program, 100 - 10 * i);
+  const IterationTimes times = program.times();
+  EXPECT_TRUE(times.known());
+  EXPECT_EQ(times.on_device, 3u);
+  EXPECT_EQ(times.from(Source::kMeasured), 3u);
+  EXPECT_EQ(times.busy, 9000u);
+  std::vector<std::uint64_t> each;
+  for (const auto& time : program.on_device(times)) each.push_back(time.busy);
+  EXPECT_EQ(each, (std::vector<std::uint64_t>{2000, 3000, 4000}));
+}
+
+TEST(MeasuredTimes, NothingMeasuredIsNotKnown) {
+  Program program;
+  program.measured = [](std::uint64_t) { return false; };
+  plan(program);
+  const IterationTimes times = program.times();
+  EXPECT_FALSE(times.known());
+  EXPECT_EQ(times.from(Source::kUnknown), 3u);
+}
+
+TEST(MeasuredTimes, OthersSpeakForWhatWasNotMeasured) {
+  Program program;
+  // Before the iteration: launches of functions 1 and 9, one that is not in it, and copies of two sizes.
+  const std::uint64_t block = program.malloc(4096);
+  program.launch(1, block, 700);
+  program.launch(9, block, 500);
+  program.launch(9, block, 600);
+  program.copy_to_device(block, 1000, 300);
+  program.copy_to_device(block, 4000, 900);
+  program.measured = [](std::uint64_t) { return false; };
+  const auto one = [&](bool measured) {
+    const std::uint64_t own = program.malloc(1 << 20);
+    program.measured = [measured](std::uint64_t) { return measured; };
+    program.launch(3, own, 5000);
+    program.measured = [](std::uint64_t) { return false; };
+    program.launch(1, own, 1);
+    program.launch(2, own, 1);
+    program.copy_to_device(own, 1000, 1);
+    program.copy_to_device(own, 3000, 1);
+    program.copy_to_device(own, 40000, 1);
+    program.memset(own, 10, 1);
+    program.free(own);
+  };
+  for (int i = 0; i < 20; ++i) {
+    one(false);
+    if (program.plan()) break;
+  }
+  program.note_kinds();
+  one(true);
+  const IterationTimes times = program.times();
+  std::vector<std::pair<std::uint64_t, Source>> each;
+  for (const auto& time : program.on_device(times)) each.emplace_back(time.busy, time.source);
+  EXPECT_EQ(each, (std::vector<std::pair<std::uint64_t, Source>>{{5000, Source::kMeasured},
+                                                                 {700, Source::kAlike},
+                                                                 {700, Source::kGuessed},  // of 500, 600, 700 and 5000
+                                                                 {300, Source::kAlike},
+                                                                 {900, Source::kGuessed},
+                                                                 {9000, Source::kGuessed},
+                                                                 {0, Source::kUnknown}}));
+  EXPECT_EQ(times.on_device, 7u);
+  EXPECT_EQ(times.from(Source::kMeasured), 1u);
+  EXPECT_EQ(times.from(Source::kAlike), 2u);
+  EXPECT_EQ(times.from(Source::kGuessed), 3u);
+}
+
+void iterate_idling(Program& program, std::uint64_t at_the_end) {
+  const std::uint64_t block = program.malloc(1 << 20);
+  program.memset(block, 1 << 20, 2000);
+  program.idle = 500;
+  program.launch(1, block, 3000);
+  program.launch(2, block, 4000);
+  program.free(block);
+  // What idles before an operation of which it is not known.
+  program.clock += at_the_end;
+}
+
+TEST(MeasuredTimes, IdleTimesAreWhereTheyWereSeenAndTheRestIsAtTheEnd) {
+  for (const bool known : {true, false}) {
+    Program program;
+    program.knows_idle = known;
+    for (int i = 0; i < 100; ++i) {
+      iterate_idling(program, 200);
+      if (program.plan()) break;
+    }
+    program.note_kinds();
+    for (int i = 0; i < 10; ++i) iterate_idling(program, 200);
+    const IterationTimes times = program.times();
+    EXPECT_EQ(times.period, 9700u);
+    EXPECT_EQ(times.busy, 9000u);
+    EXPECT_EQ(times.total(), 9700u);
+    EXPECT_EQ(times.idle_at_end, known ? 200u : 700u);
+    EXPECT_EQ(program.on_device(times)[1].idle, known ? 500u : 0u);
+    // Written down, the idle times are operations that do nothing.
+    std::vector<std::uint64_t> ranks;
+    const swap::PlanFile file = program.written(times, ranks);
+    EXPECT_EQ(ranks, known ? (std::vector<std::uint64_t>{0, 1, 1, 2, 3, 4, 4})
+                           : (std::vector<std::uint64_t>{0, 1, 2, 3, 4, 4}));
+    EXPECT_EQ(file.problem.period, 9700);
+    const swap::Report report = swap::verify(file.problem, file.decisions);
+    EXPECT_FALSE(report.fault.has_value()) << *report.fault;
+    std::vector<double> begins;
+    for (const swap::Operation& operation : file.problem.operations) {
+      if (operation.kind == swap::Kind::kNothing) begins.push_back(operation.time);
+    }
+    EXPECT_EQ(begins, known ? (std::vector<double>{2000, 9500}) : (std::vector<double>{9000}));
+  }
+}
+
+TEST(MeasuredTimes, StreamsThatRunAtTheSameTimeLeaveNoRoomForIdleTimes) {
+  Program program;
+  const auto one = [&] {
+    const std::uint64_t block = program.malloc(1 << 20);
+    program.idle = 1000;
+    program.launch(1, block, 3000);
+    program.clock -= 1500;  // the other one began earlier
+    program.launch(2, block, 4000);
+    program.free(block);
+  };
+  for (int i = 0; i < 100; ++i) {
+    one();
+    if (program.plan()) break;
+  }
+  program.note_kinds();
+  for (int i = 0; i < 10; ++i) one();
+  const IterationTimes times = program.times();
+  EXPECT_EQ(times.period, 6500u);
+  EXPECT_EQ(times.busy, 7000u);
+  EXPECT_EQ(times.total(), 7000u);
+}
+
+TEST(MeasuredTimes, AnIterationThatIsLeftIsKnownAgain) {
+  for (const bool lost : {false, true}) {
+    Program program;
+    program.measured = [](std::uint64_t) { return false; };
+    plan(program);
+    // Part of one, then something else.
+    const std::uint64_t block = program.malloc(1 << 20);
+    program.memset(block, 1 << 20, 2000);
+    program.measured = [](std::uint64_t) { return true; };
+    program.launch(7, block, 999);
+    program.memset(block, 1 << 20, 1);  // not one of the iteration's
+    program.free(block);
+    if (lost) program.lose(3);
+    for (int i = 0; i < 3; ++i) iterate(program);
+    const IterationTimes times = program.times();
+    EXPECT_EQ(times.from(Source::kMeasured), 3u);
+    EXPECT_EQ(times.busy, 9000u);
+    EXPECT_EQ(times.period, 9000u);
+  }
+}
+
+TEST(MeasuredTimes, RecordsThatMakeNoSenseAreLeftOut) {
+  MeasuredTimes times;
+  RecordBuilder builder;
+  const std::uint64_t block = 1;
+  times.add(0, builder.kernel_time({99, 5, 5}, 0), false);
+  times.add(~0u, builder.launch(1, {&block, 1}), false);
+  times.add(0, builder.kernel_time({builder.sequence(), 5, 5}, 0), false);
+  times.add(0, builder.launch(1, {&block, 1}), false);
+  times.add(0, builder.kernel_time({builder.sequence(), ~std::uint64_t{0}, 5}, 0), false);
+  EXPECT_FALSE(times.of_iteration().known());
+}
+
+}  // namespace
+}  // namespace memopt::planner
