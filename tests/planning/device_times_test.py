@@ -153,7 +153,8 @@ class Measured(WithFolder):
                     self.assertEqual(recorded.done.stdout, plain.output)
                     self.assertGreater(recorded.report["calls"].get("cuEventElapsedTime", 0), 0)
                     planned = self.succeed(command, MEMOPT_DEVICE_TIMES="1", **seed)
-                    self.assertEqual(planned.output, plain.output)
+                    # Above it, pools may answer otherwise where memopt serves them.
+                    self.assertEqual(planned.last_line, plain.last_line)
 
     def test_a_driver_that_refuses(self):
         plain = Run([LOOP, "25"], planned=False)
