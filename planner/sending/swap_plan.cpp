@@ -37,6 +37,10 @@ class Positions {
       }
       for (std::size_t i = begin; i < running; ++i) --behind_[i];  // of rank 0: -1, the iteration before
     }
+    // Where the device idles before the first one.
+    if (operations.size() > 1 && operations[0].kind == swap::Kind::kNothing && swaps.ranks[1] == swaps.ranks[0]) {
+      --behind_[0];
+    }
   }
 
   // Of the operation itself.
