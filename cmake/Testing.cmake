@@ -1,7 +1,8 @@
 # Tests, the same under every preset.
 #
-#   memopt_add_test(NAME n SOURCES … [LIBS …] [ENV k=v …] [LABELS …] [TIMEOUT s] [WRAPPER cmd…])
-#       a GoogleTest binary, one ctest. Exit code 77 is a skip.
+#   memopt_add_test(NAME n SOURCES … [LIBS …] [ENV k=v …] [LABELS …] [TIMEOUT s] [WRAPPER cmd…] [ONE_THREAD])
+#       a GoogleTest binary, one ctest. Exit code 77 is a skip. ONE_THREAD: it starts no thread, which the plain builds hold it to, so
+#       ThreadSanitizer has nothing to find: its build leaves it out (`ninja n` still builds it).
 #   memopt_add_program_test(NAME n COMMAND cmd… [PRELOAD lib…] [ENV k=v …] [LABELS …] [TIMEOUT s] [WORKING_DIRECTORY d])
 #       any program, ours or not, with our libraries preloaded.
 #   memopt_add_python_test(NAME n SCRIPT file [ARGS …] [ENV k=v …] [LABELS …] [TIMEOUT s])
@@ -63,11 +64,18 @@ function(memopt_sanitizer_definitions target)
 endfunction()
 
 function(memopt_add_test)
-  cmake_parse_arguments(ARG "" "NAME;TIMEOUT" "SOURCES;LIBS;ENV;LABELS;WRAPPER" ${ARGN})
+  cmake_parse_arguments(ARG "ONE_THREAD" "NAME;TIMEOUT" "SOURCES;LIBS;ENV;LABELS;WRAPPER" ${ARGN})
   add_executable(${ARG_NAME} ${ARG_SOURCES})
   target_link_libraries(${ARG_NAME} PRIVATE memopt_flags ${ARG_LIBS} GTest::gtest GTest::gtest_main Threads::Threads)
   set_target_properties(${ARG_NAME} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
   memopt_sanitizer_definitions(${ARG_NAME})
+  if(ARG_ONE_THREAD AND "thread" IN_LIST MEMOPT_SANITIZE)
+    set_target_properties(${ARG_NAME} PROPERTIES EXCLUDE_FROM_ALL ON)
+    return()
+  elseif(ARG_ONE_THREAD AND NOT MEMOPT_SANITIZE)
+    add_dependencies(${ARG_NAME} one_thread)
+    list(APPEND ARG_ENV LD_PRELOAD=$<TARGET_FILE:one_thread>)
+  endif()
   add_test(NAME ${ARG_NAME} COMMAND ${MEMOPT_TEST_WRAPPER} ${ARG_WRAPPER} $<TARGET_FILE:${ARG_NAME}>)
   # The cases in one binary are counted from GoogleTest's own report, so that a skipped case is seen as one. Its name is made
   # explicit: a report of an earlier run must be replaced, not kept beside.

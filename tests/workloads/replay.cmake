@@ -4,10 +4,10 @@ memopt_add_python_test(NAME nets_test SCRIPT nets_test.py LABELS workloads
 if(NOT TARGET replay_trace)
   return()
 endif()
-memopt_add_test(NAME replay_trace_test SOURCES replay_trace_test.cpp LIBS replay_trace LABELS workloads)
-memopt_add_test(NAME replay_steady_test SOURCES replay_steady_test.cpp LIBS replay_trace LABELS workloads)
+memopt_add_test(NAME replay_trace_test SOURCES replay_trace_test.cpp LIBS replay_trace LABELS workloads ONE_THREAD)
+memopt_add_test(NAME replay_steady_test SOURCES replay_steady_test.cpp LIBS replay_trace LABELS workloads ONE_THREAD)
 if(TARGET memopt_recording)
-  memopt_add_test(NAME replay_recording_test SOURCES replay_recording_test.cpp LIBS replay_trace memopt_recording LABELS workloads)
+  memopt_add_test(NAME replay_recording_test SOURCES replay_recording_test.cpp LIBS replay_trace memopt_recording LABELS workloads ONE_THREAD)
   target_include_directories(replay_recording_test PRIVATE ${CMAKE_SOURCE_DIR})
 endif()
 
