@@ -17,6 +17,7 @@ set(CMAKE_ARCHIVE_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/lib)
 set(MEMOPT_SANITIZE "" CACHE STRING "Sanitizers for all our targets: empty, 'address;undefined' or 'thread'")
 option(MEMOPT_WERROR "Warnings are errors" ON)
 option(MEMOPT_COVERAGE "Count lines and branches for gcov" OFF)
+set(MEMOPT_TEST_OPTIONS "" CACHE STRING "Compiler options of GoogleTest binaries, after those of the build type")
 option(MEMOPT_CCACHE "Compile through ccache where it is installed" ON)
 
 # A launcher that the caller chose (command line or environment) stays.
