@@ -115,5 +115,6 @@ function(_memopt_test_properties name timeout labels environment)
     math(EXPR timeout "${timeout} * 4")
   endif()
   list(REMOVE_ITEM environment "")
-  set_tests_properties(${name} PROPERTIES TIMEOUT ${timeout} ENVIRONMENT "${environment}" LABELS "${labels}" SKIP_RETURN_CODE 77)
+  # What may take longest starts first: at the end, short tests fill all processors.
+  set_tests_properties(${name} PROPERTIES TIMEOUT ${timeout} COST ${timeout} ENVIRONMENT "${environment}" LABELS "${labels}" SKIP_RETURN_CODE 77)
 endfunction()

@@ -185,6 +185,69 @@ class Arguments(unittest.TestCase):
             self.assertIn("tools/run-tests", file.read())
 
 
+class Presets(Scratch):
+    """run-tests over several presets, with a cmake, a ninja and a ctest of the test's own."""
+
+    def setUp(self):
+        super().setUp()
+        shutil.copytree(TOOLS, os.path.join(self.folder, "tree/tools"))
+        self.write("cuda/bin/nvcc", "#!/bin/sh\n", 0o755)
+        for header in ("cuda.h", "cudaTypedefs.h"):
+            self.write(f"cuda/include/{header}", "#define CUDA_VERSION 13000\n")
+        self.log = self.write("log", "")
+        self.write("bin/cmake", "#!/bin/sh\n", 0o755)
+        self.write("bin/ninja", f"""#!/bin/bash
+preset=$(basename "$2")
+echo "build $preset at $(ps -o policy= -p $$)" >>{self.log}
+touch {self.folder}/$preset-build-began
+echo '[1/1] Building everything'
+[[ ! -e {self.folder}/$preset-is-broken ]] || {{ echo 'error: no such type'; exit 1; }}
+echo "built $preset" >>{self.log}
+""", 0o755)
+        # Where WAIT_FOR is set, the release tests end only when that build has begun: beside them.
+        self.write("bin/ctest", f"""#!/bin/bash
+while (($#)); do case $1 in --test-dir) preset=$(basename "$2") ;; --output-junit) junit=$2 ;; esac; shift; done
+echo "test $preset" >>{self.log}
+if [[ $preset == release && -n ${{WAIT_FOR:-}} ]]; then
+  for ((tries = 0; tries < 500; tries++)); do [[ -e {self.folder}/$WAIT_FOR-build-began ]] && break; sleep 0.1; done
+  ((tries < 500)) || exit 1
+fi
+echo "tested $preset" >>{self.log}
+echo '<testsuite><testcase name="a" status="run"/></testsuite>' >"$junit"
+""", 0o755)
+
+    def run_tests(self, *arguments, **environment):
+        done = run(os.path.join(self.folder, "tree/tools/run-tests"), "--no-install", *arguments,
+                   env={"PATH": f"{self.folder}/bin:/usr/bin:/bin", "CUDA_HOME": f"{self.folder}/cuda", **environment})
+        with open(self.log, encoding="utf-8") as file:
+            return done, file.read().splitlines()
+
+    def test_the_next_preset_is_built_beside_the_tests(self):
+        done, log = self.run_tests(WAIT_FOR="asan")
+        self.assertEqual((done.returncode, done.stdout.splitlines()[-1]), (0, "3 passed, 0 failed, 0 skipped"), done.stdout + done.stderr)
+        policy = "IDL" if run("chrt", "--idle", "0", "true").returncode == 0 else "TS"
+        self.assertLess(log.index(f"build asan at {policy}"), log.index("tested release"))
+        for preset in ("release", "asan", "tsan"):
+            self.assertLess(log.index(f"built {preset}"), log.index(f"test {preset}"))
+            self.assertIn(f"== Build {preset}", done.stdout)
+
+    def test_in_turn(self):
+        done, log = self.run_tests("--in-turn", "--preset", "release", "--preset", "tsan")
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertEqual([line.split(" at ")[0] for line in log],
+                         [f"{step} {preset}" for preset in ("release", "tsan") for step in ("build", "built", "test", "tested")])
+        self.assertFalse([line for line in log if "IDL" in line])
+
+    def test_a_build_that_fails_beside_the_tests_ends_it(self):
+        self.write("asan-is-broken", "")
+        done, log = self.run_tests()
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("error: no such type", done.stdout)
+        self.assertIn("building asan failed", done.stdout)
+        self.assertIn("tested release", log)
+        self.assertNotIn("test asan", log)
+
+
 class Comparison(Scratch):
     """compare_runs.py over a build of shell scripts."""
 
