@@ -228,7 +228,37 @@ FilePlanning plan_trace(const FilePlanOptions& options) {
   return planning;
 }
 
+std::string milliseconds(std::uint64_t nanoseconds) {
+  return fmt::format("{:.3f} ms", static_cast<double>(nanoseconds) / 1e6);
+}
+
+std::string device_times(const planner::IterationTimes& times) {
+  using Source = planner::IterationTimes::Source;
+  std::string text =
+      fmt::format("device, {} of {} operations measured", times.from(Source::kMeasured), times.on_device);
+  const auto others = [&](Source source, const char* how) {
+    if (times.from(source) != 0) text += fmt::format(", {} {}", times.from(source), how);
+  };
+  others(Source::kAlike, "as others of the same size");
+  others(Source::kGuessed, "guessed");
+  others(Source::kUnknown, "unknown, taken as none");
+  if (times.period == 0) return text + "; idle times may be missing";
+  if (times.busy > times.period) {
+    text += fmt::format("; they take {}, the iteration {}: some ran at the same time", milliseconds(times.busy),
+                        milliseconds(times.period));
+  } else {
+    text += fmt::format("; idle for {} of {}", milliseconds(times.period - times.busy), milliseconds(times.period));
+  }
+  return text;
+}
+
 }  // namespace
+
+std::string times_text(const FilePlanning& planning) {
+  if (!planning.recording) return "the trace's, as nanoseconds";
+  if (planning.plan->times.known()) return device_times(planning.plan->times);
+  return "host's calls; what the device did is not recorded";
+}
 
 FilePlanning plan_file(const FilePlanOptions& options) {
   return is_recording(options.file) ? plan_recording(options) : plan_trace(options);

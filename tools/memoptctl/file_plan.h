@@ -50,6 +50,9 @@ struct FilePlanning {
   std::uint64_t blind_launches = 0;  // of a recording: what they touch is not known
 };
 
+// Where the times of its JSON come from, for people.
+std::string times_text(const FilePlanning& planning);
+
 // Throws std::runtime_error where the file can't be read.
 FilePlanning plan_file(const FilePlanOptions& options);
 

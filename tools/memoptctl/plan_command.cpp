@@ -29,18 +29,21 @@ std::string plan_table(const FilePlanning& planning) {
   std::vector<std::pair<std::string, std::string>> rows;
   if (planning.plan) {
     const FilePlan& plan = *planning.plan;
-    rows = {{"operations per iteration", fmt::format("{}", plan.operations)},
-            {"iteration found at", fmt::format("record {} of {}", plan.found_at, plan.records)},
-            {"first iteration", fmt::format("from record {}", plan.began_at)},
-            {"plans found", fmt::format("{}", plan.plans)},
-            {"allocations", fmt::format("{} in {} lane{}", plan.mallocs, plan.lanes, plan.lanes == 1 ? "" : "s")},
-            {"persistent", fmt::format("{} blocks, {}", plan.persistent_blocks, both(plan.persistent_bytes))},
-            {"peak load", both(plan.peak_load)},
-            {"slab", both(plan.slab)},
-            {"lower bound of the slab", both(plan.lower_bound)},
-            {"footprint", both(plan.footprint)},
-            {"footprint / peak load", ratio(plan.footprint, plan.peak_load)},
-            {"  of it by rounding to 512 B", ratio(plan.rounding, plan.peak_load)}};
+    if (!plan.json.empty()) rows.emplace_back("times", times_text(planning));
+    const std::vector<std::pair<std::string, std::string>> found = {
+        {"operations per iteration", fmt::format("{}", plan.operations)},
+        {"iteration found at", fmt::format("record {} of {}", plan.found_at, plan.records)},
+        {"first iteration", fmt::format("from record {}", plan.began_at)},
+        {"plans found", fmt::format("{}", plan.plans)},
+        {"allocations", fmt::format("{} in {} lane{}", plan.mallocs, plan.lanes, plan.lanes == 1 ? "" : "s")},
+        {"persistent", fmt::format("{} blocks, {}", plan.persistent_blocks, both(plan.persistent_bytes))},
+        {"peak load", both(plan.peak_load)},
+        {"slab", both(plan.slab)},
+        {"lower bound of the slab", both(plan.lower_bound)},
+        {"footprint", both(plan.footprint)},
+        {"footprint / peak load", ratio(plan.footprint, plan.peak_load)},
+        {"  of it by rounding to 512 B", ratio(plan.rounding, plan.peak_load)}};
+    rows.insert(rows.end(), found.begin(), found.end());
     if (plan.rounds > 1) {
       rows.emplace_back("iterations planned as one", fmt::format("{}", plan.rounds));
       rows.emplace_back("  places in turn instead",

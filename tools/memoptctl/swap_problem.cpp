@@ -15,35 +15,12 @@
 #include "planner/sending/swap_plan.h"
 #include "planner/swap/machines.h"
 #include "printable.h"
-#include "swap_text.h"
 
 namespace memopt::tools {
 namespace {
 
 bool accesses(const swap::Operation& operation) {
   return operation.kind == swap::Kind::kRead || operation.kind == swap::Kind::kWrite;
-}
-
-// For people.
-std::string device_times(const planner::IterationTimes& times) {
-  using Source = planner::IterationTimes::Source;
-  std::string text =
-      fmt::format("device, {} of {} operations measured", times.from(Source::kMeasured), times.on_device);
-  const auto others = [&](Source source, const char* how) {
-    if (times.from(source) != 0) text += fmt::format(", {} {}", times.from(source), how);
-  };
-  others(Source::kAlike, "as others of the same size");
-  others(Source::kGuessed, "guessed");
-  others(Source::kUnknown, "unknown, taken as none");
-  if (times.period == 0) return text + "; idle times may be missing";
-  if (times.busy > times.period) {
-    text += fmt::format("; they take {}, the iteration {}: some ran at the same time",
-                        milliseconds(static_cast<double>(times.busy)), milliseconds(static_cast<double>(times.period)));
-  } else {
-    text += fmt::format("; idle for {} of {}", milliseconds(static_cast<double>(times.period - times.busy)),
-                        milliseconds(static_cast<double>(times.period)));
-  }
-  return text;
 }
 
 std::optional<SwapProblem> observed(const std::string& path) {
@@ -75,9 +52,7 @@ std::optional<SwapProblem> observed(const std::string& path) {
     throw std::runtime_error(path + ": swaps can't be planned, as all its operations happen at the same time");
   }
   result.blind_launches = planning.blind_launches;
-  result.times = !planning.recording            ? "the trace's, as nanoseconds"
-                 : planning.plan->times.known() ? device_times(planning.plan->times)
-                                                : "host's calls; what the device did is not recorded";
+  result.times = times_text(planning);
   return result;
 }
 

@@ -49,7 +49,7 @@ class Inputs(PlanCase):
         done = run(MEMOPTCTL, "record", "-o", recording, "--", sys.executable, FAKE_AGENT, "records=3000")
         self.assertEqual(done.returncode, 0, done.stderr)
         printed = self.succeed(recording, *FAST, "--json", self.path("plan.json"))
-        self.assertRegex(printed, r"(?m)^times +when the host called; what the device did is not recorded$")
+        self.assertRegex(printed, r"(?m)^times +host's calls; what the device did is not recorded$")
         self.assertNotIn("not seen", printed)
         self.assertEqual([op[0] for op in self.read("plan.json")["ops"]].count("m"), 1)
         if os.path.exists(CHECKER):
