@@ -12,6 +12,7 @@ void note_stream_created(CUstream stream) noexcept {
 }
 
 void note_stream_destroyed(CUstream stream) noexcept {
+  forget_stream(stream);
   if (arena() == nullptr) return;
   ArenaLock lock;
   arena()->streams.destroyed(stream);

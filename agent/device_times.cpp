@@ -70,6 +70,7 @@ constinit double g_reference_time = 0;
 // What the legacy default stream is ordered with, as far as operations were recorded.
 constinit std::uint64_t g_one_stream = ~std::uint64_t{0};
 constinit bool g_several_streams = false;
+constinit std::uint64_t g_not_blocking[64] = {};  // streams that it is not ordered with, as the driver said
 constinit std::uint32_t g_one_lane = kNoLane;
 constinit bool g_several_lanes = false;
 
@@ -86,6 +87,29 @@ void note(Value& one, bool& several, Value none, Value seen) noexcept {
   } else if (!__atomic_load_n(&several, __ATOMIC_RELAXED)) {
     __atomic_store_n(&several, true, __ATOMIC_RELAXED);
   }
+}
+
+std::uint64_t& place_of(std::uint64_t stream) noexcept { return g_not_blocking[(stream * 0x9e3779b97f4a7c15u) >> 58]; }
+
+// A stream that operations are recorded on.
+void note_stream(StreamName stream, std::uint64_t number) noexcept {
+  if (__atomic_load_n(&g_one_stream, __ATOMIC_RELAXED) == number ||
+      __atomic_load_n(&g_several_streams, __ATOMIC_RELAXED)) [[likely]] {
+    return;
+  }
+  const bool made =
+      stream.handle != nullptr && stream.handle != CU_STREAM_LEGACY && stream.handle != CU_STREAM_PER_THREAD;
+  if (made) {
+    std::uint64_t& known = place_of(number);
+    if (__atomic_load_n(&known, __ATOMIC_RELAXED) == number) return;
+    unsigned int flags = 0;
+    if (!captures_are_open() && driver().stream_flags(stream.handle, &flags) == CUDA_SUCCESS &&
+        (flags & CU_STREAM_NON_BLOCKING) != 0) {
+      __atomic_store_n(&known, number, __ATOMIC_RELAXED);
+      return;
+    }
+  }
+  note(g_one_stream, g_several_streams, ~std::uint64_t{0}, number);
 }
 
 bool adds_order(std::uint64_t stream) noexcept {
@@ -212,7 +236,7 @@ void time_operation(StreamName stream, std::uint64_t sequence) noexcept {
     return;
   }
   const std::uint64_t its_stream = stream_number(stream);
-  note(g_one_stream, g_several_streams, ~std::uint64_t{0}, its_stream);
+  note_stream(stream, its_stream);
   note(g_one_lane, g_several_lanes, kNoLane, number);
   const std::uint64_t here = lane.operations++;
   if (here == 0) lane.measured = chosen(0, number, every);
@@ -281,6 +305,12 @@ void look_for_device_times() noexcept {
 
 DeviceTimesPause::DeviceTimesPause() noexcept : guard_(g_lock) {}
 
+void forget_stream(CUstream stream) noexcept {
+  const auto number = reinterpret_cast<std::uint64_t>(stream);
+  std::uint64_t& known = place_of(number);
+  if (__atomic_load_n(&known, __ATOMIC_RELAXED) == number) __atomic_store_n(&known, 0, __ATOMIC_RELAXED);
+}
+
 // Events of the context are gone with it.
 void forget_device_times() noexcept {
   const LockGuard guard(g_lock);
@@ -302,6 +332,7 @@ void forget_device_times_after_fork() noexcept {
   g_one_stream = ~std::uint64_t{0};
   g_one_lane = kNoLane;
   g_several_streams = g_several_lanes = false;
+  for (std::uint64_t& stream : g_not_blocking) stream = 0;
   for (LaneCount& lane : g_counts) lane = LaneCount();
 }
 

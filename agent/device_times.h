@@ -4,11 +4,11 @@
 //
 // Nobody ever waits: events are asked for when the thread has measured another operation, or has waited for the device
 // itself. An event has its place in the order of its stream and holds nobody else up; on the legacy default stream,
-// which other streams are ordered with, an event is a place of its own in that order, so there nothing is measured as
-// soon as several threads use several streams. Nothing is measured while any stream is being captured, and never again
-// after the driver has refused something. What does not fit is left out.
+// which blocking streams are ordered with, an event is a place of its own in that order, so there nothing is measured
+// as soon as several threads and such streams are seen. Nothing is measured while any stream is being captured, and
+// never again after the driver has refused something. What does not fit is left out.
 //
-// Any thread, without the arena's lock; errno is kept. Two loads for an operation that is not recorded.
+// Any thread, without the arena's lock; errno is kept. One load for an operation that is not recorded.
 #pragma once
 
 #include <cstdint>
@@ -53,6 +53,9 @@ class DeviceTimesPause {
  private:
   LockGuard guard_;
 };
+
+// The stream is about to be destroyed: its handle may come to mean another.
+void forget_stream(CUstream stream) noexcept;
 
 // The context, and all events with it, is gone; or the process was forked.
 void forget_device_times() noexcept;

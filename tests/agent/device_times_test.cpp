@@ -34,6 +34,7 @@ struct Device {
   std::uint64_t now = ~std::uint64_t{0};
   std::deque<Event> events;
   std::vector<CUstream> recorded_on;
+  std::set<CUstream> not_blocking;
   int calls = 0;
   CUresult refuses = CUDA_SUCCESS;
 };
@@ -72,6 +73,11 @@ Driver make_driver() {
     }
     const auto between = static_cast<std::int64_t>(event_of(to).time - event_of(from).time);
     *milliseconds = static_cast<float>(static_cast<double>(between) / 1e6);
+    return CUDA_SUCCESS;
+  };
+  driver.stream_flags = [](CUstream asked, unsigned int* flags) {
+    errno = 7;
+    *flags = g_device->not_blocking.count(asked) != 0 ? CU_STREAM_NON_BLOCKING : CU_STREAM_DEFAULT;
     return CUDA_SUCCESS;
   };
   driver.stream_is_capturing = [](CUstream, CUstreamCaptureStatus* status) {
@@ -286,6 +292,31 @@ TEST_F(DeviceTimes, NothingOnTheLegacyStreamOnceThreadsUseSeveralStreams) {
   memset(stream(1), 10);
   EXPECT_EQ(on_legacy(), last);
   EXPECT_GT(device_.recorded_on.size(), all);
+}
+
+TEST_F(DeviceTimes, StreamsThatTheLegacyStreamIsNotOrderedWithDoNotCount) {
+  start_device_times(1);
+  start_recording(true);
+  const auto legacy_is_measured = [&] {
+    device_.recorded_on.clear();
+    memset(nullptr, 10);
+    return !device_.recorded_on.empty();
+  };
+  device_.not_blocking = {stream(1), stream(2)};
+  EXPECT_TRUE(legacy_is_measured());
+  std::thread([&] {
+    memset(stream(1), 10);
+    memset(stream(2), 10);
+  }).join();
+  EXPECT_TRUE(legacy_is_measured());
+  // The handle comes to mean another one.
+  forget_stream(stream(2));
+  device_.not_blocking = {stream(1)};
+  std::thread([&] {
+    memset(stream(1), 10);
+    memset(stream(2), 10);
+  }).join();
+  EXPECT_FALSE(legacy_is_measured());
 }
 
 TEST_F(DeviceTimes, ErrnoIsKept) {
