@@ -29,7 +29,7 @@ class Positions {
     // What belongs to a launch but comes before it takes time happens before it.
     const auto& operations = swaps.problem.operations;
     for (std::size_t begin = 0, end = 0; begin < operations.size(); begin = end) {
-      for (end = begin + 1; end < operations.size() && operations[end].continues;) ++end;
+      end = swap::end_of_launch(swaps.problem, begin);
       std::size_t running = end - 1;
       for (std::size_t i = begin; i < end; ++i) {
         const double then = i + 1 < operations.size() ? operations[i + 1].time : swaps.problem.period;
@@ -222,11 +222,9 @@ class Writer {
 }  // namespace
 
 void join_launches(const std::vector<std::uint64_t>& ranks, swap::Problem& problem) {
-  const auto is_access = [&](std::size_t i) {
-    return problem.operations[i].kind == swap::Kind::kRead || problem.operations[i].kind == swap::Kind::kWrite;
-  };
   for (std::size_t i = 1; i < problem.operations.size(); ++i) {
-    problem.operations[i].continues = ranks[i] == ranks[i - 1] && is_access(i) && is_access(i - 1);
+    problem.operations[i].continues =
+        ranks[i] == ranks[i - 1] && is_access(problem.operations[i]) && is_access(problem.operations[i - 1]);
   }
 }
 

@@ -61,8 +61,6 @@ std::uint64_t peak_of(const Problem& problem, const Lives& lives) {
   return static_cast<std::uint64_t>(peak);
 }
 
-bool is_access(const Operation& op) { return op.kind == Kind::kRead || op.kind == Kind::kWrite; }
-
 struct BlockAccess {
   std::uint32_t block;
   Access access;
@@ -71,15 +69,14 @@ struct BlockAccess {
 };
 
 // What operations that belong together access while one of them takes time (if none does, by the last one), but do not
-// name then. Each block and
-// position once. O(m log m) for m that belong together, and for each of them that takes time.
+// name then. Each block and position once. O(m log m) for m that belong together, and for each of them that takes time.
 std::vector<BlockAccess> shared_accesses(const Problem& problem) {
   const auto& operations = problem.operations;
   const std::uint64_t n = operations.size();
   const auto by_place = [](const BlockAccess& a, const BlockAccess& b) { return a.place() < b.place(); };
   std::vector<BlockAccess> all, named, missing;
   for (std::uint64_t begin = 0, end = 0; begin < n; begin = end) {
-    for (end = begin + 1; end < n && operations[end].continues;) ++end;
+    end = end_of_launch(problem, begin);
     if (end - begin == 1) continue;
     named.clear();
     for (std::uint64_t i = begin; i < end; ++i) {

@@ -6,6 +6,7 @@
 // index in Problem::blocks.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <stdexcept>
@@ -33,6 +34,10 @@ struct Operation {
 
   friend bool operator==(const Operation&, const Operation&) = default;
 };
+
+inline bool is_access(const Operation& operation) {
+  return operation.kind == Kind::kRead || operation.kind == Kind::kWrite;
+}
 
 struct Block {
   std::uint64_t id = 0;  // its name outside
@@ -71,6 +76,13 @@ struct Problem {
 
   friend bool operator==(const Problem&, const Problem&) = default;
 };
+
+// Behind the last operation that belongs to the one at `begin`.
+inline std::size_t end_of_launch(const Problem& problem, std::size_t begin) {
+  std::size_t end = begin + 1;
+  while (end < problem.operations.size() && problem.operations[end].continues) ++end;
+  return end;
+}
 
 // The block is copied out after operation `out_after`, copied in after operation `in_after`, and operation `need` waits
 // for that. Positions; for persistent blocks out_after is below the number of operations.

@@ -19,10 +19,6 @@
 namespace memopt::tools {
 namespace {
 
-bool accesses(const swap::Operation& operation) {
-  return operation.kind == swap::Kind::kRead || operation.kind == swap::Kind::kWrite;
-}
-
 std::optional<SwapProblem> observed(const std::string& path) {
   FilePlanning planning = plan_file({.file = path, .json = true});
   if (!planning.plan) {
@@ -43,7 +39,7 @@ std::optional<SwapProblem> observed(const std::string& path) {
   }
   result.file.decisions = {};
   const swap::Problem& problem = result.file.problem;
-  if (std::none_of(problem.operations.begin(), problem.operations.end(), accesses)) {
+  if (std::none_of(problem.operations.begin(), problem.operations.end(), swap::is_access)) {
     throw std::runtime_error(path +
                              ": swaps can't be planned, as it does not say when blocks are accessed: expected Read and "
                              "Mutable, or launches, in its iteration");
