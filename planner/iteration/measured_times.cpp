@@ -14,7 +14,8 @@ using shm::RecordKind;
 
 // Above what programs have; a made-up file must not take all memory.
 constexpr std::uint32_t kMostLanes = 4096;
-constexpr std::size_t kMostSamples = std::size_t{1} << 23;
+// Then the older half is forgotten.
+constexpr std::size_t kMostSamples = std::size_t{1} << 20;
 // What a measured operation is looked for among: many times what a program queues ahead.
 constexpr std::size_t kMostRecent = std::size_t{1} << 20;
 // More than a year is no time.
@@ -31,6 +32,12 @@ Number median(std::vector<Number> numbers) {
   const auto middle = numbers.begin() + static_cast<std::ptrdiff_t>(numbers.size() / 2);
   std::nth_element(numbers.begin(), middle, numbers.end());
   return *middle;
+}
+
+// The older one.
+template <typename Sample>
+void forget_half(std::vector<Sample>& samples) {
+  samples.erase(samples.begin(), samples.begin() + static_cast<std::ptrdiff_t>(samples.size() / 2));
 }
 
 // For each beginning of a pattern the length of its longest border (Knuth, Morris and Pratt 1977).
@@ -95,7 +102,11 @@ const MeasuredTimes::Recent* MeasuredTimes::find(std::uint64_t sequence) const {
 
 void MeasuredTimes::measured(const shm::KernelTimeBody& body, std::uint32_t idle) {
   const Recent* const operation = find(body.launch);
-  if (operation == nullptr || body.nanoseconds > kMostNanoseconds || samples_.size() == kMostSamples) return;
+  if (operation == nullptr || body.nanoseconds > kMostNanoseconds) return;
+  if (samples_.size() == kMostSamples) {
+    forget_half(samples_);
+    forget_half(launches_);
+  }
   samples_.push_back({operation->index, operation->lane, idle, body.nanoseconds, body.end});
   const auto [least, first] = least_by_shape_.try_emplace(operation->shape, body.nanoseconds);
   if (!first) least->second = std::min(least->second, body.nanoseconds);
@@ -239,15 +250,18 @@ IterationTimes MeasuredTimes::of_iteration() const {
 
   const std::uint64_t launch = launches_.empty() ? 0 : median(launches_);
   std::uint64_t idle = 0;
+  std::vector<IterationTimes::Time*> unknown;  // how long the device idles before it
   for (std::size_t k = 0; k < steps_.size(); ++k) {
     const Step& step = steps_[k];
     if (!step.on_device) continue;
     IterationTimes::Time& time = result.operations[k];
     const Own& mine = own[step.lane][step.phase];
+    const bool knows_slot = mine.least_slot != std::numeric_limits<std::uint64_t>::max();
+    if (!knows_slot) unknown.push_back(&time);
     if (mine.least != std::numeric_limits<std::uint64_t>::max()) {
       time.busy = mine.least;
       // Of samples that do not know it, the least may be less than any of the others.
-      if (mine.least_slot != std::numeric_limits<std::uint64_t>::max()) time.idle = mine.least_slot - mine.least;
+      if (knows_slot) time.idle = mine.least_slot - mine.least;
       time.source = IterationTimes::Source::kMeasured;
     } else {
       time = of_others(step, launch);
@@ -267,7 +281,13 @@ IterationTimes MeasuredTimes::of_iteration() const {
       idle += time.idle;
     }
   }
-  result.idle_at_end = room > idle ? room - idle : 0;
+  std::uint64_t rest = room > idle ? room - idle : 0;
+  if (!unknown.empty()) {
+    const std::uint64_t each = rest / unknown.size();
+    for (IterationTimes::Time* const time : unknown) time->idle = each;
+    rest -= each * unknown.size();
+  }
+  result.idle_at_end = rest;
   return result;
 }
 

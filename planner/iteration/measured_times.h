@@ -5,12 +5,14 @@
 // least that was measured of one like it (a launch of the same function with the same grid, a copy of as many bytes in
 // the same direction, a memset of as many). Else it is guessed: the median of all launches, the least of the next
 // larger copy in that direction, or memset, or in proportion to the largest. How long its stream had nothing to do
-// before it is the least of its own; idle times of others say nothing.
+// before it is the least of its own.
 //
 // The device's clock tells how long the iteration takes, since some operations were measured in several. Where the
-// operations take less than that, what was seen of idle times fills the rest, made shorter if it is more, and the end
-// of the iteration has what then is missing. Where they take more, some ran at the same time, on several streams: no
-// idle times are counted, and the list of operations takes longer than the program did.
+// operations take less than that, what was seen of idle times fills the rest, made shorter if it is more. If it is
+// less, the device idles equally long before each operation of which that is not known: a host that issues operations
+// one by one, too late, is as late for all of them. What then is missing is at the end of the iteration. Where the
+// operations take more, some ran at the same time, on several streams: no idle times are counted, and the list of
+// operations takes longer than the program did.
 #pragma once
 
 #include <array>
@@ -47,7 +49,7 @@ struct IterationTimes {
   std::uint64_t total() const;
 };
 
-// Not thread-safe. Memory is bounded by what is measured, and by a constant.
+// Not thread-safe. Memory is bounded by a constant: of very many measurements the latest are kept.
 class MeasuredTimes {
  public:
   // Each record, in order. `gap`: before it, some are missing.

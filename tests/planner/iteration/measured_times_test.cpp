@@ -204,7 +204,7 @@ void iterate_idling(Program& program, std::uint64_t at_the_end) {
   program.clock += at_the_end;
 }
 
-TEST(MeasuredTimes, IdleTimesAreWhereTheyWereSeenAndTheRestIsAtTheEnd) {
+TEST(MeasuredTimes, IdleTimesAreWhereTheyWereSeenElseTheSameEverywhere) {
   for (const bool known : {true, false}) {
     Program program;
     program.knows_idle = known;
@@ -218,13 +218,16 @@ TEST(MeasuredTimes, IdleTimesAreWhereTheyWereSeenAndTheRestIsAtTheEnd) {
     EXPECT_EQ(times.period, 9700u);
     EXPECT_EQ(times.busy, 9000u);
     EXPECT_EQ(times.total(), 9700u);
-    EXPECT_EQ(times.idle_at_end, known ? 200u : 700u);
-    EXPECT_EQ(program.on_device(times)[1].idle, known ? 500u : 0u);
+    EXPECT_EQ(times.idle_at_end, known ? 200u : 1u);
+    const std::vector<IterationTimes::Time> each = program.on_device(times);
+    EXPECT_EQ(each[0].idle, known ? 0u : 233u);
+    EXPECT_EQ(each[1].idle, known ? 500u : 233u);
+    EXPECT_EQ(each[2].idle, known ? 0u : 233u);
     // Written down, the idle times are operations that do nothing.
     std::vector<std::uint64_t> ranks;
     const swap::PlanFile file = program.written(times, ranks);
     EXPECT_EQ(ranks, known ? (std::vector<std::uint64_t>{0, 1, 1, 2, 3, 4, 4})
-                           : (std::vector<std::uint64_t>{0, 1, 2, 3, 4, 4}));
+                           : (std::vector<std::uint64_t>{0, 0, 1, 1, 2, 2, 3, 4, 4}));
     EXPECT_EQ(file.problem.period, 9700);
     const swap::Report report = swap::verify(file.problem, file.decisions);
     EXPECT_FALSE(report.fault.has_value()) << *report.fault;
@@ -232,7 +235,7 @@ TEST(MeasuredTimes, IdleTimesAreWhereTheyWereSeenAndTheRestIsAtTheEnd) {
     for (const swap::Operation& operation : file.problem.operations) {
       if (operation.kind == swap::Kind::kNothing) begins.push_back(operation.time);
     }
-    EXPECT_EQ(begins, known ? (std::vector<double>{2000, 9500}) : (std::vector<double>{9000}));
+    EXPECT_EQ(begins, known ? (std::vector<double>{2000, 9500}) : (std::vector<double>{0, 2233, 5466, 9699}));
   }
 }
 
