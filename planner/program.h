@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "shm/channel.h"
 #include "shm/record.h"
 
 namespace memopt::planner {
@@ -24,6 +25,10 @@ class Program {
   ~Program();
   Program(Program&&) noexcept;
   Program& operator=(Program&&) noexcept;
+
+  // The agent carries swaps out: they are planned too, and sent behind the layout or with it. Before the first record;
+  // `terms` are as shm::SwapTermsBody says.
+  void swap_on(const shm::SwapTermsBody& terms);
 
   // The next record in order of sequence, of lane `lane` (thread number). Hostile contents (unknown blocks, freed
   // twice) are tolerated: what is planned from them is checked by the agent again.
@@ -40,11 +45,11 @@ class Program {
   // A better plan for the iteration that was planned last, if one has been found since; to be asked now and then.
   std::optional<std::vector<std::byte>> improved();
 
-  // The agent refused the last plan, or adopted it.
+  // The agent refused the last plan.
   void refused();
 
   // One sentence for people: what is awaited, or why there is no plan. Changes rarely; empty at the beginning.
-  const std::string& note() const;
+  std::string note() const;
 
  private:
   struct Impl;

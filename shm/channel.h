@@ -29,12 +29,13 @@ inline std::string planner_socket_name(uid_t uid, std::string_view instance) {
 inline constexpr std::size_t kMaxInstanceName = 40;
 
 enum class MessageKind : std::uint32_t {
-  kHello = 1,    // agent -> planner: HelloBody; descriptor: control segment. The first message.
-  kWelcome = 2,  // planner -> agent: no body. The answer to kHello.
-  kRefused = 3,  // planner -> agent: text, why; then the planner closes
-  kRing = 4,     // agent -> planner: RingBody; descriptor: a ring
-  kPlan = 5,     // planner -> agent: PlanBody; descriptor: a plan (plan.h)
-  kNote = 6,     // planner -> agent: text for status and log: what it is waiting for, why there is no plan
+  kHello = 1,      // agent -> planner: HelloBody; descriptor: control segment. The first message.
+  kWelcome = 2,    // planner -> agent: no body. The answer to kHello.
+  kRefused = 3,    // planner -> agent: text, why; then the planner closes
+  kRing = 4,       // agent -> planner: RingBody; descriptor: a ring
+  kPlan = 5,       // planner -> agent: PlanBody; descriptor: a plan (plan.h)
+  kNote = 6,       // planner -> agent: text for status and log: what it is waiting for, why there is no plan
+  kSwapTerms = 7,  // agent -> planner: SwapTermsBody: plans may swap. Once, before the first ring
 };
 
 struct MessageHeader {
@@ -60,6 +61,28 @@ struct RingBody {
   std::uint32_t reserved;
   std::uint64_t bytes;  // of the memory
 };
+// What plans that swap are made for. An agent that does not say so gets plans that only place.
+struct SwapTermsBody {
+  // Of copies between device and pinned host memory. A copy of s bytes takes latency + s / rate.
+  double out_bytes_per_ns;
+  double in_bytes_per_ns;
+  double out_latency_ns;
+  double in_latency_ns;
+  std::uint64_t chunk_bytes;   // in which device memory is mapped: places of swapped blocks are multiples of it
+  std::uint64_t memory_limit;  // of all that a plan places, in bytes: the least time is added within it. 0: there is
+                               // none, and a plan is as small as it can be while no time is added
+};
+// Rates from a byte in a millisecond to a mebibyte in a nanosecond, latencies up to a second, chunks from 512 bytes to
+// a gibibyte, powers of two.
+constexpr bool is_valid(const SwapTermsBody& terms) {
+  const auto is_rate = [](double rate) { return rate >= 1e-6 && rate <= 0x1p20; };
+  const auto is_latency = [](double latency) { return latency >= 0 && latency <= 1e9; };
+  const std::uint64_t chunk = terms.chunk_bytes;
+  return is_rate(terms.out_bytes_per_ns) && is_rate(terms.in_bytes_per_ns) && is_latency(terms.out_latency_ns) &&
+         is_latency(terms.in_latency_ns) && chunk >= 512 && chunk <= std::uint64_t{1} << 30 &&
+         (chunk & (chunk - 1)) == 0;
+}
+
 struct PlanBody {
   std::uint64_t generation;
   std::uint64_t bytes;

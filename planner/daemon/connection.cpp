@@ -160,6 +160,18 @@ bool Connection::accept_ring() {
                                                          shm::SharedMapping::Access::kReadWrite, &why);
   received_.descriptor.reset();
   if (!memory || !intake_->add_ring(std::move(memory), ring.lane, &why)) return refuse("ring: " + why);
+  has_rings_ = true;
+  return true;
+}
+
+bool Connection::accept_swap_terms() {
+  shm::SwapTermsBody terms{};
+  if (!received_.read(&terms)) return refuse("a malformed message of swap terms");
+  if (has_rings_ || std::exchange(has_swap_terms_, true)) return refuse("swap terms: expected once, before a ring");
+  if (!shm::is_valid(terms)) {
+    return refuse("swap terms: expected rates, latencies and a chunk as shm/channel.h allows them");
+  }
+  sink_->swap_on(terms);
   return true;
 }
 
@@ -175,8 +187,13 @@ bool Connection::receive_all() {
       case shm::ReceivedMessage::State::kMalformed:
         return refuse("a malformed message");
       case shm::ReceivedMessage::State::kMessage:
-        if (received_.kind != shm::MessageKind::kRing) return refuse("a message of an unknown kind");
-        if (!accept_ring()) return false;
+        if (received_.kind == shm::MessageKind::kRing) {
+          if (!accept_ring()) return false;
+        } else if (received_.kind == shm::MessageKind::kSwapTerms) {
+          if (!accept_swap_terms()) return false;
+        } else {
+          return refuse("a message of an unknown kind");
+        }
     }
   }
 }
@@ -210,6 +227,7 @@ void Connection::serve() {
         idle = false;
         break;
       case Intake::Progress::kNothing: {
+        if (!program_.synchronous) intake_->pass_note();
         const bool following = control_->recording.load(std::memory_order_relaxed) == 0;
         const microseconds longest = program_.synchronous ? kLongSynchronousSleep
                                      : following          ? kFollowingSleep

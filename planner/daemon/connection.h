@@ -35,6 +35,7 @@ class Connection final : public Outbox {
   bool wait(std::chrono::nanoseconds longest, bool* stopped);
   bool receive_all();
   bool accept_ring();
+  bool accept_swap_terms();
   bool refuse(std::string_view why);
   bool send(shm::MessageKind kind, std::span<const std::byte> body, int descriptor = -1);
   void serve();
@@ -51,6 +52,8 @@ class Connection final : public Outbox {
   shm::ReceivedMessage received_;
   std::uint64_t sent_ = 0;
   std::uint64_t generation_ = 0;
+  bool has_rings_ = false;
+  bool has_swap_terms_ = false;
   bool broken_ = false;  // a message could not be sent
 };
 

@@ -190,10 +190,14 @@ void Intake::run_check_point() {
   }
   look_at_control();
   if (std::optional<std::vector<std::byte>> plan = sink_.check_point()) outbox_.send_plan(std::move(*plan));
-  if (std::string note = sink_.note(); note != note_) {
-    outbox_.send_note(note);
-    note_ = std::move(note);
-  }
+  pass_note();
+}
+
+void Intake::pass_note() {
+  std::string note = sink_.note();
+  if (note == note_) return;
+  outbox_.send_note(note);
+  note_ = std::move(note);
 }
 
 void Intake::after_delivery() {

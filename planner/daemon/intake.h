@@ -51,6 +51,10 @@ class Intake {
   // Reads what there is and delivers what is in order. kMore: call again without sleeping.
   Progress step(Time now);
 
+  // Sends the sink's note if it is another than the last. By itself only at check points, which don't come while the
+  // program records nothing.
+  void pass_note();
+
   // The program is gone: delivers everything that it wrote.
   void finish();
 

@@ -9,6 +9,9 @@ class ProgramSink final : public Sink {
  public:
   ProgramSink(bool wants_plans, bool waited_for) : program_(waited_for), wants_plans_(wants_plans) {}
 
+  void swap_on(const shm::SwapTermsBody& terms) override {
+    if (wants_plans_) program_.swap_on(terms);
+  }
   void record(std::uint32_t lane, const shm::RecordView& record) override { program_.add(lane, record); }
   void records(std::uint32_t lane, const shm::RecordRun& run) override { program_.add(lane, run); }
   void gap() override { program_.add_gap(); }

@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "shm/channel.h"
 #include "shm/record.h"
 
 namespace memopt::planner {
@@ -38,6 +39,9 @@ struct ClockPair {
 class Sink {
  public:
   virtual ~Sink() = default;
+
+  // The program's agent carries swaps out, on these terms, which are valid: before the first record, if at all.
+  virtual void swap_on(const shm::SwapTermsBody& /*terms*/) {}
 
   // The next record, in the order of all threads (header.sequence grows by one unless gap() was called between). The
   // view is valid during the call; header and body lie one behind the other.

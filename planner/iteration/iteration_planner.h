@@ -41,6 +41,12 @@ class IterationPlanner {
   // hundredth of what the program holds.
   bool improved();
 
+  // The number under which the program has the last plan, where that is not the number of those that were found: its
+  // deviations from it are counted.
+  void renumber(std::uint64_t generation) { generation_ = generation; }
+  // Another plan takes the place of the last one: no better layout of that is looked for.
+  void settle() { improvement_.reset(); }
+
   const std::string& note() const { return note_; }
   const OperationStore& store() const { return store_; }
   // The last one that was found. Positions in the store hold until the next record is added.

@@ -24,8 +24,7 @@ struct CannotFollow : std::runtime_error {
 // Positions of the problem as positions of the iteration.
 class Positions {
  public:
-  Positions(const SwapPlanParts& swaps, const IterationLifetimes& lifetimes)
-      : swaps_(swaps), behind_(swaps.ranks), operations_(static_cast<std::int64_t>(lifetimes.operations)) {
+  Positions(const SwapPlanParts& swaps, std::int64_t count) : swaps_(swaps), behind_(swaps.ranks), operations_(count) {
     // What belongs to a launch but comes before it takes time happens before it.
     const auto& operations = swaps.problem.operations;
     for (std::size_t begin = 0, end = 0; begin < operations.size(); begin = end) {
@@ -97,14 +96,16 @@ std::vector<std::optional<shm::PlannedPoint>> points_of(const OperationStore& st
 
 class Writer {
  public:
-  Writer(const OperationStore& store, const IterationPlan& plan, const SwapPlanParts& swaps, PlanParts& parts)
+  using Points = std::vector<std::optional<shm::PlannedPoint>>;
+
+  Writer(const std::vector<LaneMallocs>& lanes, const Points& points, const SwapPlanParts& swaps, PlanParts& parts)
       : swaps_(swaps),
-        operations_(static_cast<std::int64_t>(plan.lifetimes.operations)),
-        positions_(swaps, plan.lifetimes),
-        points_(points_of(store, plan.lifetimes)),
+        operations_(static_cast<std::int64_t>(points.size())),
+        positions_(swaps, operations_),
+        points_(points),
         parts_(parts) {
     if (swaps.ranks.size() != swaps.problem.operations.size()) throw std::logic_error("ranks of another problem");
-    for (const LaneMallocs& lane : plan.lifetimes.lanes) {
+    for (const LaneMallocs& lane : lanes) {
       if (lane.parts != 1) {
         throw CannotFollow(fmt::format("the mallocs of thread {} can't be told from each other", lane.lane));
       }
@@ -211,7 +212,7 @@ class Writer {
   const SwapPlanParts& swaps_;
   std::int64_t operations_;
   Positions positions_;
-  std::vector<std::optional<shm::PlannedPoint>> points_;  // by rank
+  const Points& points_;  // by rank
   PlanParts& parts_;
   std::vector<bool> planned_;                 // by malloc
   std::vector<std::uint64_t> persistent_at_;  // of the problem's persistent blocks, among parts_.persistent_places
@@ -228,14 +229,21 @@ void join_launches(const std::vector<std::uint64_t>& ranks, swap::Problem& probl
   }
 }
 
-std::vector<std::byte> swap_plan_bytes(const OperationStore& store, const IterationPlan& plan,
-                                       const std::vector<std::uint64_t>& persistent, std::uint64_t generation,
-                                       const SwapPlanParts& swaps, std::string& fault) {
+SwapPlanWriter::SwapPlanWriter(const OperationStore& store, const IterationPlan& plan,
+                               std::vector<std::uint64_t> persistent)
+    : header_(header_of(plan, 0)),
+      lanes_(plan.lifetimes.lanes),
+      points_(points_of(store, plan.lifetimes)),
+      persistent_(std::move(persistent)) {}
+
+std::vector<std::byte> SwapPlanWriter::bytes(std::uint64_t generation, const SwapPlanParts& swaps,
+                                             std::string& fault) const {
   PlanParts parts;
-  parts.header = header_of(plan, generation);
-  parts.persistent = persistent;
+  parts.header = header_;
+  parts.header.generation = generation;
+  parts.persistent = persistent_;
   try {
-    Writer(store, plan, swaps, parts).write(persistent);
+    Writer(lanes_, points_, swaps, parts).write(persistent_);
   } catch (const CannotFollow& error) {
     fault = error.what();
     return {};

@@ -4,12 +4,14 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "planner/iteration/iteration_plan.h"
 #include "planner/iteration/operation_store.h"
 #include "planner/swap/model.h"
+#include "shm/plan.h"
 
 namespace memopt::planner {
 
@@ -24,12 +26,22 @@ struct SwapPlanParts {
   double added_ns = 0;  // an iteration
 };
 
-// The decisions must hold (swap/verify.h). The store must be as it was when the plan was found; `persistent`: numbers
-// of its persistent blocks, in its order. Empty, with the reason in `fault`, where an agent could not follow it:
-// mallocs that it can't tell apart, operations of threads that allocate nothing, or a plan that is too large. O(n log
-// n).
-std::vector<std::byte> swap_plan_bytes(const OperationStore& store, const IterationPlan& plan,
-                                       const std::vector<std::uint64_t>& persistent, std::uint64_t generation,
-                                       const SwapPlanParts& swaps, std::string& fault);
+// Made while the store is as it was when the plan was found; used at any time later. Memory: that of the operations.
+class SwapPlanWriter {
+ public:
+  // `persistent`: numbers of the plan's persistent blocks, in its order.
+  SwapPlanWriter(const OperationStore& store, const IterationPlan& plan, std::vector<std::uint64_t> persistent);
+
+  // The decisions must hold (swap/verify.h). Empty, with the reason in `fault`, where an agent could not follow them:
+  // mallocs that it can't tell apart, operations of threads that allocate nothing, or a plan that is too large.
+  // O(n log n). Throws std::logic_error for swaps of another iteration.
+  std::vector<std::byte> bytes(std::uint64_t generation, const SwapPlanParts& swaps, std::string& fault) const;
+
+ private:
+  shm::PlanHeader header_;
+  std::vector<LaneMallocs> lanes_;
+  std::vector<std::optional<shm::PlannedPoint>> points_;  // by rank
+  std::vector<std::uint64_t> persistent_;
+};
 
 }  // namespace memopt::planner

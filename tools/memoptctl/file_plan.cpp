@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "planner/iteration/iteration_planner.h"
-#include "planner/iteration/plan_json.h"
+#include "planner/iteration/timed_iteration.h"
 #include "planner/iteration/trace_file.h"
 #include "planner/layout/files/csv_writer.h"
 #include "planner/layout/files/instance.h"
@@ -72,17 +72,17 @@ layout::Problem exact_layout(const planner::IterationPlan& plan, const planner::
 class Watcher {
  public:
   Watcher(const FilePlanOptions& options, const planner::ClockLine& clock)
-      : name_(printable(options.file.substr(options.file.rfind('/') + 1))),
-        json_(options.json),
+      : json_(options.json),
         buffers_(options.buffers),
         clock_(clock),
-        planner_(unrolled()) {}
+        planner_(unrolled()),
+        iteration_(printable(options.file.substr(options.file.rfind('/') + 1))) {}
 
   void add(std::uint32_t lane, const shm::RecordView& record) {
     const std::uint64_t sequence = record.header.sequence;
     const bool gap = sequence != last_ + 1;
     if (gap) planner_.add_gap();
-    if (json_) times_.add(lane, record, gap);
+    if (json_) iteration_.add(lane, record, gap);
     last_ = sequence;
     ++records_;
     blind_ += record.kind() == shm::RecordKind::kLaunch && (record.header.flags & shm::kBlindLaunch) != 0;
@@ -118,7 +118,7 @@ class Watcher {
     const auto begin = std::chrono::steady_clock::now();
     const bool found = planner_.check();
     seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-    if (json_ && planner_.plan()) take_iteration();
+    if (json_) iteration_.look(planner_);
     if (!found) return;
     const planner::IterationPlan& planned = *planner_.plan();
     FilePlan plan;
@@ -152,41 +152,29 @@ class Watcher {
     plan_ = std::move(plan);
   }
 
-  // Also one that is laid out as the last plan was, and no plan of its own for that reason.
-  void take_iteration() {
-    const planner::IterationPlan& planned = *planner_.plan();
-    if (iteration_ && planned.detected_at == detected_at_) return times_.follow(planner_.store());
-    detected_at_ = planned.detected_at;
-    iteration_.emplace(planner_.store(), planned, name_);
-    times_.begin(planner_.store(), planned);
-  }
-
   // What was measured behind the record at which it was found counts, too.
   void write_iteration() {
     std::ostringstream text;
-    plan_->times = times_.of_iteration();
+    plan_->times = iteration_.times();
     if (plan_->times.known()) {
-      plan_->ranks = iteration_->write(plan_->times, text);
+      plan_->ranks = iteration_.json().write(plan_->times, text);
     } else {
-      plan_->ranks = iteration_->write([this](std::uint64_t ticks) { return clock_.nanoseconds(ticks); }, text);
+      plan_->ranks = iteration_.json().write([this](std::uint64_t ticks) { return clock_.nanoseconds(ticks); }, text);
     }
     plan_->json = std::move(text).str();
   }
 
-  std::string name_;
   bool json_;
   bool buffers_;
   const planner::ClockLine& clock_;
   planner::IterationPlanner planner_;
+  planner::TimedIteration iteration_;  // of the last plan
   std::uint64_t last_ = 0;
   std::uint64_t records_ = 0;
   std::uint64_t blind_ = 0;
   std::uint64_t check_point_ = shm::kFirstCheckPoint;
   double seconds_ = 0;
   std::optional<FilePlan> plan_;
-  std::optional<planner::PlanJson> iteration_;  // of it
-  std::uint64_t detected_at_ = 0;
-  planner::MeasuredTimes times_;
 };
 
 // Times need the whole file's clock.

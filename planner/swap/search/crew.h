@@ -2,6 +2,7 @@
 // and attempts.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <limits>
@@ -19,10 +20,16 @@ class Budget {
   static constexpr std::uint64_t kUnlimited = ~std::uint64_t{0};
   static constexpr std::uint64_t kUnplacedPerAttempt = 8;
 
-  Budget(double seconds, std::uint64_t attempts) : begin_(Clock::now()), seconds_(seconds), attempts_(attempts) {}
+  Budget(double seconds, std::uint64_t attempts, const std::atomic<bool>* cancelled)
+      : begin_(Clock::now()), seconds_(seconds), attempts_(attempts), cancelled_(cancelled) {}
 
   double seconds() const { return seconds_; }
-  double elapsed() const { return std::chrono::duration<double>(Clock::now() - begin_).count(); }
+  // More than there can be, where it is cancelled.
+  double elapsed() const {
+    if (is_cancelled()) return std::numeric_limits<double>::infinity();
+    return std::chrono::duration<double>(Clock::now() - begin_).count();
+  }
+  bool is_cancelled() const { return cancelled_ != nullptr && cancelled_->load(std::memory_order_relaxed); }
   // For the parts [from, to) of it.
   std::uint64_t attempts(double from, double to, bool placed) const;
 
@@ -31,6 +38,7 @@ class Budget {
   Clock::time_point begin_;
   double seconds_;
   std::uint64_t attempts_;
+  const std::atomic<bool>* cancelled_;
 };
 
 class Crew {

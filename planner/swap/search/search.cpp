@@ -64,7 +64,7 @@ class Search {
       : problem_(problem),
         lives_(lives),
         limits_(limits),
-        all_(Seconds(limits.time).count(), limits.attempts),
+        all_(Seconds(limits.time).count(), limits.attempts, limits.cancelled),
         candidates_(find_candidates(problem, lives, limits_of(problem, objective))),
         goal_(objective == Objective::kTime ? problem.limit.value_or(0) : 0),
         delays_(objective == Objective::kTime),
@@ -74,20 +74,20 @@ class Search {
 
   SearchPlan run() {
     offers_.unswapped();
-    if (!offers_.is_done()) begin_greedily();
+    if (!is_over()) begin_greedily();
     const double rounds = this->rounds();
     const bool refines = !delays_ && rounds > 1;
     const double part = refines ? 1 - kRefining : 1;
-    for (double k = 0; k < rounds && !offers_.is_done(); ++k) {
+    for (double k = 0; k < rounds && !is_over(); ++k) {
       const double left = all_.seconds() * part - all_.elapsed();
       if (timed() && left <= 0) break;
-      const Budget budget(left / (rounds - k), share(part / rounds));
+      const Budget budget(left / (rounds - k), share(part / rounds), limits_.cancelled);
       const auto number = static_cast<std::uint64_t>(k);
       delays_ ? delayed_round(number, budget) : round(number, budget);
     }
-    if (refines && best_ && !offers_.is_done()) {
+    if (refines && best_ && !is_over()) {
       Crew crew = make_crew(best_->placed, ~std::uint64_t{0});
-      const Budget budget(all_.seconds() - all_.elapsed(), share(kRefining));
+      const Budget budget(all_.seconds() - all_.elapsed(), share(kRefining), limits_.cancelled);
       crew.anneal(budget, 0, 1, best_->choice, course(crew, few_ ? 0.2 : 0.02));
       conclude(crew);
     }
@@ -117,6 +117,7 @@ class Search {
   static layout::Limits layout_limits(const Problem& problem, const SearchLimits& limits) {
     layout::Limits layout;
     layout.seed = limits.seed;
+    layout.cancelled = limits.cancelled;
     if (limits.time != std::chrono::nanoseconds::max()) {
       layout.time = kLayoutTime + problem.blocks.size() * kLayoutTimePerBlock;
     } else {
@@ -125,6 +126,7 @@ class Search {
     return layout;
   }
 
+  bool is_over() const { return offers_.is_done() || all_.is_cancelled(); }
   bool timed() const { return limits_.time != std::chrono::nanoseconds::max(); }
 
   double rounds() const {

@@ -11,6 +11,7 @@
 // laid out by the layout planner where its layouts are hardly larger than the load.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 
@@ -28,7 +29,8 @@ enum class Objective {
 // Ends at whichever comes first. Without a time limit the same seed and number of threads give the same plan.
 struct SearchLimits {
   std::chrono::nanoseconds time = std::chrono::seconds(2);
-  std::uint64_t attempts = ~std::uint64_t{0};  // plans tried by each thread
+  std::uint64_t attempts = ~std::uint64_t{0};    // plans tried by each thread
+  const std::atomic<bool>* cancelled = nullptr;  // may be set by another thread; what was found until then counts
   unsigned threads = 1;
   std::uint64_t seed = 1;
 };

@@ -5,6 +5,8 @@
 #include <sys/wait.h>
 
 #include <atomic>
+#include <cstring>
+#include <limits>
 #include <map>
 #include <mutex>
 #include <random>
@@ -30,12 +32,17 @@ struct Seen {
   std::uint64_t gaps = 0;
   std::uint64_t out_of_order = 0;
   std::size_t closed = 0;
+  std::vector<shm::SwapTermsBody> swap_terms;
   std::vector<std::string> log;
 };
 
 class SeenSink final : public Sink {
  public:
   explicit SeenSink(Seen& seen) : seen_(seen) {}
+  void swap_on(const shm::SwapTermsBody& terms) override {
+    const std::lock_guard lock(seen_.mutex);
+    seen_.swap_terms.push_back(terms);
+  }
   void record(std::uint32_t, const shm::RecordView& record) override {
     const std::lock_guard lock(seen_.mutex);
     if (throw_at == record.header.sequence) throw std::runtime_error("a sink in trouble");
@@ -253,6 +260,70 @@ TEST_F(ServerTest, HostileMessagesEndTheirOwnConnectionOnly) {
   expect_serving();
   // No descriptor that was sent stays open: one listener, two eventfds, this test's own, and those of live programs.
   ASSERT_TRUE(wait_until([&] { return server->programs() <= 1; }));
+}
+
+TEST_F(ServerTest, SwapTermsComeBeforeTheRecords) {
+  start();
+  FakeProgram program(name);
+  ASSERT_EQ(program.say_hello(), 0);
+  ASSERT_TRUE(program.is_welcome());
+  const shm::SwapTermsBody terms{13.2, 12.2, 47200, 9700, 2 << 20, 5 << 20};
+  ASSERT_EQ(shm::send_message(program.socket.get(), shm::MessageKind::kSwapTerms, terms), 0);
+  TestRing ring(0);
+  ASSERT_EQ(program.send_ring(ring, 0), 0);
+  for (std::uint64_t i = 1; i <= 20; ++i) write_free(ring.writer, i);
+  ASSERT_TRUE(program.wait_processed(20));
+  const std::lock_guard lock(seen.mutex);
+  ASSERT_EQ(seen.swap_terms.size(), 1u);
+  EXPECT_EQ(std::memcmp(&seen.swap_terms[0], &terms, sizeof(terms)), 0);
+}
+
+TEST_F(ServerTest, SwapTermsThatCannotBeAreRefused) {
+  start();
+  const shm::SwapTermsBody good{13.2, 12.2, 47200, 9700, 2 << 20, 0};
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  std::vector<shm::SwapTermsBody> bad(9, good);
+  bad[0].out_bytes_per_ns = 0;
+  bad[1].in_bytes_per_ns = -1;
+  bad[2].in_bytes_per_ns = nan;
+  bad[3].out_latency_ns = nan;
+  bad[4].in_latency_ns = std::numeric_limits<double>::infinity();
+  bad[5].chunk_bytes = 0;
+  bad[6].chunk_bytes = 3 << 20;
+  bad[7].chunk_bytes = 256;
+  bad[8].out_bytes_per_ns = 1e300;
+  const auto refusal = [&](const auto& say) {
+    FakeProgram program(name);
+    EXPECT_EQ(program.say_hello(), 0);
+    EXPECT_TRUE(program.is_welcome());
+    say(program);
+    return program.refusal();
+  };
+  const auto send = [](FakeProgram& program, const shm::SwapTermsBody& terms) {
+    EXPECT_EQ(shm::send_message(program.socket.get(), shm::MessageKind::kSwapTerms, terms), 0);
+  };
+  for (const shm::SwapTermsBody& terms : bad) {
+    EXPECT_NE(refusal([&](FakeProgram& program) { send(program, terms); }).find("expected rates"), std::string::npos);
+  }
+  EXPECT_NE(refusal([&](FakeProgram& program) {
+              send(program, good);
+              send(program, good);
+            }).find("once"),
+            std::string::npos);
+  TestRing ring(0);
+  EXPECT_NE(refusal([&](FakeProgram& program) {
+              EXPECT_EQ(program.send_ring(ring, 0), 0);
+              send(program, good);
+            }).find("before a ring"),
+            std::string::npos);
+  EXPECT_NE(refusal([](FakeProgram& program) {
+              const std::uint64_t half = 0;
+              EXPECT_EQ(shm::send_message(program.socket.get(), shm::MessageKind::kSwapTerms, half), 0);
+            }).find("malformed"),
+            std::string::npos);
+  expect_serving();
+  const std::lock_guard lock(seen.mutex);
+  EXPECT_EQ(seen.swap_terms.size(), 1u);
 }
 
 TEST_F(ServerTest, ACorruptRingEndsItsOwnConnectionOnly) {

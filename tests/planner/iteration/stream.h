@@ -34,6 +34,9 @@ class Stream {
   void launch(std::uint32_t function, std::initializer_list<std::uint64_t> blocks) {
     add(builder.launch(function, {blocks.begin(), blocks.size()}));
   }
+  // So long the last launch took, and so long nothing happened.
+  void took(std::uint64_t ticks) { builder.ticks += ticks; }
+  void pause(std::uint64_t ticks) { builder.ticks += ticks; }
   void deviate() { add(builder.state(shm::StateChange::kDeviated, planner.generation(), 0)); }
 
   void add(const shm::RecordView& record) {

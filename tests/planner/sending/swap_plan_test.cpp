@@ -16,69 +16,19 @@
 #include "planner/swap/search/search.h"
 #include "planner/swap/verify.h"
 #include "tests/planner/iteration/stream.h"
+#include "tests/planner/sending/training.h"
 
 namespace memopt::planner {
 namespace {
 
 constexpr std::uint64_t kMiB = 1 << 20;
 
-// Forward and backward through layers: activations are made by launches that read weights and what was made before, and
-// are freed on the way back. A tick is a nanosecond.
-class Training {
- public:
-  Stream stream;
-
-  explicit Training(std::uint64_t seed) : random_(seed) {
-    const std::size_t layers = 4 + random_() % 5;
-    for (std::size_t i = 0; i < layers; ++i) {
-      weights_.push_back(stream.malloc((1 + random_() % 16) * kMiB / 2, 100 + i));
-      bytes_.push_back((1 + random_() % 24) * kMiB / 2);
-      launch_.push_back(1'000'000 + random_() % 4'000'000);
-    }
-    // Some programs allocate the next input before they free the last one.
-    crosses_ = random_() % 2 == 0;
-    if (crosses_) input_ = stream.malloc(4 * kMiB, 50);
-  }
-
-  bool find_plan() {
-    while (stream.plans.empty() && stream.builder.sequence() < 4000) iterate();
-    return !stream.plans.empty();
-  }
-
- private:
-  void wait(std::uint64_t ticks) { stream.builder.ticks += ticks; }
-  void launch(std::uint32_t function, std::initializer_list<std::uint64_t> blocks, std::uint64_t ticks) {
-    stream.launch(function, blocks);
-    wait(ticks);
-  }
-  void iterate() {
-    const std::uint64_t last_input = input_;
-    if (crosses_) input_ = stream.malloc(4 * kMiB, 50);
-    std::vector<std::uint64_t> activations;
-    for (std::size_t i = 0; i < weights_.size(); ++i) {
-      activations.push_back(stream.malloc(bytes_[i], 10 + i, 70 + i));
-      const auto function = static_cast<std::uint32_t>(10 + i);
-      if (i == 0) {
-        launch(function, {activations[0], weights_[0]}, launch_[i]);
-        if (crosses_) launch(90, {last_input, activations[0]}, 100);
-      } else {
-        launch(function, {activations[i - 1], weights_[i], activations[i]}, launch_[i]);
-      }
-    }
-    if (crosses_) stream.free(last_input);
-    for (std::size_t i = weights_.size(); i-- > 0;) {
-      launch(static_cast<std::uint32_t>(30 + i), {activations[i], weights_[i]}, 2 * launch_[i]);
-      stream.free(activations[i]);
-    }
-    launch(91, {weights_[0], weights_[1]}, 0);
-    wait(1000);
-  }
-
-  std::mt19937_64 random_;
-  std::vector<std::uint64_t> weights_, bytes_, launch_;
-  bool crosses_ = false;
-  std::uint64_t input_ = 0;
-};
+// A tick is a nanosecond.
+bool find_plan(Training<Stream>& training) {
+  Stream& stream = training.told;
+  while (stream.plans.empty() && stream.builder.sequence() < 4000) training.iterate();
+  return !stream.plans.empty();
+}
 
 struct Planned {
   std::vector<std::uint64_t> ranks;
@@ -88,9 +38,9 @@ struct Planned {
 };
 
 // Nothing where the search swaps nothing.
-std::optional<Planned> planned(const Training& training, std::uint64_t seed, bool limited) {
+std::optional<Planned> planned(const Training<Stream>& training, std::uint64_t seed, bool limited) {
   std::ostringstream text;
-  const Stream& stream = training.stream;
+  const Stream& stream = training.told;
   Planned result;
   const PlanJson json(stream.planner.store(), *stream.planner.plan(), "");
   result.ranks = json.write([](std::uint64_t ticks) { return ticks; }, text);
@@ -111,17 +61,17 @@ std::optional<Planned> planned(const Training& training, std::uint64_t seed, boo
   return result;
 }
 
-std::vector<std::byte> sent(const Training& training, const Planned& plan, std::string& fault) {
-  const IterationPlanner& planner = training.stream.planner;
-  return swap_plan_bytes(planner.store(), *planner.plan(), planner.persistent(), 3,
-                         {plan.problem, plan.decisions, plan.ranks, plan.added_ns}, fault);
+std::vector<std::byte> sent(const Training<Stream>& training, const Planned& plan, std::string& fault) {
+  const IterationPlanner& planner = training.told.planner;
+  return SwapPlanWriter(planner.store(), *planner.plan(), planner.persistent())
+      .bytes(3, {plan.problem, plan.decisions, plan.ranks, plan.added_ns}, fault);
 }
 
 // Whether each block that an operation of the iteration accesses is on the device then, by what the agent was sent.
-void expect_present(const Training& training, const Planned& plan, const agent::Plan& read) {
+void expect_present(const Training<Stream>& training, const Planned& plan, const agent::Plan& read) {
   const std::uint64_t n = read.operations;
   const std::size_t mallocs = read.mallocs.size();
-  const std::vector<std::uint64_t>& persistent = training.stream.planner.persistent();
+  const std::vector<std::uint64_t>& persistent = training.told.planner.persistent();
   for (std::size_t i = 0; i < plan.problem.operations.size(); ++i) {
     const swap::Operation& operation = plan.problem.operations[i];
     if (operation.kind != swap::Kind::kRead && operation.kind != swap::Kind::kWrite) continue;
@@ -147,8 +97,8 @@ void expect_present(const Training& training, const Planned& plan, const agent::
 TEST(SwapPlan, AnAgentReadsWhatWasPlanned) {
   std::size_t with_swaps = 0, of_persistent = 0, with_added_time = 0;
   for (std::uint64_t seed = 1; seed <= 60; ++seed) {
-    Training training(seed);
-    ASSERT_TRUE(training.find_plan()) << seed;
+    Training<Stream> training(seed);
+    ASSERT_TRUE(find_plan(training)) << seed;
     const auto plan = planned(training, seed, seed % 2 == 0);
     if (!plan) continue;
     const swap::Report report = swap::verify(plan->problem, plan->decisions);
@@ -179,8 +129,8 @@ TEST(SwapPlan, ChangedPlansAreRefusedOnlyIfTheyDoNotHold) {
   std::size_t held = 0, refused = 0;
   std::mt19937_64 random(7);
   for (std::uint64_t seed = 1; seed <= 12; ++seed) {
-    Training training(seed);
-    ASSERT_TRUE(training.find_plan()) << seed;
+    Training<Stream> training(seed);
+    ASSERT_TRUE(find_plan(training)) << seed;
     const auto plan = planned(training, seed, true);
     if (!plan) continue;
     for (int round = 0; round < 60; ++round) {
@@ -223,8 +173,8 @@ TEST(SwapPlan, ChangedPlansAreRefusedOnlyIfTheyDoNotHold) {
 
 // Points say where a thread is when an operation happens: replayed from the program's own order.
 TEST(SwapPlan, PointsCountFromTheLastMalloc) {
-  Training training(2);
-  ASSERT_TRUE(training.find_plan());
+  Training<Stream> training(2);
+  ASSERT_TRUE(find_plan(training));
   const auto plan = planned(training, 1, true);
   ASSERT_TRUE(plan.has_value());
   std::string fault;

@@ -1,0 +1,147 @@
+#include "planner/sending/swap_planning.h"
+
+#include <fmt/format.h>
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <chrono>
+#include <exception>
+#include <new>
+#include <utility>
+
+#include "planner/sending/swap_plan.h"
+#include "planner/swap/plan_file.h"
+#include "planner/swap/verify.h"
+
+namespace memopt::planner {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr milliseconds kShort{1000};
+constexpr milliseconds kLong{10'000};
+constexpr unsigned kMostThreads = 4;
+// A switch is worth this part of the footprint or, under a limit, of the time that the last plan adds.
+constexpr std::uint64_t kWorthwhilePart = 100;
+constexpr double kWorthwhileTime = 0.1;
+
+std::string mib(std::uint64_t bytes) { return fmt::format("{:.1f} MiB", static_cast<double>(bytes) / (1 << 20)); }
+
+swap::Problem problem_of(const SwapTask& task) {
+  swap::Problem problem = swap::parse_plan(task.iteration).problem;
+  join_launches(task.ranks, problem);
+  const shm::SwapTermsBody& terms = task.terms;
+  problem.machine = {terms.out_bytes_per_ns, terms.in_bytes_per_ns, terms.out_latency_ns, terms.in_latency_ns};
+  problem.chunk = terms.chunk_bytes;
+  problem.limit.reset();
+  if (terms.memory_limit != 0) problem.limit = terms.memory_limit;
+  return problem;
+}
+
+}  // namespace
+
+std::optional<PlannedSwaps> plan_swaps(const SwapTask& task, const swap::SearchLimits& limits, std::string& why) {
+  why.clear();
+  if (task.terms.memory_limit >= task.unswapped) {
+    why = "no swaps are needed";
+    return std::nullopt;
+  }
+  PlannedSwaps result;
+  try {
+    result.problem = problem_of(task);
+    const swap::Problem& problem = result.problem;
+    const swap::Lives lives = swap::find_lives(problem);
+    if (problem.period <= 0 || std::none_of(problem.operations.begin(), problem.operations.end(), swap::is_access)) {
+      why = "no swaps can be planned: no operation takes time and names a block";
+      return std::nullopt;
+    }
+    const auto objective = problem.limit ? swap::Objective::kTime : swap::Objective::kFootprint;
+    swap::SearchPlan found = swap::search(problem, lives, objective, limits);
+    if (!found.feasible) {
+      why = fmt::format("no swaps were found that keep to {}; the least so far is {}", mib(task.terms.memory_limit),
+                        mib(found.footprint));
+      return std::nullopt;
+    }
+    const std::uint64_t worthwhile = problem.limit ? task.unswapped : task.unswapped - task.unswapped / kWorthwhilePart;
+    if (found.decisions.swaps.empty() || found.footprint > worthwhile) {
+      why = "no swaps were found that save memory";
+      return std::nullopt;
+    }
+    const swap::Report report = swap::verify(problem, found.decisions);
+    if (report.fault) {
+      why = "the swaps that were planned do not hold and are not used: " + *report.fault;
+      return std::nullopt;
+    }
+    result.footprint = *report.footprint;
+    result.added_ns = report.timing.added_ns;
+    result.decisions = std::move(found.decisions);
+  } catch (const swap::Invalid& error) {
+    // Blocks that live for very many iterations, threads that change their order.
+    why = std::string("no swaps can be planned: ") + error.what();
+    return std::nullopt;
+  }
+  return result;
+}
+
+SwapPlanning::SwapPlanning(SwapTask task) : task_(std::move(task)), thread_([this] { work(); }) {}
+
+SwapPlanning::~SwapPlanning() {
+  cancelled_.store(true, std::memory_order_relaxed);
+  thread_.join();
+}
+
+void SwapPlanning::work() {
+  // Of this thread and those that it starts, on Linux.
+  setpriority(PRIO_PROCESS, 0, 19);
+  swap::SearchLimits limits;
+  limits.threads = std::clamp(std::thread::hardware_concurrency() / 2, 1U, kMostThreads);
+  limits.cancelled = &cancelled_;
+  try {
+    for (const milliseconds time : {kShort, kLong}) {
+      limits.time = time;
+      std::string why;
+      std::optional<PlannedSwaps> found = plan_swaps(task_, limits, why);
+      if (cancelled_.load(std::memory_order_relaxed)) return;
+      offer(std::move(found), std::move(why));
+    }
+  } catch (const std::bad_alloc&) {
+    offer(std::nullopt, "no swaps could be planned: out of memory");
+  } catch (const std::exception& error) {
+    offer(std::nullopt, std::string("no swaps could be planned: ") + error.what());
+  }
+}
+
+void SwapPlanning::offer(std::optional<PlannedSwaps> found, std::string why) {
+  const std::lock_guard lock(mutex_);
+  if (!found) {
+    if (best_footprint_ == 0) failure_ = std::move(why);
+  } else if (is_worth_a_switch(*found)) {
+    best_footprint_ = found->footprint;
+    best_added_ns_ = found->added_ns;
+    failure_.clear();
+    found_ = std::move(found);
+    news_.store(true, std::memory_order_relaxed);
+  }
+  answered_.store(true, std::memory_order_release);
+}
+
+bool SwapPlanning::is_worth_a_switch(const PlannedSwaps& found) const {
+  if (best_footprint_ == 0) return true;
+  if (!found.problem.limit) return found.footprint + best_footprint_ / kWorthwhilePart <= best_footprint_;
+  const double least = std::max(kWorthwhileTime * best_added_ns_, swap::kUnnoticed * found.problem.period);
+  return found.added_ns + least <= best_added_ns_;
+}
+
+std::optional<PlannedSwaps> SwapPlanning::take() {
+  if (!news_.load(std::memory_order_relaxed)) return std::nullopt;
+  const std::lock_guard lock(mutex_);
+  news_.store(false, std::memory_order_relaxed);
+  return std::exchange(found_, std::nullopt);
+}
+
+std::string SwapPlanning::failure() {
+  const std::lock_guard lock(mutex_);
+  return failure_;
+}
+
+}  // namespace memopt::planner

@@ -1,0 +1,72 @@
+// Plans the swaps of one iteration of a program: at once, or beside it, on threads of the lowest priority, for some
+// seconds.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "planner/swap/model.h"
+#include "planner/swap/search/search.h"
+#include "shm/channel.h"
+
+namespace memopt::planner {
+
+// What swaps are planned for.
+struct SwapTask {
+  std::string iteration;             // memopt-plan-1, as PlanJson writes it
+  std::vector<std::uint64_t> ranks;  // of its operations
+  shm::SwapTermsBody terms{};
+  std::uint64_t unswapped = 0;  // bytes, of the plan without swaps
+};
+
+struct PlannedSwaps {
+  swap::Problem problem;
+  swap::Decisions decisions;
+  std::uint64_t footprint = 0;
+  double added_ns = 0;  // an iteration
+};
+
+// Plans for the least footprint at no added time, or, where the terms have a limit, for the least added time within it.
+// Nothing, with the reason in `why`, where no swaps can be planned, or none that make a difference worth a switch: a
+// hundredth of the footprint. What is returned has been verified (swap/verify.h). Throws std::bad_alloc.
+std::optional<PlannedSwaps> plan_swaps(const SwapTask& task, const swap::SearchLimits& limits, std::string& why);
+
+// The same on a thread: soon a first plan, and some seconds later a better one if there is. From one thread at a time.
+class SwapPlanning {
+ public:
+  // Throws std::system_error if there is no thread.
+  explicit SwapPlanning(SwapTask task);
+  ~SwapPlanning();  // stops it, within some tens of milliseconds
+  SwapPlanning(const SwapPlanning&) = delete;
+  SwapPlanning& operator=(const SwapPlanning&) = delete;
+
+  // What was found and not taken yet.
+  std::optional<PlannedSwaps> take();
+  // The first search is over.
+  bool has_answered() const { return answered_.load(std::memory_order_acquire); }
+  // Why nothing was found, once that is known; empty before, and where something was.
+  std::string failure();
+
+ private:
+  void work();
+  void offer(std::optional<PlannedSwaps> found, std::string why);
+  bool is_worth_a_switch(const PlannedSwaps& found) const;
+
+  const SwapTask task_;
+  std::atomic<bool> cancelled_{false};
+  std::atomic<bool> news_{false};
+  std::atomic<bool> answered_{false};
+  std::mutex mutex_;
+  std::optional<PlannedSwaps> found_;
+  std::string failure_;
+  std::uint64_t best_footprint_ = 0;  // of what was offered; 0: nothing
+  double best_added_ns_ = 0;
+  std::thread thread_;
+};
+
+}  // namespace memopt::planner

@@ -1,0 +1,188 @@
+// memoptd, for a program whose agent carries swaps out: the layout first, then a plan that swaps.
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "agent/plan.h"
+#include "planner/iteration/record_builder.h"
+#include "tests/planner/daemon/fake_program.h"
+#include "tests/planner/sending/training.h"
+
+namespace memopt::planner {
+namespace {
+
+using test::FakeProgram;
+using test::TestRing;
+
+class Memoptd {
+ public:
+  Memoptd() : name("swaps-" + std::to_string(getpid()) + "-" + std::to_string(++number_)) {
+    pid_ = fork();
+    if (pid_ == 0) {
+      execl(MEMOPT_TEST_PLANNER, "memoptd", "--foreground", "--idle-exit", "0", "--name", name.c_str(), nullptr);
+      _exit(127);
+    }
+  }
+  ~Memoptd() {
+    kill(pid_, SIGTERM);
+    waitpid(pid_, nullptr, 0);
+  }
+  Memoptd(const Memoptd&) = delete;
+  Memoptd& operator=(const Memoptd&) = delete;
+
+  // When it listens.
+  std::unique_ptr<FakeProgram> connect() const {
+    for (int i = 0; i < 60'000; ++i) {
+      try {
+        return std::make_unique<FakeProgram>(name);
+      } catch (const std::runtime_error&) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      }
+    }
+    return nullptr;
+  }
+
+  const std::string name;
+
+ private:
+  static inline int number_ = 0;
+  pid_t pid_ = -1;
+};
+
+// Tells memoptd by a ring, as an agent does.
+class Told {
+ public:
+  TestRing ring{0, std::size_t{1} << 20};
+
+  std::uint64_t malloc(std::uint64_t bytes, std::uint64_t stack, std::uint64_t return_address) {
+    add(builder_.malloc(next_block_, bytes, stack, return_address));
+    return next_block_++;
+  }
+  void free(std::uint64_t block) { add(builder_.free(block)); }
+  void launch(std::uint32_t function, std::initializer_list<std::uint64_t> blocks) {
+    add(builder_.launch(function, {blocks.begin(), blocks.size()}));
+  }
+  void took(std::uint64_t nanoseconds) {
+    const std::uint64_t sequence = builder_.sequence();
+    clock_ += nanoseconds;
+    add(builder_.kernel_time({sequence, nanoseconds, clock_}, shm::kIdleUnknown));
+  }
+  void pause(std::uint64_t nanoseconds) { clock_ += nanoseconds; }
+  std::uint64_t written() const { return builder_.sequence(); }
+
+ private:
+  void add(const shm::RecordView& record) {
+    const std::size_t bytes = sizeof(record.header) + record.body.size();
+    std::byte* const at = ring.writer.reserve(bytes);
+    if (at == nullptr) throw std::runtime_error("the ring is full");
+    std::memcpy(at, &record.header, sizeof(record.header));
+    std::memcpy(at + sizeof(record.header), record.body.data(), record.body.size());
+    ring.writer.commit(bytes);
+  }
+
+  RecordBuilder builder_;
+  std::uint64_t next_block_ = 1, clock_ = 1;
+};
+
+struct Received {
+  std::unique_ptr<const agent::Plan> plan;
+  std::string note;  // the last one before it
+};
+
+// The next plan, as an agent reads it; null: none came, or it refuses it.
+Received next_plan(FakeProgram& program) {
+  Received result;
+  while (program.receive() == shm::ReceivedMessage::State::kMessage) {
+    if (program.received.kind == shm::MessageKind::kNote) result.note = std::string(program.received.text());
+    if (program.received.kind != shm::MessageKind::kPlan) continue;
+    shm::PlanBody body{};
+    std::string why;
+    EXPECT_TRUE(program.received.read(&body));
+    const shm::SharedMapping memory = shm::SharedMapping::accept(
+        program.received.descriptor.get(), body.bytes, shm::kSealsOfPlan, shm::SharedMapping::Access::kReadOnly, &why);
+    EXPECT_TRUE(static_cast<bool>(memory)) << why;
+    if (memory) result.plan = agent::parse_plan(memory.bytes(), &why);
+    EXPECT_NE(result.plan, nullptr) << why;
+    return result;
+  }
+  return result;
+}
+
+// A note that comes behind everything else.
+std::string next_note(FakeProgram& program) {
+  while (program.receive() == shm::ReceivedMessage::State::kMessage) {
+    if (program.received.kind == shm::MessageKind::kNote) return std::string(program.received.text());
+  }
+  return {};
+}
+
+class MemoptdSwapsTest : public testing::Test {
+ protected:
+  void start(const std::optional<shm::SwapTermsBody>& terms) {
+    program = memoptd.connect();
+    ASSERT_NE(program, nullptr);
+    ASSERT_EQ(program->say_hello(), 0);
+    ASSERT_TRUE(program->is_welcome());
+    if (terms) {
+      ASSERT_EQ(shm::send_message(program->socket.get(), shm::MessageKind::kSwapTerms, *terms), 0);
+    }
+    ASSERT_EQ(program->send_ring(training.told.ring, 0), 0);
+    for (int i = 0; i < 12; ++i) training.iterate();
+    ASSERT_TRUE(program->wait_processed(training.told.written()));
+  }
+
+  Memoptd memoptd;
+  Training<Told> training{1};
+  std::unique_ptr<FakeProgram> program;
+};
+
+TEST_F(MemoptdSwapsTest, ALayoutThenAPlanThatSwaps) {
+  start(shm::SwapTermsBody{25, 25, 8000, 8000, 2 << 20, 0});
+  const Received layout = next_plan(*program);
+  ASSERT_NE(layout.plan, nullptr);
+  EXPECT_TRUE(layout.plan->swaps.empty());
+  const Received swapped = next_plan(*program);
+  ASSERT_NE(swapped.plan, nullptr);
+  EXPECT_FALSE(swapped.plan->swaps.empty());
+  EXPECT_EQ(swapped.plan->generation, layout.plan->generation + 1);
+  EXPECT_EQ(swapped.plan->signature, layout.plan->signature);
+  EXPECT_LT(swapped.plan->slab_bytes, layout.plan->slab_bytes + layout.plan->persistent_bytes);
+  EXPECT_LE(swapped.plan->added_ns, swapped.plan->period_ns / 1000);
+  EXPECT_NE(next_note(*program).find("planned " + std::to_string(swapped.plan->swaps.size()) + " swaps"),
+            std::string::npos);
+}
+
+TEST_F(MemoptdSwapsTest, WhoDoesNotAskHasLayoutsOnly) {
+  start(std::nullopt);
+  const Received layout = next_plan(*program);
+  ASSERT_NE(layout.plan, nullptr);
+  EXPECT_TRUE(layout.plan->swaps.empty());
+  for (int i = 0; i < 40; ++i) training.iterate();
+  ASSERT_TRUE(program->wait_processed(training.told.written()));
+  std::this_thread::sleep_for(std::chrono::milliseconds(1500));  // longer than a first search for swaps
+  for (;;) {
+    shm::receive_message(program->socket.get(), program->received);
+    if (program->received.state != shm::ReceivedMessage::State::kMessage) break;
+    EXPECT_NE(program->received.kind, shm::MessageKind::kPlan);
+  }
+}
+
+// A search that goes on for seconds keeps nothing waiting.
+TEST_F(MemoptdSwapsTest, AProgramThatLeavesEndsTheSearch) {
+  start(shm::SwapTermsBody{25, 25, 8000, 8000, 2 << 20, 0});
+  ASSERT_NE(next_plan(*program).plan, nullptr);
+  program.reset();
+  const std::unique_ptr<FakeProgram> other = memoptd.connect();
+  ASSERT_NE(other, nullptr);
+  ASSERT_EQ(other->say_hello(), 0);
+  EXPECT_TRUE(other->is_welcome());
+}
+
+}  // namespace
+}  // namespace memopt::planner

@@ -1,0 +1,360 @@
+// When swaps are planned, and what an agent that carries them out is sent.
+#include "planner/sending/swap_planner.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstring>
+#include <functional>
+#include <sstream>
+#include <thread>
+#include <vector>
+
+#include "agent/plan.h"
+#include "planner/iteration/record_builder.h"
+#include "planner/program.h"
+#include "planner/swap/plan_file.h"
+#include "planner/swap/verify.h"
+#include "tests/planner/sending/training.h"
+
+namespace memopt::planner {
+namespace {
+
+using Bytes = std::vector<std::byte>;
+
+constexpr shm::SwapTermsBody kTerms{25, 25, 8000, 8000, 2 << 20, 0};
+
+// A planner::Program that is told everything, device times among it, and what it sends.
+class Told {
+ public:
+  std::function<bool(std::uint64_t operation)> measured = [](std::uint64_t) { return true; };
+  bool blind = false;  // launches from here on
+  Program program;
+  std::vector<Bytes> plans;
+
+  Told(const std::optional<shm::SwapTermsBody>& terms, bool waited_for) : program(waited_for) {
+    if (terms) program.swap_on(*terms);
+  }
+
+  std::uint64_t malloc(std::uint64_t bytes, std::uint64_t stack, std::uint64_t return_address) {
+    add(builder_.malloc(next_block_, bytes, stack, return_address));
+    return next_block_++;
+  }
+  void free(std::uint64_t block) { add(builder_.free(block)); }
+  void launch(std::uint32_t function, std::initializer_list<std::uint64_t> blocks) {
+    if (blind) builder_.flags = shm::kBlindLaunch;
+    add(builder_.launch(function, {blocks.begin(), blocks.size()}));
+  }
+  void took(std::uint64_t nanoseconds) {
+    const std::uint64_t sequence = builder_.sequence();
+    clock_ += nanoseconds;
+    if (measured(operations_++)) add(builder_.kernel_time({sequence, nanoseconds, clock_}, shm::kIdleUnknown));
+  }
+  void pause(std::uint64_t nanoseconds) { clock_ += nanoseconds; }
+  void follow() { add(builder_.state(shm::StateChange::kLive, 1, 0)); }
+
+ private:
+  void add(const shm::RecordView& record) {
+    program.add(0, record);
+    if (builder_.sequence() < check_point_) return;
+    check_point_ = shm::next_check_point(check_point_);
+    if (auto plan = program.plan()) plans.push_back(std::move(*plan));
+  }
+
+  RecordBuilder builder_;
+  std::uint64_t next_block_ = 1, operations_ = 0, clock_ = 1;
+  std::uint64_t check_point_ = shm::kFirstCheckPoint;
+};
+
+using Telling = Training<Told>;
+
+shm::PlanHeader header_of(const Bytes& plan) {
+  shm::PlanHeader header{};
+  std::memcpy(&header, plan.data(), sizeof(header));
+  return header;
+}
+
+std::uint64_t footprint_of(const Bytes& plan) {
+  const shm::PlanHeader header = header_of(plan);
+  return header.slab_bytes + (header.swaps.count == 0 ? header.persistent_bytes : 0);
+}
+
+void iterate(Telling& training, int times) {
+  for (int i = 0; i < times; ++i) training.iterate();
+}
+
+// What comes beside the program, waited for.
+std::optional<Bytes> improved(Program& program, const char* until_note = nullptr) {
+  for (int i = 0; i < 60'000; ++i) {
+    if (auto plan = program.improved(); plan && header_of(*plan).swaps.count != 0) return plan;
+    if (until_note != nullptr && program.note().find(until_note) != std::string::npos) return std::nullopt;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  return std::nullopt;
+}
+
+TEST(SwapPlanner, WhoWaitsHasSwapsWithTheFirstPlan) {
+  std::size_t swapped = 0;
+  for (std::uint64_t seed = 1; seed <= 12; ++seed) {
+    Telling laid_out(seed, std::nullopt, true), training(seed, kTerms, true), again(seed, kTerms, true);
+    for (Telling* const each : {&laid_out, &training, &again}) iterate(*each, 20);
+    ASSERT_EQ(laid_out.told.plans.size(), 1u) << seed;
+    ASSERT_EQ(training.told.plans.size(), 1u) << seed << ": " << training.told.program.note();
+    EXPECT_EQ(training.told.plans, again.told.plans) << seed;
+    EXPECT_EQ(header_of(laid_out.told.plans[0]).swaps.count, 0u);
+    const shm::PlanHeader header = header_of(training.told.plans[0]);
+    EXPECT_EQ(header.generation, 1u);
+    EXPECT_EQ(header.signature, header_of(laid_out.told.plans[0]).signature);
+    std::string fault;
+    const auto read = agent::parse_plan(training.told.plans[0], &fault);
+    ASSERT_NE(read, nullptr) << seed << ": " << fault;
+    if (header.swaps.count == 0) continue;
+    ++swapped;
+    EXPECT_LT(footprint_of(training.told.plans[0]), footprint_of(laid_out.told.plans[0])) << seed;
+    EXPECT_LE(header.added_ns, header.period_ns / 1000) << seed;
+    EXPECT_NE(training.told.program.note().find("planned " + std::to_string(header.swaps.count) + " swaps"),
+              std::string::npos)
+        << training.told.program.note();
+  }
+  EXPECT_GE(swapped, 9u);
+}
+
+TEST(SwapPlanner, WhereTheyAreRefusedTheLayoutFollows) {
+  Telling training(1, kTerms, true);
+  while (training.told.plans.empty()) training.iterate();
+  EXPECT_NE(header_of(training.told.plans[0]).swaps.count, 0u);
+  training.told.program.refused();
+  EXPECT_NE(training.told.program.note().find("refused the swaps"), std::string::npos) << training.told.program.note();
+  iterate(training, 50);
+  ASSERT_EQ(training.told.plans.size(), 2u);
+  EXPECT_EQ(header_of(training.told.plans[1]).swaps.count, 0u);
+  EXPECT_EQ(header_of(training.told.plans[1]).generation, 2u);
+  // And if that is, too, nothing more.
+  training.told.program.refused();
+  iterate(training, 50);
+  EXPECT_EQ(training.told.plans.size(), 2u);
+}
+
+TEST(SwapPlanner, OthersHaveTheLayoutFirst) {
+  Telling training(1, kTerms, false);
+  Program& program = training.told.program;
+  while (training.told.plans.empty()) training.iterate();
+  const Bytes first = training.told.plans[0];
+  EXPECT_EQ(header_of(first).swaps.count, 0u);
+  training.told.follow();
+  const std::optional<Bytes> second = improved(program);
+  ASSERT_TRUE(second.has_value()) << program.note();
+  std::string fault;
+  ASSERT_NE(agent::parse_plan(*second, &fault), nullptr) << fault;
+  EXPECT_EQ(header_of(*second).generation, header_of(first).generation + 1);
+  EXPECT_EQ(header_of(*second).signature, header_of(first).signature);
+  EXPECT_LT(footprint_of(*second), footprint_of(first) * 99 / 100);
+  // A refusal ends it for this iteration, which is planned still.
+  program.refused();
+  EXPECT_NE(program.note().find("refused the swaps"), std::string::npos) << program.note();
+  iterate(training, 50);
+  EXPECT_FALSE(program.improved().has_value());
+  EXPECT_EQ(training.told.plans.size(), 1u);
+}
+
+// The period is the device's, and what is sent is what the search finds for what was measured.
+TEST(SwapPlanner, PlansForTheTimesOfTheDevice) {
+  Telling training(3, kTerms, true);
+  iterate(training, 20);
+  ASSERT_EQ(training.told.plans.size(), 1u);
+  // The same iteration, found by hand.
+  struct Kept {
+    IterationPlanner planner{[] {
+      IterationPlanner::Options options;
+      options.planning.unroll = true;
+      return options;
+    }()};
+    TimedIteration iteration{""};
+    RecordBuilder builder;
+    std::uint64_t next_block = 1, clock = 1, check_point = shm::kFirstCheckPoint;
+    Bytes plan;
+
+    void add(const shm::RecordView& record) {
+      iteration.add(0, record, false);
+      planner.add(0, record);
+      if (builder.sequence() < check_point) return;
+      check_point = shm::next_check_point(check_point);
+      const bool found = planner.check();
+      iteration.look(planner);
+      if (!found) return;
+      std::ostringstream text;
+      SwapTask task;
+      task.ranks = iteration.json().write(iteration.times(), text);
+      swap::Problem problem = swap::parse_plan(text.str()).problem;
+      join_launches(task.ranks, problem);
+      problem.machine = {25, 25, 8000, 8000};
+      swap::SearchLimits limits;
+      limits.time = std::chrono::nanoseconds::max();
+      limits.attempts = 8000;
+      const swap::Lives lives = swap::find_lives(problem);
+      const swap::SearchPlan found_swaps = swap::search(problem, lives, swap::Objective::kFootprint, limits);
+      std::string fault;
+      plan =
+          SwapPlanWriter(planner.store(), *planner.plan(), planner.persistent())
+              .bytes(planner.generation(), {problem, found_swaps.decisions, task.ranks, found_swaps.added_ns}, fault);
+    }
+    std::uint64_t malloc(std::uint64_t bytes, std::uint64_t stack, std::uint64_t return_address) {
+      add(builder.malloc(next_block, bytes, stack, return_address));
+      return next_block++;
+    }
+    void free(std::uint64_t block) { add(builder.free(block)); }
+    void launch(std::uint32_t function, std::initializer_list<std::uint64_t> blocks) {
+      add(builder.launch(function, {blocks.begin(), blocks.size()}));
+    }
+    void took(std::uint64_t nanoseconds) {
+      const std::uint64_t sequence = builder.sequence();
+      clock += nanoseconds;
+      add(builder.kernel_time({sequence, nanoseconds, clock}, shm::kIdleUnknown));
+    }
+    void pause(std::uint64_t nanoseconds) { clock += nanoseconds; }
+  };
+  Training<Kept> kept(3);
+  for (int i = 0; i < 20; ++i) kept.iterate();
+  EXPECT_EQ(training.told.plans[0], kept.told.plan);
+}
+
+TEST(SwapPlanner, WithoutDeviceTimesThereAreNoSwaps) {
+  Telling training(1, kTerms, true);
+  training.told.measured = [](std::uint64_t) { return false; };
+  iterate(training, 50);
+  ASSERT_EQ(training.told.plans.size(), 1u);
+  EXPECT_EQ(header_of(training.told.plans[0]).swaps.count, 0u);
+  EXPECT_NE(training.told.program.note().find("MEMOPT_DEVICE_TIMES"), std::string::npos)
+      << training.told.program.note();
+  // They come later after all: of a few operations, which is not enough, then of half of them.
+  int few = 5;
+  training.told.measured = [&](std::uint64_t) { return few-- > 0; };
+  iterate(training, 20);
+  EXPECT_EQ(training.told.plans.size(), 1u) << training.told.program.note();
+  training.told.measured = [](std::uint64_t operation) { return operation % 3 == 0; };
+  iterate(training, 20);
+  ASSERT_EQ(training.told.plans.size(), 2u) << training.told.program.note();
+  EXPECT_NE(header_of(training.told.plans[1]).swaps.count, 0u);
+  EXPECT_EQ(header_of(training.told.plans[1]).generation, 2u);
+}
+
+TEST(SwapPlanner, NothingIsSwappedBesideLaunchesThatMayTouchAnything) {
+  Telling training(1, kTerms, true);
+  training.told.blind = true;
+  training.told.launch(99, {});
+  training.told.blind = false;
+  iterate(training, 50);
+  ASSERT_EQ(training.told.plans.size(), 1u);
+  EXPECT_EQ(header_of(training.told.plans[0]).swaps.count, 0u);
+  EXPECT_NE(training.told.program.note().find("what 1 launches touch"), std::string::npos)
+      << training.told.program.note();
+}
+
+TEST(SwapPlanner, KeepsToALimit) {
+  Telling unlimited(4, std::nullopt, true);
+  iterate(unlimited, 20);
+  ASSERT_EQ(unlimited.told.plans.size(), 1u);
+  const std::uint64_t whole = footprint_of(unlimited.told.plans[0]);
+  shm::SwapTermsBody terms = kTerms;
+  // A little slower, so that there is time to be added.
+  terms.out_bytes_per_ns = terms.in_bytes_per_ns = 2;
+  terms.memory_limit = whole * 6 / 10;
+  Telling limited(4, terms, true);
+  iterate(limited, 20);
+  ASSERT_EQ(limited.told.plans.size(), 1u);
+  EXPECT_NE(header_of(limited.told.plans[0]).swaps.count, 0u) << limited.told.program.note();
+  EXPECT_LE(footprint_of(limited.told.plans[0]), terms.memory_limit);
+  EXPECT_GT(header_of(limited.told.plans[0]).added_ns, 0u);
+
+  terms.memory_limit = whole;
+  Telling roomy(4, terms, true);
+  iterate(roomy, 20);
+  ASSERT_EQ(roomy.told.plans.size(), 1u);
+  EXPECT_EQ(header_of(roomy.told.plans[0]).swaps.count, 0u);
+  EXPECT_NE(roomy.told.program.note().find("no swaps are needed"), std::string::npos) << roomy.told.program.note();
+
+  terms.memory_limit = 4 << 20;
+  Telling impossible(4, terms, true);
+  iterate(impossible, 20);
+  ASSERT_EQ(impossible.told.plans.size(), 1u);
+  EXPECT_EQ(header_of(impossible.told.plans[0]).swaps.count, 0u);
+  EXPECT_NE(impossible.told.program.note().find("keep to 4.0 MiB; the least so far is"), std::string::npos)
+      << impossible.told.program.note();
+}
+
+// More in each iteration than `training` has.
+void iterate_longer(Telling& training, std::uint64_t extra) {
+  training.iterate();
+  const std::uint64_t block = training.told.malloc(16 << 20, 501, 501);
+  training.told.launch(500, {extra, block});
+  training.told.took(3'000'000);
+  training.told.free(block);
+}
+
+// Swaps of an iteration that the program has left are not sent behind the layout of the next.
+TEST(SwapPlanner, AnotherIterationEndsWhatIsBeingPlanned) {
+  Telling training(1, kTerms, false);
+  Program& program = training.told.program;
+  while (training.told.plans.empty()) training.iterate();
+  training.told.follow();
+  EXPECT_FALSE(program.improved().has_value());
+  EXPECT_NE(program.note().find("swaps are being planned"), std::string::npos) << program.note();
+  const std::uint64_t extra = training.told.malloc(32 << 20, 500, 500);
+  for (int i = 0; i < 200 && training.told.plans.size() < 2; ++i) iterate_longer(training, extra);
+  ASSERT_EQ(training.told.plans.size(), 2u);
+  const shm::PlanHeader second = header_of(training.told.plans[1]);
+  EXPECT_NE(second.signature, header_of(training.told.plans[0]).signature);
+  EXPECT_EQ(second.swaps.count, 0u);
+  training.told.follow();
+  const std::optional<Bytes> swapped = improved(program);
+  ASSERT_TRUE(swapped.has_value()) << program.note();
+  EXPECT_EQ(header_of(*swapped).signature, second.signature);
+  EXPECT_EQ(header_of(*swapped).generation, 3u);
+}
+
+// Its memory would grow for as long as the next swaps are being planned.
+TEST(SwapPlanner, WhoFollowsSwapsIsNotSentALayoutFirst) {
+  Telling training(1, kTerms, false);
+  Program& program = training.told.program;
+  while (training.told.plans.empty()) training.iterate();
+  training.told.follow();
+  const std::optional<Bytes> first = improved(program);
+  ASSERT_TRUE(first.has_value()) << program.note();
+  const std::uint64_t extra = training.told.malloc(32 << 20, 500, 500);
+  std::optional<Bytes> second;
+  for (int i = 0; i < 2000 && !second; ++i) {
+    iterate_longer(training, extra);
+    if (training.told.plans.size() > 1) second = training.told.plans[1];
+    if (!second) second = program.improved();
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  }
+  ASSERT_TRUE(second.has_value()) << program.note();
+  EXPECT_NE(header_of(*second).signature, header_of(*first).signature);
+  EXPECT_NE(header_of(*second).swaps.count, 0u);
+  EXPECT_EQ(header_of(*second).generation, 3u);
+}
+
+// A layout that is larger than the limit is of no use to who has a plan within it.
+TEST(SwapPlanner, ALayoutAboveTheLimitReplacesNoSwaps) {
+  Telling unlimited(4, std::nullopt, true);
+  iterate(unlimited, 20);
+  shm::SwapTermsBody terms = kTerms;
+  terms.memory_limit = footprint_of(unlimited.told.plans.at(0)) * 6 / 10;
+  Telling training(4, terms, true);
+  while (training.told.plans.empty()) training.iterate();
+  ASSERT_NE(header_of(training.told.plans[0]).swaps.count, 0u) << training.told.program.note();
+  const std::uint64_t extra = training.told.malloc(terms.memory_limit, 500, 500);
+  for (int i = 0; i < 100; ++i) iterate_longer(training, extra);
+  EXPECT_EQ(training.told.plans.size(), 1u);
+  EXPECT_NE(training.told.program.note().find("no swaps were found that keep to"), std::string::npos)
+      << training.told.program.note();
+  // Without those it is better than nothing. What was not sent has no number.
+  training.told.program.refused();
+  for (int i = 0; i < 20; ++i) iterate_longer(training, extra);
+  ASSERT_EQ(training.told.plans.size(), 2u);
+  EXPECT_EQ(header_of(training.told.plans[1]).swaps.count, 0u);
+  EXPECT_EQ(header_of(training.told.plans[1]).generation, 2u);
+}
+
+}  // namespace
+}  // namespace memopt::planner

@@ -1,0 +1,66 @@
+#!/usr/bin/env python3
+"""What memoptd sends for a program that was recorded on the simulator: layouts only, or, to an agent that carries swaps out, the plan that
+`memoptctl plan` makes of the same recording."""
+import json
+import os
+import re
+import subprocess
+import tempfile
+import unittest
+
+import cases
+from device_times_test import Recorded
+from runs import BUILD, WORKLOADS, PlanningCase
+
+DIGITS = os.path.join(WORKLOADS, "digits_cnn")
+SENT_PLANS = os.path.join(BUILD, "tests", "sent_plans")
+
+
+@unittest.skipUnless(os.path.exists(DIGITS), "the workloads were not built")
+class SentPlans(PlanningCase):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        scratch = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(scratch.cleanup)
+        # So short that the last iteration that is found is the first one: a batch.
+        cls.recorded = Recorded(scratch.name, [DIGITS, "--epochs", "1", "--quiet"])
+        cls.iteration, _ = cls.recorded.plan()
+
+    def sent(self, *arguments):
+        done = subprocess.run([SENT_PLANS, self.recorded.file, *map(str, arguments)], capture_output=True, text=True, timeout=300)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return [json.loads(line) for line in done.stdout.splitlines()], done.stderr
+
+    def swapped(self, *arguments):
+        """Footprint in MiB and added milliseconds, as `memoptctl plan` prints them."""
+        done = self.recorded.memoptctl("plan", self.recorded.file, "--machine", "a100-40g", "--time-budget", "2", *arguments)
+        footprint, bound = map(float, re.search(r"^footprint +([\d.]+) MiB, bound ([\d.]+) MiB", done.stdout, re.MULTILINE).groups())
+        return footprint, bound, float(re.search(r"^added time +([\d.]+) ms", done.stdout, re.MULTILINE).group(1))
+
+    def test_an_agent_that_carries_no_swaps_out_has_layouts(self):
+        plans, _ = self.sent()
+        self.assertEqual([plan["swaps"] for plan in plans], [0] * len(plans))
+        self.assertEqual([plan["generation"] for plan in plans], list(range(1, len(plans) + 1)))
+
+    def test_the_others_have_the_plan_of_the_recording(self):
+        laid_out, (plans, note) = self.sent()[0][-1], self.sent("a100-40g")
+        plan = plans[-1]
+        self.assertGreater(plan["swaps"], 0, note)
+        self.assertAlmostEqual(plan["period_ns"] / self.iteration["period"], 1, delta=0.01)
+        footprint, bound, _ = self.swapped()
+        self.assertGreaterEqual(plan["footprint"] / 2**20, bound)
+        self.assertLess(plan["footprint"] / 2**20, 1.25 * footprint)
+        self.assertLess(plan["footprint"], laid_out["footprint"])
+        self.assertLessEqual(plan["added_ns"], plan["period_ns"] / 1000)
+
+    def test_within_a_limit(self):
+        limit = int(self.sent()[0][-1]["footprint"] * 0.45)
+        plans, note = self.sent("a100-40g", limit)
+        self.assertGreater(plans[-1]["swaps"], 0, note)
+        self.assertLessEqual(plans[-1]["footprint"], limit)
+        self.assertLess(plans[-1]["added_ns"], plans[-1]["period_ns"] / 10)
+
+
+if __name__ == "__main__":
+    cases.main()
