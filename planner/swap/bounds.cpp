@@ -6,6 +6,7 @@
 #include <coin/CoinPackedMatrix.hpp>
 #include <limits>
 #include <numeric>
+#include <tuple>
 #include <vector>
 
 namespace memopt::swap {
@@ -20,6 +21,9 @@ struct Absence {
   std::uint64_t from = 0, to = 0;
   double size = 0;  // MiB
   bool returns = true;
+  bool drops = false;  // may leave without a copy
+
+  auto key() const { return std::tuple(from, to, returns, drops); }
 };
 
 class Absences {
@@ -29,15 +33,11 @@ class Absences {
     for (std::uint32_t b = 0; b < problem.blocks.size(); ++b) {
       if (problem.blocks[b].bytes != 0) add(b);
     }
-    std::sort(gaps.begin(), gaps.end(), [](const Absence& a, const Absence& b) {
-      if (a.from != b.from) return a.from < b.from;
-      return a.to != b.to ? a.to < b.to : a.returns < b.returns;
-    });
+    std::sort(gaps.begin(), gaps.end(), [](const Absence& a, const Absence& b) { return a.key() < b.key(); });
     // Those of the same time are one.
     std::vector<Absence> joined;
     for (const Absence& gap : gaps) {
-      if (!joined.empty() && joined.back().from == gap.from && joined.back().to == gap.to &&
-          joined.back().returns == gap.returns) {
+      if (!joined.empty() && joined.back().key() == gap.key()) {
         joined.back().size += gap.size;
       } else {
         joined.push_back(gap);
@@ -68,30 +68,36 @@ class Absences {
       count(0, n, size);
       for (std::size_t k = 0; k < accesses.size(); ++k) {
         const bool last = k + 1 == accesses.size();
-        gap(block, accesses[k].position + 1, last ? accesses[0].position + n : accesses[k + 1].position, size, true);
+        const std::uint64_t next = last ? accesses[0].position + n : accesses[k + 1].position;
+        gap(block, accesses[k].position + 1, next, {.size = size, .drops = drops(accesses[k])});
       }
       return;
     }
     count(life.start, life.freed + 1, size);
     if (block.bytes >= least_bytes_) changes.insert(changes.end(), {life.start % n, (life.freed + 1) % n});
-    std::uint64_t before = life.start;
+    Access before{life.start, true};
     for (const Access& access : accesses) {
-      gap(block, before + 1, access.position, size, true);
-      before = access.position;
+      gap(block, before.position + 1, access.position, {.size = size, .drops = drops(before)});
+      before = access;
     }
-    gap(block, before + 1, life.freed + 1, size, false);
+    gap(block, before.position + 1, life.freed + 1, {.size = size, .returns = false, .drops = drops(before)});
   }
 
   void count(std::uint64_t from, std::uint64_t to, double size) {
     for (std::uint64_t p = from; p < to; ++p) load[p % lives_.operations] += size;
   }
 
-  void gap(const Block& block, std::uint64_t from, std::uint64_t to, double size, bool returns) {
+  // Behind an access that only reads, the host's copy may be current.
+  bool drops(const Access& access) const { return problem_.clean_drops && !access.write; }
+
+  void gap(const Block& block, std::uint64_t from, std::uint64_t to, Absence gap) {
     if (from >= to || block.pinned) return;
+    gap.from = from;
+    gap.to = to;
     if (block.bytes < least_bytes_) {
-      count(from, to, -size);
+      count(from, to, -gap.size);
     } else {
-      gaps.push_back({from, to, size, returns});
+      gaps.push_back(gap);
     }
   }
 };
@@ -313,10 +319,14 @@ class Fluid {
     while (at < gap.to) {
       const std::size_t k = of_fine_[f];
       const int away = programme_.column(0, gap.size);
-      if (left >= 0) programme_.put(begins[k], left, 1);
-      programme_.put(out[k], away, 1);
       if (left >= 0) {
-        programme_.put(out[k], left, -1);
+        programme_.put(begins[k], left, 1);
+      } else if (gap.drops && f == coarse_[k]) {
+        programme_.put(begins[k], away, 1);  // gone before its first operation
+      }
+      if (!gap.drops) programme_.put(out[k], away, 1);
+      if (left >= 0) {
+        if (!gap.drops) programme_.put(out[k], left, -1);
         const int more = programme_.row(0, Programme::kFree);
         programme_.put(more, away, 1);
         programme_.put(more, left, -1);

@@ -73,6 +73,9 @@ struct Problem {
   std::uint64_t align = 1;             // offsets of the linear window are multiples of it
   bool layout = true;                  // false: bytes are interchangeable, only their sum counts
   bool lazy_malloc = false;            // a block takes its bytes at its first access, not when it is allocated
+  // Clean drops: a block whose host copy is current may be given up without a copy. Only for a runtime that can prove
+  // that nothing wrote it, to whom a list of accesses is more than a guess. A file can't say that.
+  bool clean_drops = false;
 
   friend bool operator==(const Problem&, const Problem&) = default;
 };

@@ -59,6 +59,10 @@ CLI::App* PlanLine::add_to(CLI::App& app) {
   option("--threads", swaps_.threads, "of the strategy memopt; 0: one for each processor", "N")
       ->check(CLI::Range(0, 1024))
       ->capture_default_str();
+  app_->add_flag("--clean-drops", swaps_.clean_drops,
+                 "of the strategy memopt: a block that was only read since it was copied to the host leaves without "
+                 "another copy; no program can carry that out yet")
+      ->group(kSwaps);
   option("--seed", swaps_.seed, "of what is random in a strategy", "N")->capture_default_str();
   option("--layout-time", swaps_.layout_seconds, "seconds for each layout that the other strategies try", "N")
       ->check(CLI::Range(0.001, 3600.0))

@@ -50,6 +50,7 @@ void print(const SwapProblem& input, const SwapPlan& plan, const swap::ModuleBou
   rows.emplace_back("peak load", fmt::format("{} live, {} resident", mib(report.peak_live), mib(report.peak_resident)));
   rows.emplace_back("swaps", fmt::format("{} of {} candidates", plan.decisions.swaps.size(), plan.candidates));
   rows.emplace_back("copies", fmt::format("{} out, {} in", mib(report.bytes_out), mib(report.bytes_in)));
+  if (report.bytes_dropped != 0) rows.back().second += fmt::format(", {} dropped", mib(report.bytes_dropped));
   rows.emplace_back("copy engines", fmt::format("out {:.1f} %, in {:.1f} %", 100 * report.out_utilisation,
                                                 100 * report.in_utilisation));
   rows.emplace_back("machine", machine_text(problem.machine));

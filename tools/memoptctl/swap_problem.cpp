@@ -107,6 +107,7 @@ std::optional<SwapProblem> read_problem(const SwapPlanOptions& options) {
   }
   swap::Problem& problem = result->file.problem;
   if (machine) problem.machine = *machine;
+  problem.clean_drops = options.clean_drops;
   if (!problem.limit && (options.compare || !options.limit.empty())) problem.limit = 0;
   result->lives = swap::find_lives(problem);
   return result;

@@ -115,7 +115,7 @@ void refuse_ignored(const SwapPlanOptions& options, const std::vector<const Swap
     throw std::invalid_argument(fmt::format("{} is for {}; {} does not look at it", option, whose, names));
   };
   if (none(true)) {
-    for (const char* const option : {"--time-budget", "--threads", "--objective"})
+    for (const char* const option : {"--time-budget", "--threads", "--objective", "--clean-drops"})
       refuse(option, "the strategy memopt");
   }
   if (none(false)) refuse("--layout-time", "none and autoswap");

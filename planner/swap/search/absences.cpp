@@ -17,7 +17,7 @@ class Finder {
 
   Candidates run() {
     for (const std::uint32_t block : chosen()) {
-      item_ = {block, static_cast<std::uint32_t>(result_.absences.size()), 0};
+      item_ = {block, static_cast<std::uint32_t>(result_.absences.size()), 0, 0};
       if (!problem_.blocks[block].pinned && may_be_away(block)) add_absences();
       item_.absences = static_cast<std::uint32_t>(result_.absences.size()) - item_.first_absence;
       result_.items.push_back(item_);
@@ -92,32 +92,38 @@ class Finder {
     if (!block.persistent) {
       // What it holds before the first access is nobody's, but nothing says so.
       const Life& life = lives_.of[item_.block];
-      if (!problem_.lazy_malloc) add(life.born, accesses.empty() ? kNever : accesses.front().position);
+      if (!problem_.lazy_malloc) add(life.born, accesses.empty() ? kNever : accesses.front().position, false);
       if (accesses.empty()) return;
     }
     if (accesses.empty()) {
       std::uint64_t before = kNever;
       for (std::uint64_t k = 0; k < kStartsWithoutAccess; ++k) {
         const std::uint64_t start = k * n / kStartsWithoutAccess;
-        if (start != before) add(start, start + n);
+        if (start != before) add(start, start + n, false);
         before = start;
       }
       return;
     }
-    for (std::size_t k = 0; k + 1 < accesses.size(); ++k) add(accesses[k].position, accesses[k + 1].position);
-    add(accesses.back().position, block.persistent ? accesses.front().position + n : kNever);
+    for (std::size_t k = 0; k < accesses.size(); ++k) {
+      const bool last = k + 1 == accesses.size();
+      const std::uint64_t around = block.persistent ? accesses.front().position + n : kNever;
+      item_.writes += accesses[k].write ? 1 : 0;
+      add(accesses[k].position, last ? around : accesses[k + 1].position, !accesses[k].write);
+    }
   }
 
-  void add(std::uint64_t leaves, std::uint64_t needed) {
+  // `read`: the operation by which it leaves only reads it.
+  void add(std::uint64_t leaves, std::uint64_t needed, bool read) {
     const std::uint64_t bytes = problem_.blocks[item_.block].bytes;
     const Machine& machine = problem_.machine;
     const bool returns = needed != kNever;
     const double end = clock_.begin(returns ? needed : lives_.of[item_.block].freed);
-    const double copies = machine.out_ns(bytes) + (returns ? machine.in_ns(bytes) : 0);
+    const double out = read && problem_.clean_drops ? 0 : machine.out_ns(bytes);
+    const double copies = out + (returns ? machine.in_ns(bytes) : 0);
     const double missing = copies - (end - clock_.end(leaves));
     if (missing > 0 && limits_.short_absences == 0) return;
     result_.absences.push_back(
-        {static_cast<std::uint32_t>(result_.items.size()), leaves, needed, std::max(0.0, missing)});
+        {static_cast<std::uint32_t>(result_.items.size()), leaves, needed, std::max(0.0, missing), item_.writes});
   }
 
   const Problem& problem_;

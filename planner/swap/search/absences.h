@@ -14,6 +14,7 @@ struct Item {
   std::uint32_t block = 0;
   std::uint32_t first_absence = 0;  // into Candidates::absences
   std::uint32_t absences = 0;
+  std::uint32_t writes = 0;  // of the block in all its accesses
 };
 
 // Between two accesses that follow each other, those of persistent blocks taken cyclically; between the allocation and
@@ -23,7 +24,8 @@ struct Absence {
   std::uint64_t leaves = 0;       // the access before; positions
   std::uint64_t needed = kNever;  // the access behind; kNever: freed while away
 
-  double short_ns = 0;  // so much longer, and there would be time for both copies
+  double short_ns = 0;       // so much longer, and there would be time for its copies
+  std::uint32_t writes = 0;  // of the block, from its first access to that by which it leaves
 
   bool returns() const { return needed != kNever; }
 };

@@ -16,9 +16,10 @@ Choice nothing_away(const Candidates& candidates) {
 }
 
 CopyTimes::CopyTimes(const Problem& problem, const Lives& lives, const Candidates& candidates, const Clock& clock)
-    : lives_(lives), candidates_(candidates), clock_(clock) {
+    : lives_(lives), candidates_(candidates), clock_(clock), clean_drops_(problem.clean_drops) {
   const std::size_t count = candidates.absences.size();
   for (std::vector<double>* each : {&out_ns_, &in_ns_, &out_end_, &in_begin_, &lateness_}) each->resize(count);
+  clean_.assign(count, 0);
   needed_.resize(count);
   issue_.resize(count);
   for (std::uint32_t a = 0; a < count; ++a) {
@@ -40,6 +41,7 @@ bool CopyTimes::find(const Choice& choice) {
     if (candidates_.absences[a].returns()) ins_.push_back(a);
     issue_[a] = choice.out_after[a] % lives_.operations;
   }
+  if (clean_drops_) find_clean();
   if (!find_out(choice) || !find_in()) return false;
   for (const std::uint32_t a : outs_) {
     const Absence& absence = candidates_.absences[a];
@@ -54,6 +56,20 @@ bool CopyTimes::find(const Choice& choice) {
   return true;
 }
 
+// outs_ has the absences of each item side by side, ascending.
+void CopyTimes::find_clean() {
+  for (std::size_t begin = 0, end = 0; begin < outs_.size(); begin = end) {
+    const Item& item = candidates_.items[candidates_.absences[outs_[begin]].item];
+    const auto writes = [&](std::size_t k) { return candidates_.absences[outs_[k]].writes; };
+    for (end = begin + 1; end < outs_.size() && outs_[end] < item.first_absence + item.absences; ++end) {
+      clean_[outs_[end]] = writes(end) == writes(end - 1) ? 1 : 0;
+    }
+    // Those of a persistent block are a circle, of which one has to copy.
+    const bool circle = lives_.of[item.block].born == kNever;
+    clean_[outs_[begin]] = circle && item.writes > 0 && writes(end - 1) - writes(begin) == item.writes ? 1 : 0;
+  }
+}
+
 bool CopyTimes::find_out(const Choice& choice) {
   std::sort(outs_.begin(), outs_.end(), [&](std::uint32_t a, std::uint32_t b) {
     return issue_[a] != issue_[b] ? issue_[a] < issue_[b] : goes_before(a, b);
@@ -62,6 +78,10 @@ bool CopyTimes::find_out(const Choice& choice) {
   double free = -std::numeric_limits<double>::infinity();
   for (int pass = 0; pass < 2; ++pass) {
     for (const std::uint32_t a : outs_) {
+      if (clean_[a] != 0) {
+        out_end_[a] = clock_.end(choice.out_after[a]);
+        continue;
+      }
       const double issued = clock_.end_in_iteration(issue_[a]);
       free = std::max(issued, free) + out_ns_[a];
       out_end_[a] = clock_.end(choice.out_after[a]) + (free - issued);

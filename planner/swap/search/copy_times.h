@@ -4,6 +4,8 @@
 // needed, each as late as it can without being late (backwards through the iteration), so that bytes are taken for the
 // shortest time. Both queues go on over the end of the iteration.
 //
+// Where clean drops are allowed, a block that was away since it was last written leaves without a copy.
+//
 // A running program that issues each copy in after the last operation that has ended by then, or earlier, is never
 // later than this: whatever waits for something waits for what ends no later than here.
 #pragma once
@@ -43,6 +45,8 @@ class CopyTimes {
   // Of an absence, on the line of its block's instance.
   double out_end(std::uint32_t absence) const { return out_end_[absence]; }
   double in_begin(std::uint32_t absence) const { return in_begin_[absence]; }
+  // It leaves without a copy, as nothing was written since the one before.
+  bool is_clean(std::uint32_t absence) const { return clean_[absence] != 0; }
 
   // Which of two that are issued after the same operation goes first: that which is needed first.
   bool goes_before(std::uint32_t a, std::uint32_t b) const {
@@ -50,15 +54,18 @@ class CopyTimes {
   }
 
  private:
+  void find_clean();
   bool find_out(const Choice& choice);
   bool find_in();
 
   const Lives& lives_;
   const Candidates& candidates_;
   const Clock& clock_;
+  const bool clean_drops_;
   std::vector<double> out_ns_, in_ns_;  // by absence
-  std::vector<std::uint64_t> needed_;   // in its iteration; behind all others if it does not return
-  std::vector<std::uint64_t> issue_;    // in its iteration
+  std::vector<std::uint8_t> clean_;
+  std::vector<std::uint64_t> needed_;  // in its iteration; behind all others if it does not return
+  std::vector<std::uint64_t> issue_;   // in its iteration
   std::vector<std::uint32_t> outs_, ins_, late_;
   std::vector<double> out_end_, in_begin_, lateness_;
 };

@@ -23,6 +23,7 @@ std::vector<Swap> swaps_of(const Problem& problem, const Lives& lives, const Can
     Swap swap;
     swap.block = candidates.items[absence.item].block;
     swap.out_after = choice.out_after[a];
+    swap.copy = !fitting.times().is_clean(a);
     if (absence.returns()) {
       swap.in_after = fitting.clock().last_ended(fitting.times().in_begin(a), swap.out_after, absence.needed);
       swap.need = absence.needed;

@@ -46,10 +46,13 @@ void check_size(const Problem& problem, const Lives& lives) {
 }
 
 // Swaps that are back for `need`.
-Choices choices_of_gap(std::uint32_t block, std::uint64_t begin, std::uint64_t need) {
+Choices choices_of_gap(std::uint32_t block, std::uint64_t begin, std::uint64_t need, bool drops) {
   Choices choices = {std::nullopt};
   for (std::uint64_t out = begin; out + 2 <= need; ++out) {
-    for (std::uint64_t in = out; in < need; ++in) choices.push_back(Swap{block, out, in, need, true});
+    for (std::uint64_t in = out; in < need; ++in) {
+      choices.push_back(Swap{block, out, in, need, true});
+      if (drops) choices.push_back(Swap{block, out, in, need, false});
+    }
   }
   return choices;
 }
@@ -77,7 +80,8 @@ std::vector<Choices> find_choices(const Problem& problem, const Lives& lives) {
     if (problem.blocks[b].persistent) {
       for (std::size_t k = 0; k < accesses.size(); ++k) {
         const std::uint64_t next = k + 1 < accesses.size() ? accesses[k + 1].position : accesses[0].position + n;
-        add(wrapped(choices_of_gap(b, accesses[k].position, next), n));
+        const bool drops = problem.clean_drops && !accesses[k].write;
+        add(wrapped(choices_of_gap(b, accesses[k].position, next, drops), n));
       }
       if (!accesses.empty()) continue;
       Choices anywhere = {std::nullopt};
@@ -87,13 +91,17 @@ std::vector<Choices> find_choices(const Problem& problem, const Lives& lives) {
       add(std::move(anywhere));
       continue;
     }
-    std::uint64_t before = lives.of[b].start;
+    Access before{lives.of[b].start, true};
+    const auto drops = [&] { return problem.clean_drops && !before.write; };
     for (const Access& access : accesses) {
-      add(choices_of_gap(b, before, access.position));
-      before = access.position;
+      add(choices_of_gap(b, before.position, access.position, drops()));
+      before = access;
     }
     Choices gone = {std::nullopt};
-    for (std::uint64_t out = before; out < lives.of[b].freed; ++out) gone.push_back(Swap{b, out, kNever, kNever, true});
+    for (std::uint64_t out = before.position; out < lives.of[b].freed; ++out) {
+      gone.push_back(Swap{b, out, kNever, kNever, true});
+      if (drops()) gone.push_back(Swap{b, out, kNever, kNever, false});
+    }
     add(std::move(gone));
   }
   return all;
@@ -314,7 +322,7 @@ class Search {
   double least_added() const {
     double out = 0, in = 0;
     for (const Swap& swap : swaps_) {
-      out += problem_.machine.out_ns(problem_.blocks[swap.block].bytes);
+      if (swap.copy) out += problem_.machine.out_ns(problem_.blocks[swap.block].bytes);
       if (swap.returns()) in += problem_.machine.in_ns(problem_.blocks[swap.block].bytes);
     }
     return std::max({0.0, out - problem_.period, in - problem_.period});

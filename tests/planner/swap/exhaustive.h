@@ -8,7 +8,8 @@
 // Left out, because each only adds waits or bytes, and all times are maxima and sums of others, so that one wait less
 // delays nothing: swaps that are waited for before the next access; several swaps between two accesses; swaps with no
 // operation between their going out and their return; coming back only to be freed. Left out although they could be
-// better: dropped copies (`copy` false), more than two places for a block, and two for one that does not cross.
+// better: more than two places for a block, and two for one that does not cross. Drops without a copy are tried where
+// the problem allows them, behind operations that only read.
 //
 // Layouts: which blocks share bytes decides everything but the footprint. For any layout, keep which of two blocks that
 // share nothing is below the other, and push all down: no two blocks share bytes that did not before, and each offset

@@ -20,9 +20,10 @@ TEST(BoundsOfTinyProblems, AreNeverAboveTheOptimum) {
   TinyProblems problems(4);
   std::size_t met = 0, waits = 0;
   for (int k = 0; k < problems_wanted(100); ++k) {
-    Problem problem = problems.next(true, 3000);
+    Problem problem = problems.next(true, k % 3 == 0 ? 500 : 3000);
+    problem.clean_drops = k % 3 == 0;
     const Lives lives = find_lives(problem);
-    const Optimum best = exhaustive(problem);
+    const Optimum best = exhaustive(problem, {.most_candidates = 100'000});
     // The last as for iterations that are far too long: fewer intervals, and one load in each.
     for (const BoundLimits& limits : {BoundLimits{.intervals = 1000, .least_bytes = 1}, BoundLimits{.intervals = 4},
                                       BoundLimits{.intervals = 3, .least_bytes = 1, .entries = 0}}) {
@@ -50,7 +51,8 @@ TEST(BoundsOfTinyProblems, AreNeverAboveTheOptimumWithoutLayout) {
   TinyProblems problems(5);
   std::size_t plans = 0;
   for (int k = 0; k < problems_wanted(60); ++k) {
-    Problem problem = problems.next(false, 300);
+    Problem problem = problems.next(false, k % 3 == 0 ? 100 : 300);
+    problem.clean_drops = k % 3 == 0;
     const Lives lives = find_lives(problem);
     for (std::uint64_t percent = 40; percent <= 100; percent += 20) {
       problem.limit = lives.peak * percent / 100;

@@ -89,12 +89,32 @@ class PlanCommand(PlanCase):
         for arguments, part in ((("--strategy", "autoswap:aoa", "--time-budget", "3"), "--time-budget is for the strategy memopt; autoswap:aoa"),
                                 (("--strategy", "none", "--threads", "1"), "--threads is for the strategy memopt; none"),
                                 (("--strategy", "autoswap:doa", "--objective", "time"), "--objective is for the strategy memopt"),
+                                (("--strategy", "autoswap:doa", "--clean-drops"), "--clean-drops is for the strategy memopt"),
                                 (("--layout-time", "1"), "--layout-time is for none and autoswap; memopt does not look at it"),
                                 (("--buffers", self.path("out")), "--buffers is for recordings and text traces"),
                                 (("--strategy", "layout"), "--strategy none plans it without swaps")):
             done = self.plan(*arguments)
             self.assertEqual(done.returncode, 2, done.stdout + done.stderr)
             self.assertIn(part, done.stderr)
+
+    def test_clean_drops_are_an_option(self):
+        # The weight is written once, read twice, and has to make room twice; a copy out takes 20 ns, in 10.
+        ops = [["w", 0, 0], ["r", 0, 10], ["x", -1, 20], ["m", 1, 40], ["f", 1, 50], ["x", -1, 60], ["r", 0, 80], ["m", 2, 90], ["f", 2, 100],
+               ["x", -1, 110]]
+        base = self.write({"format": "memopt-plan-1", "period": 130, "machine": {"out_bytes_per_ns": MIB / 20, "in_bytes_per_ns": MIB / 10}, "chunk": 1,
+                           "blocks": [{"id": 0, "size": MIB, "persistent": True}, {"id": 1, "size": MIB}, {"id": 2, "size": MIB}], "ops": ops})
+        out = self.path("plan.json")
+        printed = self.succeed(base, "--no-bound", "--json", out)
+        self.assertRegex(printed, r"(?m)^footprint +2\.00 MiB$")
+        self.assertNotIn("dropped", printed)
+        printed = self.succeed(base, "--clean-drops", "--json", out)
+        self.assertRegex(printed, r"(?m)^footprint +1\.00 MiB")
+        self.assertRegex(printed, r"(?m)^copies +1\.00 MiB out, 2\.00 MiB in, 1\.00 MiB dropped$")
+        with open(out, encoding="utf-8") as file:
+            self.assertEqual(sorted(swap.get("copy", True) for swap in json.load(file)["swaps"]), [False, True])
+        if os.path.exists(CHECKER):
+            judged = self.judge(out, base, printed)
+            self.assertEqual((judged["bytes_out"], judged["bytes_dropped"]), (MIB, MIB))
 
     def test_bounds_take_no_longer_than_they_may(self):
         done = run(MEMOPTCTL, "plan", self.layered(250), "--strategy", "none", "--bound-time", "0.05")
@@ -123,9 +143,10 @@ class PlanCommand(PlanCase):
         base = self.path("base.json")
         done = run(sys.executable, CHECKER, "from-zhang", VGG16, "-o", base)
         self.assertEqual(done.returncode, 0, done.stderr)
-        for strategy, limit in (("memopt", "450MiB"), ("memopt", "300MiB"), ("none", "700MiB"), ("autoswap:aoa", "500MiB"), ("autoswap:doa", "550MiB")):
+        for strategy, limit, *options in (("memopt", "450MiB"), ("memopt", "300MiB"), ("memopt", "300MiB", "--clean-drops"), ("none", "700MiB"),
+                                          ("autoswap:aoa", "500MiB"), ("autoswap:doa", "550MiB")):
             out = self.path("plan.json")
-            done = run(MEMOPTCTL, "plan", base, "--strategy", strategy, "--limit", limit, "--json", out, "--no-bound")
+            done = run(MEMOPTCTL, "plan", base, "--strategy", strategy, "--limit", limit, "--json", out, "--no-bound", *options)
             if limit == "300MiB" and done.returncode == 3:
                 continue  # on a slow machine, or instrumented, there are too few attempts in the time
             self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
