@@ -45,8 +45,11 @@ class Program {
   // A better plan for the iteration that was planned last, if one has been found since; to be asked now and then.
   std::optional<std::vector<std::byte>> improved();
 
-  // The agent refused the last plan.
-  void refused();
+  // The last plan was sent, under this number; each is larger than the one before. Without a number it was not sent.
+  void sent(std::uint64_t generation);
+  // The agent adopted, or refused, the plan of that number.
+  void adopted(std::uint64_t generation);
+  void refused(std::uint64_t generation);
 
   // One sentence for people: what is awaited, or why there is no plan. Changes rarely; empty at the beginning.
   std::string note() const;

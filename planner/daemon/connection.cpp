@@ -87,6 +87,7 @@ void Connection::send_plan(std::vector<std::byte> plan) {
   if (send(shm::MessageKind::kPlan, std::as_bytes(std::span(&body, 1)), memory.get())) {
     log_("program " + std::to_string(program_.pid) + ": plan " + std::to_string(generation_) + " sent, " +
          std::to_string(plan.size()) + " bytes, at record " + std::to_string(intake_->next() - 1));
+    sink_->sent(generation_);
   }
 }
 

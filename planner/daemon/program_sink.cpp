@@ -20,7 +20,9 @@ class ProgramSink final : public Sink {
     return wants_plans_ ? program_.improved() : std::nullopt;
   }
   std::string note() override { return program_.note(); }
-  void refused(std::uint64_t /*generation*/) override { program_.refused(); }
+  void sent(std::uint64_t generation) override { program_.sent(generation); }
+  void adopted(std::uint64_t generation) override { program_.adopted(generation); }
+  void refused(std::uint64_t generation) override { program_.refused(generation); }
 
  private:
   Program program_;

@@ -66,6 +66,9 @@ class Sink {
   // A sentence for the program's status; sent when it changes. Asked after each check point.
   virtual std::string note() { return {}; }
 
+  // The number under which the last plan was sent; each is larger than the one before.
+  virtual void sent(std::uint64_t /*generation*/) {}
+
   // What the agent did with a plan.
   virtual void adopted(std::uint64_t /*generation*/) {}
   virtual void refused(std::uint64_t /*generation*/) {}

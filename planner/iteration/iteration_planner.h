@@ -41,8 +41,8 @@ class IterationPlanner {
   // hundredth of what the program holds.
   bool improved();
 
-  // The number under which the program has the last plan, where that is not the number of those that were found: its
-  // deviations from it are counted.
+  // The number under which the program was sent its plan, where that is not how many were found: deviations from the
+  // plan of that number are counted.
   void renumber(std::uint64_t generation) { generation_ = generation; }
   // Another plan takes the place of the last one: no better layout of that is looked for.
   void settle() { improvement_.reset(); }

@@ -16,6 +16,9 @@ using shm::RecordKind;
 constexpr std::uint32_t kMostLanes = 4096;
 // Then the older half is forgotten.
 constexpr std::size_t kMostSamples = std::size_t{1} << 20;
+constexpr std::size_t kMostShapes = std::size_t{1} << 16;
+// Of a lane that leaves the iteration again and again: then the older half is forgotten.
+constexpr std::size_t kMostRuns = std::size_t{1} << 14;
 // What a measured operation is looked for among: many times what a program queues ahead.
 constexpr std::size_t kMostRecent = std::size_t{1} << 20;
 // More than a year is no time.
@@ -108,6 +111,9 @@ void MeasuredTimes::measured(const shm::KernelTimeBody& body, std::uint32_t idle
     forget_half(launches_);
   }
   samples_.push_back({operation->index, operation->lane, idle, body.nanoseconds, body.end});
+  // A program has some hundreds.
+  if (least_by_shape_.size() >= kMostShapes) least_by_shape_.clear();
+  if (by_bytes_[operation->kind].size() >= kMostShapes) by_bytes_[operation->kind].clear();
   const auto [least, first] = least_by_shape_.try_emplace(operation->shape, body.nanoseconds);
   if (!first) least->second = std::min(least->second, body.nanoseconds);
   if (operation->kind == kLaunches) {
@@ -200,6 +206,7 @@ void MeasuredTimes::follow(const OperationStore& store) {
       }
       while (lane.matched > 0 && lane.tokens[lane.matched] != token) lane.matched = lane.borders[lane.matched - 1];
       if (lane.tokens[lane.matched] == token && ++lane.matched == period) {
+        if (lane.runs.size() == kMostRuns) forget_half(lane.runs);
         lane.runs.push_back({lane.followed + 1 - period, lane.followed + 1});
       }
     }

@@ -10,6 +10,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -54,7 +55,13 @@ class Turns::State {
         limits.time > Clock::time_point::max() - now ? Clock::time_point::max() : Clock::time_point(now + limits.time);
     allowed_ += std::min(limits.work, std::numeric_limits<std::uint64_t>::max() - allowed_);
     std::vector<std::thread> others;
-    for (unsigned i = 1; i < limits.threads; ++i) others.emplace_back([this] { work(); });
+    for (unsigned i = 1; i < limits.threads; ++i) {
+      try {
+        others.emplace_back([this] { work(); });
+      } catch (const std::system_error&) {
+        break;  // fewer will do
+      }
+    }
     work();
     for (auto& other : others) other.join();
     return {progress_, offsets_, deciding_ == kNever ? given_ : decided_after_};

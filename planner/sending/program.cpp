@@ -23,31 +23,38 @@ IterationPlanner::Options options(bool waited_for) {
 struct Program::Impl {
   explicit Impl(bool waited) : waited_for(waited), planner(options(waited)) {}
 
+  // Of the layout of the last iteration.
+  std::uint64_t footprint() const {
+    return planner.plan()->outcome.solution.height + planner.plan()->lifetimes.persistent_bytes;
+  }
+
   std::optional<std::vector<std::byte>> laid_out() {
     layout_due = false;
-    std::vector<std::byte> bytes = plan_bytes(plan_parts(*planner.plan(), planner.persistent(), sent + 1));
+    std::vector<std::byte> bytes = plan_bytes(plan_parts(*planner.plan(), planner.persistent(), last + 1));
     if (bytes.empty()) {
       planner.refused();
       return std::nullopt;
     }
-    planner.renumber(++sent);
-    layout_sent = true;
-    swaps_sent = false;
+    swaps_last = false;
     return bytes;
   }
 
   // A plan with swaps where there is one, else the layout that is due. Who follows swaps has those of the next
   // iteration in the place of its layout, or keeps to what it has where only that is within the limit.
   std::optional<std::vector<std::byte>> next() {
+    if (!planner.plan()) return std::nullopt;
     if (swaps) {
-      if (std::optional<std::vector<std::byte>> bytes = swaps->take(sent + 1)) {
-        planner.renumber(++sent);
+      if (swaps->is_blind() && swaps_last) {
+        layout_due = true;
+        swaps_last = false;
+      }
+      if (std::optional<std::vector<std::byte>> bytes = swaps->take(last + 1, footprint())) {
         planner.settle();
         layout_due = false;
-        swaps_sent = true;
+        swaps_last = true;
         return bytes;
       }
-      if (swaps_sent && (swaps->is_searching() || !swaps->fits_unswapped())) return std::nullopt;
+      if (swaps_last && (swaps->may_follow() || !swaps->is_within_limit(footprint()))) return std::nullopt;
     }
     return layout_due ? laid_out() : std::nullopt;
   }
@@ -55,11 +62,14 @@ struct Program::Impl {
   bool waited_for;
   IterationPlanner planner;
   std::unique_ptr<SwapPlanner> swaps;  // where the agent carries swaps out
-  std::uint64_t sent = 0;              // plans; the last one has this number
   bool gap = false;                    // before the next record
   bool layout_due = false;             // of the last iteration: found and not sent
-  bool layout_sent = false;            // of the last iteration
-  bool swaps_sent = false;             // with the last plan
+  bool swaps_last = false;             // with the last plan
+  // Numbers of plans; 0: none.
+  std::uint64_t last = 0;     // that was sent
+  std::uint64_t first = 0;    // that was sent of the last iteration
+  std::uint64_t layout = 0;   // that was its layout
+  std::uint64_t adopted = 0;  // the last one that was
 };
 
 Program::Program(bool waited_for) : impl_(std::make_unique<Impl>(waited_for)) {}
@@ -88,30 +98,51 @@ void Program::add_gap() {
   impl_->planner.add_gap();
 }
 
-void Program::refused() {
-  if (!std::exchange(impl_->swaps_sent, false)) return impl_->planner.refused();
-  impl_->swaps->refused();
-  impl_->layout_due = !impl_->layout_sent;
-}
-
-std::string Program::note() const {
-  std::string note = impl_->planner.note();
-  if (impl_->swaps && !impl_->swaps->note().empty()) note.append("; ").append(impl_->swaps->note());
-  return note;
-}
-
 std::optional<std::vector<std::byte>> Program::plan() {
-  if (impl_->planner.check()) {
+  const bool found = impl_->planner.check();
+  const bool another = impl_->swaps && impl_->swaps->check(impl_->planner, impl_->swaps_last);
+  // The layout of the one before may do for it, but its swaps don't.
+  if (found || (another && impl_->swaps_last)) {
     impl_->layout_due = true;
-    impl_->layout_sent = false;
+    impl_->first = impl_->layout = 0;
   }
-  if (impl_->swaps) impl_->swaps->check(impl_->planner);
   return impl_->next();
 }
 
 std::optional<std::vector<std::byte>> Program::improved() {
   if (auto bytes = impl_->next(); bytes || impl_->layout_due) return bytes;
   return impl_->planner.improved() ? impl_->laid_out() : std::nullopt;
+}
+
+void Program::sent(std::uint64_t generation) {
+  impl_->last = generation;
+  if (impl_->first == 0) impl_->first = generation;
+  if (!impl_->swaps_last) impl_->layout = generation;
+  impl_->planner.renumber(generation);
+  if (impl_->swaps) impl_->swaps->sent(impl_->first);
+}
+
+void Program::adopted(std::uint64_t generation) { impl_->adopted = generation; }
+
+void Program::refused(std::uint64_t generation) {
+  if (generation != impl_->last) return;  // there is a later one, which has an answer of its own
+  if (!impl_->swaps_last) return impl_->planner.refused();
+  impl_->swaps->refused();
+  if (impl_->first != 0 && impl_->adopted >= impl_->first && impl_->adopted < generation) {
+    // It has another one of this iteration.
+    impl_->last = impl_->adopted;
+    impl_->swaps_last = impl_->adopted != impl_->layout;
+    impl_->planner.renumber(impl_->adopted);
+  } else {
+    impl_->layout_due = true;
+    impl_->swaps_last = false;
+  }
+}
+
+std::string Program::note() const {
+  std::string note = impl_->planner.note();
+  if (impl_->swaps && !impl_->swaps->note().empty()) note.append("; ").append(impl_->swaps->note());
+  return note;
 }
 
 }  // namespace memopt::planner

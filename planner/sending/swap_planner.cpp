@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <chrono>
 #include <sstream>
 #include <system_error>
 #include <utility>
@@ -11,25 +13,51 @@ namespace {
 
 // Then each operation has had its turn to be measured (MEMOPT_DEVICE_TIMES is 16 where nothing else is said).
 constexpr std::uint64_t kManyIterations = 32;
-// Of the search, where it is waited for: some seconds, for iterations of a usual size one.
-constexpr std::uint64_t kPatientAttempts = 8000;
+// Of the search, where it is waited for: a second or two. Fewer where each takes longer.
+constexpr std::uint64_t kMostAttempts = 8000, kLeastAttempts = 200;
+constexpr std::uint64_t kAttemptsTimesOperations = 24'000'000;
+// A switch is worth this part of the footprint.
+constexpr std::uint64_t kWorthwhilePart = 100;
 
 }  // namespace
 
 void SwapPlanner::add(std::uint32_t lane, const shm::RecordView& record, bool gap) {
   iteration_.add(lane, record, gap);
-  if (record.kind() == shm::RecordKind::kLaunch) {
-    blind_launches_ += (record.header.flags & shm::kBlindLaunch) != 0;
-  } else if (record.kind() == shm::RecordKind::kState) {
-    followed_ |= static_cast<shm::StateChange>(record.header.aux) == shm::StateChange::kLive;
-    news_ = true;
-  } else if (record.kind() == shm::RecordKind::kKernelTime) {
-    news_ = true;
+  switch (record.kind()) {
+    case shm::RecordKind::kLaunch:
+      if ((record.header.flags & shm::kBlindLaunch) != 0 && !std::exchange(blind_, true)) {
+        stop("no swaps are planned: what a launch touches could not be read");
+      }
+      break;
+    case shm::RecordKind::kKernelTime:
+      ++measured_;
+      break;
+    case shm::RecordKind::kState:
+      if (static_cast<shm::StateChange>(record.header.aux) == shm::StateChange::kLive && first_sent_ != 0 &&
+          record.as<shm::StateBody>().generation >= first_sent_) {
+        followed_ = true;
+        look_at_ = 0;
+      }
+      break;
+    default:
+      break;
   }
 }
 
+void SwapPlanner::stop(std::string note) {
+  if (planning_) {
+    planning_->cancel();
+    ending_.push_back(std::move(planning_));
+  }
+  found_.reset();
+  pending_ = false;
+  note_ = std::move(note);
+}
+
+// Each look costs as much as everything that was measured: the sum stays within a multiple of that.
 void SwapPlanner::look_at_times(bool no_more) {
-  if (!pending_ || !std::exchange(news_, false)) return;
+  if (!pending_ || measured_ < look_at_) return;
+  look_at_ = measured_ + measured_ / 8 + 1;
   using Source = IterationTimes::Source;
   const IterationTimes times = iteration_.times();
   const std::uint64_t measured = times.from(Source::kMeasured);
@@ -38,28 +66,29 @@ void SwapPlanner::look_at_times(bool no_more) {
   if (times.known() && enough) start(times);
 }
 
-void SwapPlanner::check(const IterationPlanner& planner) {
-  if (iteration_.look(planner)) {
-    planning_.reset();
-    found_.reset();
+bool SwapPlanner::check(const IterationPlanner& planner, bool waiting) {
+  const bool another = iteration_.look(planner);
+  if (another && !blind_) {
+    stop("swaps will be planned when it is known how long the device takes (MEMOPT_DEVICE_TIMES)");
     writer_.emplace(planner.store(), *planner.plan(), planner.persistent());
     unswapped_ = planner.plan()->outcome.solution.height + planner.plan()->lifetimes.persistent_bytes;
-    pending_ = news_ = true;
+    pending_ = true;
     followed_ = false;
-    note_ = "swaps will be planned when it is known how long the device takes (MEMOPT_DEVICE_TIMES)";
+    first_sent_ = look_at_ = 0;
   }
-  if (!pending_) return;
+  if (!pending_) return another;
   const std::uint64_t since = planner.store().last_sequence() - planner.plan()->detected_at;
   const bool long_enough = since / kManyIterations >= planner.plan()->lifetimes.operations;
-  look_at_times(waited_for_ || followed_ || long_enough);
+  if (long_enough) look_at_ = 0;
+  look_at_times(waited_for_ || followed_ || waiting || long_enough);
+  if (pending_ && long_enough) {
+    stop("no swaps are planned: of most operations it is not known how long the device takes (MEMOPT_DEVICE_TIMES)");
+  }
+  return another;
 }
 
 void SwapPlanner::start(const IterationTimes& times) {
   pending_ = false;
-  if (blind_launches_ != 0) {
-    note_ = fmt::format("no swaps are planned: what {} launches touch could not be read", blind_launches_);
-    return;
-  }
   SwapTask task;
   std::ostringstream text;
   ranks_ = task.ranks = iteration_.json().write(times, text);
@@ -70,7 +99,7 @@ void SwapPlanner::start(const IterationTimes& times) {
   if (waited_for_) {
     swap::SearchLimits limits;
     limits.time = std::chrono::nanoseconds::max();
-    limits.attempts = kPatientAttempts;
+    limits.attempts = std::clamp(kAttemptsTimesOperations / ranks_.size(), kLeastAttempts, kMostAttempts);
     found_ = plan_swaps(task, limits, note_);
     return;
   }
@@ -81,38 +110,40 @@ void SwapPlanner::start(const IterationTimes& times) {
   }
 }
 
-std::optional<std::vector<std::byte>> SwapPlanner::take(std::uint64_t generation) {
+std::optional<std::vector<std::byte>> SwapPlanner::take(std::uint64_t generation, std::uint64_t unswapped) {
+  std::erase_if(ending_, [](const auto& planning) { return planning->is_over(); });
   // No check comes while the program records nothing.
   if (followed_) look_at_times(true);
-  if (planning_) {
-    found_ = planning_->take();
-    if (std::string failure = planning_->failure(); !failure.empty()) note_ = std::move(failure);
-  }
+  if (planning_) found_ = planning_->take(note_);
   const std::optional<PlannedSwaps> found = std::exchange(found_, std::nullopt);
-  return found ? bytes(*found, generation) : std::nullopt;
+  if (!found || !is_worthwhile(*found, unswapped)) return std::nullopt;
+  return bytes(*found, generation, unswapped);
 }
 
-std::optional<std::vector<std::byte>> SwapPlanner::bytes(const PlannedSwaps& swaps, std::uint64_t generation) {
+// A better layout may have been found meanwhile.
+bool SwapPlanner::is_worthwhile(const PlannedSwaps& swaps, std::uint64_t unswapped) {
+  const bool limited = terms_.memory_limit != 0;
+  if (limited ? !is_within_limit(unswapped) : swaps.footprint <= unswapped - unswapped / kWorthwhilePart) return true;
+  stop(limited ? "no swaps are needed" : "no swaps were found that save memory");
+  return false;
+}
+
+std::optional<std::vector<std::byte>> SwapPlanner::bytes(const PlannedSwaps& swaps, std::uint64_t generation,
+                                                         std::uint64_t unswapped) {
   std::string fault;
   std::vector<std::byte> bytes =
       writer_->bytes(generation, {swaps.problem, swaps.decisions, ranks_, swaps.added_ns}, fault);
   if (bytes.empty()) {
-    planning_.reset();
-    note_ = "the swaps that were planned can't be followed: " + fault;
+    stop("the swaps that were planned can't be followed: " + fault);
     return std::nullopt;
   }
   constexpr double kMiB = 1 << 20;
   note_ = fmt::format("planned {} swaps an iteration: {:.1f} MiB instead of {:.1f}, {:.3f} ms added to {:.3f}",
                       swaps.decisions.swaps.size(), static_cast<double>(swaps.footprint) / kMiB,
-                      static_cast<double>(unswapped_) / kMiB, swaps.added_ns / 1e6, swaps.problem.period / 1e6);
+                      static_cast<double>(unswapped) / kMiB, swaps.added_ns / 1e6, swaps.problem.period / 1e6);
   return bytes;
 }
 
-void SwapPlanner::refused() {
-  planning_.reset();
-  found_.reset();
-  pending_ = false;
-  note_ = "the program refused the swaps that were planned";
-}
+void SwapPlanner::refused() { stop("the program refused the swaps that were planned"); }
 
 }  // namespace memopt::planner

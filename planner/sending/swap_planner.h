@@ -2,9 +2,9 @@
 // plans its layout, for programs whose agent carries swaps out.
 //
 // The layout is sent at once; swaps follow when it is known how long the device takes for the operations: all were
-// measured, or half of them were, or others like them, and the program follows the layout, so that there will hardly be
-// more, or has repeated the iteration often. Where the program waits for its plans, swaps are planned with the layout
-// if half of the operations are known until then.
+// measured, or half of them were, or others like them, and there will hardly be more soon: the program follows the
+// layout, or has repeated the iteration often. Who waits, for its plans or for the next swaps in the place of those
+// that it follows, has them as soon as half of the operations are known.
 #pragma once
 
 #include <cstddef>
@@ -31,19 +31,25 @@ class SwapPlanner {
   // Each record, before `IterationPlanner` has it. `gap`: before it, some are missing.
   void add(std::uint32_t lane, const shm::RecordView& record, bool gap);
 
-  // After each check of the planner, before it has another record.
-  void check(const IterationPlanner& planner);
+  // After each check of the planner, before it has another record. True if this is another iteration than the last.
+  // `waiting`: the program is sent nothing of this iteration until there are swaps or none can be had.
+  bool check(const IterationPlanner& planner, bool waiting);
 
   // A plan that swaps, of the iteration that the planner found last, if there is a new one: its bytes, with that
-  // generation.
-  std::optional<std::vector<std::byte>> take(std::uint64_t generation);
+  // generation. `unswapped`: the footprint of the best plan without swaps, which it has to be worth more than.
+  std::optional<std::vector<std::byte>> take(std::uint64_t generation, std::uint64_t unswapped);
 
-  // Something may be there to be taken soon.
-  bool is_searching() const { return planning_ != nullptr && !planning_->has_answered(); }
-  // The limit allows a plan of the iteration without swaps.
-  bool fits_unswapped() const { return terms_.memory_limit == 0 || unswapped_ <= terms_.memory_limit; }
+  // `take` may have something for this iteration, which nothing was taken of, soon.
+  bool may_follow() const { return pending_ || (planning_ != nullptr && !planning_->has_answered()); }
+  bool is_within_limit(std::uint64_t footprint) const {
+    return terms_.memory_limit == 0 || footprint <= terms_.memory_limit;
+  }
+  // What some launches touch could not be read: nothing may be swapped any more.
+  bool is_blind() const { return blind_; }
 
-  // The agent refused it. The iteration is not tried again.
+  // A plan of the last iteration was sent; `first`: the first number of its plans.
+  void sent(std::uint64_t first) { first_sent_ = first; }
+  // The agent refused the last plan that swaps. The iteration is not tried again.
   void refused();
 
   // One sentence for people, empty where there is nothing to say. Changes seldom.
@@ -52,20 +58,26 @@ class SwapPlanner {
  private:
   void look_at_times(bool no_more);
   void start(const IterationTimes& times);
-  std::optional<std::vector<std::byte>> bytes(const PlannedSwaps& swaps, std::uint64_t generation);
+  void stop(std::string note);
+  bool is_worthwhile(const PlannedSwaps& swaps, std::uint64_t unswapped);
+  std::optional<std::vector<std::byte>> bytes(const PlannedSwaps& swaps, std::uint64_t generation,
+                                              std::uint64_t unswapped);
 
   const shm::SwapTermsBody terms_;
   const bool waited_for_;
   TimedIteration iteration_{""};
-  std::uint64_t blind_launches_ = 0;
-  std::uint64_t unswapped_ = 0;  // footprint of the iteration's layout
-  bool pending_ = false;         // its swaps are to be planned
-  bool followed_ = false;        // the program follows a plan of it
-  bool news_ = false;            // something was measured, or the program follows, since times were looked at
+  bool blind_ = false;
+  bool pending_ = false;          // swaps of the iteration are to be planned
+  bool followed_ = false;         // the program follows a plan of it
+  std::uint64_t first_sent_ = 0;  // number of its first plan; 0: none was sent
+  std::uint64_t unswapped_ = 0;   // footprint of its layout when it was found
+  std::uint64_t measured_ = 0;    // operations, of all records
+  std::uint64_t look_at_ = 0;     // when so many were, times are looked at again
   std::optional<SwapPlanWriter> writer_;
   std::vector<std::uint64_t> ranks_;  // that the task has
   std::optional<PlannedSwaps> found_;
   std::unique_ptr<SwapPlanning> planning_;
+  std::vector<std::unique_ptr<SwapPlanning>> ending_;  // cancelled, and not over yet
   std::string note_;
 };
 

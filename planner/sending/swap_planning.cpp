@@ -62,8 +62,7 @@ std::optional<PlannedSwaps> plan_swaps(const SwapTask& task, const swap::SearchL
                         mib(found.footprint));
       return std::nullopt;
     }
-    const std::uint64_t worthwhile = problem.limit ? task.unswapped : task.unswapped - task.unswapped / kWorthwhilePart;
-    if (found.decisions.swaps.empty() || found.footprint > worthwhile) {
+    if (found.decisions.swaps.empty() || found.footprint >= task.unswapped) {
       why = "no swaps were found that save memory";
       return std::nullopt;
     }
@@ -86,7 +85,7 @@ std::optional<PlannedSwaps> plan_swaps(const SwapTask& task, const swap::SearchL
 SwapPlanning::SwapPlanning(SwapTask task) : task_(std::move(task)), thread_([this] { work(); }) {}
 
 SwapPlanning::~SwapPlanning() {
-  cancelled_.store(true, std::memory_order_relaxed);
+  cancel();
   thread_.join();
 }
 
@@ -101,7 +100,7 @@ void SwapPlanning::work() {
       limits.time = time;
       std::string why;
       std::optional<PlannedSwaps> found = plan_swaps(task_, limits, why);
-      if (cancelled_.load(std::memory_order_relaxed)) return;
+      if (cancelled_.load(std::memory_order_relaxed)) break;
       offer(std::move(found), std::move(why));
     }
   } catch (const std::bad_alloc&) {
@@ -109,6 +108,7 @@ void SwapPlanning::work() {
   } catch (const std::exception& error) {
     offer(std::nullopt, std::string("no swaps could be planned: ") + error.what());
   }
+  over_.store(true, std::memory_order_release);
 }
 
 void SwapPlanning::offer(std::optional<PlannedSwaps> found, std::string why) {
@@ -118,10 +118,10 @@ void SwapPlanning::offer(std::optional<PlannedSwaps> found, std::string why) {
   } else if (is_worth_a_switch(*found)) {
     best_footprint_ = found->footprint;
     best_added_ns_ = found->added_ns;
-    failure_.clear();
     found_ = std::move(found);
-    news_.store(true, std::memory_order_relaxed);
+    failure_.clear();
   }
+  news_.store(true, std::memory_order_relaxed);
   answered_.store(true, std::memory_order_release);
 }
 
@@ -132,16 +132,12 @@ bool SwapPlanning::is_worth_a_switch(const PlannedSwaps& found) const {
   return found.added_ns + least <= best_added_ns_;
 }
 
-std::optional<PlannedSwaps> SwapPlanning::take() {
+std::optional<PlannedSwaps> SwapPlanning::take(std::string& why) {
   if (!news_.load(std::memory_order_relaxed)) return std::nullopt;
   const std::lock_guard lock(mutex_);
   news_.store(false, std::memory_order_relaxed);
+  if (!failure_.empty()) why = std::exchange(failure_, {});
   return std::exchange(found_, std::nullopt);
-}
-
-std::string SwapPlanning::failure() {
-  const std::lock_guard lock(mutex_);
-  return failure_;
 }
 
 }  // namespace memopt::planner

@@ -32,8 +32,8 @@ struct PlannedSwaps {
 };
 
 // Plans for the least footprint at no added time, or, where the terms have a limit, for the least added time within it.
-// Nothing, with the reason in `why`, where no swaps can be planned, or none that make a difference worth a switch: a
-// hundredth of the footprint. What is returned has been verified (swap/verify.h). Throws std::bad_alloc.
+// Nothing, with the reason in `why`, where no swaps can be planned, or are needed, or save memory. What is returned has
+// been verified (swap/verify.h). Throws std::bad_alloc.
 std::optional<PlannedSwaps> plan_swaps(const SwapTask& task, const swap::SearchLimits& limits, std::string& why);
 
 // The same on a thread: soon a first plan, and some seconds later a better one if there is. From one thread at a time.
@@ -41,16 +41,17 @@ class SwapPlanning {
  public:
   // Throws std::system_error if there is no thread.
   explicit SwapPlanning(SwapTask task);
-  ~SwapPlanning();  // stops it, within some tens of milliseconds
+  ~SwapPlanning();  // waits until it is over, which after cancel() it soon is, but not at once
   SwapPlanning(const SwapPlanning&) = delete;
   SwapPlanning& operator=(const SwapPlanning&) = delete;
 
-  // What was found and not taken yet.
-  std::optional<PlannedSwaps> take();
+  void cancel() { cancelled_.store(true, std::memory_order_relaxed); }
+  bool is_over() const { return over_.load(std::memory_order_acquire); }
+
+  // What was found and not taken yet. Else `why` says why nothing was found, when that is news; or it stays as it is.
+  std::optional<PlannedSwaps> take(std::string& why);
   // The first search is over.
   bool has_answered() const { return answered_.load(std::memory_order_acquire); }
-  // Why nothing was found, once that is known; empty before, and where something was.
-  std::string failure();
 
  private:
   void work();
@@ -61,6 +62,7 @@ class SwapPlanning {
   std::atomic<bool> cancelled_{false};
   std::atomic<bool> news_{false};
   std::atomic<bool> answered_{false};
+  std::atomic<bool> over_{false};
   std::mutex mutex_;
   std::optional<PlannedSwaps> found_;
   std::string failure_;

@@ -8,11 +8,11 @@
 //   load - sum over gaps of (x_{k-1} + o_k) <= M at each operation of k, and of x_{k-1} alone at its first, which may
 //   wait for z_k more: of gaps that begin there, in the stall before (z_k <= out rate * stall_{k-1}, counted there).
 // Least M with no stall; or, for a given M, the least sum of stalls. Latencies, the order of copies, places and chunks
-// are left out: no plan is better. With clean drops, what leaves behind a read does so at once and without a copy;
-// without them no plan that has none is better. To stay small, intervals are joined until
-// there are `intervals` of them (a gap may then use the rates of all of each), and blocks below `least_bytes` count as
-// away whenever they are not accessed. For iterations with tens of thousands of operations only the highest loads of
-// each interval are looked at. All of it only makes the bound weaker.
+// are left out: no plan is better, but for plans with dropped copies (`copy` false) of problems that do not allow them.
+// Where they are allowed, what leaves behind a read does so at once and without a copy. To stay small, intervals are
+// joined until there are `intervals` of them (a gap may then use the rates of all of each), and blocks below
+// `least_bytes` count as away whenever they are not accessed. For iterations with tens of thousands of operations only
+// the highest loads of each interval are looked at. All of it only makes the bound weaker.
 #pragma once
 
 #include <cstddef>

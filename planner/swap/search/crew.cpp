@@ -1,6 +1,8 @@
 #include "planner/swap/search/crew.h"
 
 #include <algorithm>
+#include <exception>
+#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -28,7 +30,7 @@ Crew::Crew(const Problem& problem, const Lives& lives, const Candidates& candida
 void Crew::anneal(const Budget& budget, double from, double to, const Choice& start, const Annealing::Course& course) {
   const double end = budget.seconds() * to;
   const std::uint64_t share = budget.attempts(from, to, placed_);
-  const auto work = [&](Annealing& annealing) {
+  const auto anneal = [&](Annealing& annealing) {
     const std::uint64_t before = annealing.attempts();
     const auto left = [&] {
       const std::uint64_t used = annealing.attempts() - before;
@@ -44,10 +46,27 @@ void Crew::anneal(const Budget& budget, double from, double to, const Choice& st
       if (annealing.attempts() == tried) return;  // there is nothing to try
     } while (left() > 0 && !is_done(annealing.worth()));
   };
+  std::vector<std::exception_ptr> failures(annealers_.size());
+  const auto work = [&](std::size_t t) {
+    try {
+      anneal(*annealers_[t]);
+    } catch (...) {
+      failures[t] = std::current_exception();
+    }
+  };
   std::vector<std::thread> others;
-  for (std::size_t t = 1; t < annealers_.size(); ++t) others.emplace_back(work, std::ref(*annealers_[t]));
-  work(*annealers_.front());
+  for (std::size_t t = 1; t < annealers_.size(); ++t) {
+    try {
+      others.emplace_back(work, t);
+    } catch (const std::system_error&) {
+      break;  // fewer will do
+    }
+  }
+  work(0);
   for (std::thread& other : others) other.join();
+  for (const std::exception_ptr& failure : failures) {
+    if (failure) std::rethrow_exception(failure);
+  }
   std::vector<Found> found;
   for (const auto& annealing : annealers_) {
     // One that had no time knows nothing.

@@ -19,7 +19,7 @@ class Greedy {
         fitting_(problem, lives, candidates, Fitting::Places::kNone),
         refused_(candidates.absences.size()) {}
 
-  Choice run(const Choice& start) {
+  Choice run(const Choice& start, const std::atomic<bool>* cancelled) {
     Choice now = start;
     Fitting::Prices prices;
     prices.above_goal = 0;
@@ -29,7 +29,7 @@ class Greedy {
     fitting_.keep();
     find_spans();
     std::size_t most = 1;
-    while (true) {
+    while (cancelled == nullptr || !cancelled->load(std::memory_order_relaxed)) {
       const std::vector<std::uint32_t> chosen = best(now, most);
       if (chosen.empty()) return now;
       Choice trial = now;
@@ -50,6 +50,7 @@ class Greedy {
         most = std::max<std::size_t>(most, 1);
       }
     }
+    return now;
   }
 
  private:
@@ -124,8 +125,9 @@ class Greedy {
 
 }  // namespace
 
-Choice greedy(const Problem& problem, const Lives& lives, const Candidates& candidates, const Choice& start) {
-  return Greedy(problem, lives, candidates).run(start);
+Choice greedy(const Problem& problem, const Lives& lives, const Candidates& candidates, const Choice& start,
+              const std::atomic<bool>* cancelled) {
+  return Greedy(problem, lives, candidates).run(start, cancelled);
 }
 
 }  // namespace memopt::swap

@@ -6,11 +6,14 @@
 // and engines, and with high loads weighed by a power instead of the highest alone.
 #pragma once
 
+#include <atomic>
+
 #include "planner/swap/search/fitting.h"
 
 namespace memopt::swap {
 
-// `start` with more of its absences used. No operation waits.
-Choice greedy(const Problem& problem, const Lives& lives, const Candidates& candidates, const Choice& start);
+// `start` with more of its absences used. No operation waits. Where it is cancelled, those that were found until then.
+Choice greedy(const Problem& problem, const Lives& lives, const Candidates& candidates, const Choice& start,
+              const std::atomic<bool>* cancelled = nullptr);
 
 }  // namespace memopt::swap

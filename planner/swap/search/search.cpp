@@ -91,7 +91,7 @@ class Search {
       crew.anneal(budget, 0, 1, best_->choice, course(crew, few_ ? 0.2 : 0.02));
       conclude(crew);
     }
-    if (delays_ && !offers_.plan().feasible && few_) offers_.auto_swap();
+    if (delays_ && !offers_.plan().feasible && few_ && !is_over()) offers_.auto_swap();
     SearchPlan plan = offers_.plan();
     plan.candidates = candidates_.absences.size();
     plan.attempts = attempts_;
@@ -177,7 +177,7 @@ class Search {
 
   // What takes most from the load, laid out afterwards.
   void begin_greedily() {
-    greedy_ = greedy(problem_, lives_, candidates_, nothing_away(candidates_));
+    greedy_ = greedy(problem_, lives_, candidates_, nothing_away(candidates_), limits_.cancelled);
     if (!problem_.layout) return;
     auto decisions = finish(problem_, lives_, candidates_, greedy_, Items::kAnywhere, layout_);
     if (decisions) offers_.take(std::move(*decisions), 0);

@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "agent/plan.h"
 #include "planner/iteration/record_builder.h"
@@ -29,12 +30,19 @@ class Memoptd {
       _exit(127);
     }
   }
-  ~Memoptd() {
-    kill(pid_, SIGTERM);
-    waitpid(pid_, nullptr, 0);
-  }
+  ~Memoptd() { EXPECT_EQ(stop(), 0); }
   Memoptd(const Memoptd&) = delete;
   Memoptd& operator=(const Memoptd&) = delete;
+
+  // Its exit code; -1 if it ended in any other way.
+  int stop() {
+    if (std::exchange(stopped_, true)) return code_;
+    int status = 0;
+    kill(pid_, SIGTERM);
+    waitpid(pid_, &status, 0);
+    code_ = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+    return code_;
+  }
 
   // When it listens.
   std::unique_ptr<FakeProgram> connect() const {
@@ -53,6 +61,8 @@ class Memoptd {
  private:
   static inline int number_ = 0;
   pid_t pid_ = -1;
+  bool stopped_ = false;
+  int code_ = -1;
 };
 
 // Tells memoptd by a ring, as an agent does.
@@ -173,15 +183,22 @@ TEST_F(MemoptdSwapsTest, WhoDoesNotAskHasLayoutsOnly) {
   }
 }
 
-// A search that goes on for seconds keeps nothing waiting.
-TEST_F(MemoptdSwapsTest, AProgramThatLeavesEndsTheSearch) {
+// While it searches: for a program that is gone, and for one that is there.
+TEST_F(MemoptdSwapsTest, ItCanBeStoppedAtAnyTime) {
   start(shm::SwapTermsBody{25, 25, 8000, 8000, 2 << 20, 0});
   ASSERT_NE(next_plan(*program).plan, nullptr);
   program.reset();
-  const std::unique_ptr<FakeProgram> other = memoptd.connect();
-  ASSERT_NE(other, nullptr);
-  ASSERT_EQ(other->say_hello(), 0);
-  EXPECT_TRUE(other->is_welcome());
+  Training<Told> other{2};
+  const std::unique_ptr<FakeProgram> second = memoptd.connect();
+  ASSERT_NE(second, nullptr);
+  ASSERT_EQ(second->say_hello(), 0);
+  ASSERT_TRUE(second->is_welcome());
+  const shm::SwapTermsBody terms{25, 25, 8000, 8000, 2 << 20, 0};
+  ASSERT_EQ(shm::send_message(second->socket.get(), shm::MessageKind::kSwapTerms, terms), 0);
+  ASSERT_EQ(second->send_ring(other.told.ring, 0), 0);
+  for (int i = 0; i < 12; ++i) other.iterate();
+  ASSERT_NE(next_plan(*second).plan, nullptr);
+  EXPECT_EQ(memoptd.stop(), 0);
 }
 
 }  // namespace

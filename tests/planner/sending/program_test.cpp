@@ -213,7 +213,8 @@ TEST(Program, ARefusedPlanIsNotSentAgain) {
     check = shm::next_check_point(check);
     if (program.plan()) {
       ++plans;
-      program.refused();
+      program.sent(7);
+      program.refused(7);
       EXPECT_NE(program.note().find("refused"), std::string::npos);
     }
   }

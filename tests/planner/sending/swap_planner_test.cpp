@@ -28,7 +28,8 @@ constexpr shm::SwapTermsBody kTerms{25, 25, 8000, 8000, 2 << 20, 0};
 class Told {
  public:
   std::function<bool(std::uint64_t operation)> measured = [](std::uint64_t) { return true; };
-  bool blind = false;  // launches from here on
+  bool blind = false;                 // launches from here on
+  std::uint32_t other_functions = 0;  // added to those that are launched
   Program program;
   std::vector<Bytes> plans;
 
@@ -43,7 +44,7 @@ class Told {
   void free(std::uint64_t block) { add(builder_.free(block)); }
   void launch(std::uint32_t function, std::initializer_list<std::uint64_t> blocks) {
     if (blind) builder_.flags = shm::kBlindLaunch;
-    add(builder_.launch(function, {blocks.begin(), blocks.size()}));
+    add(builder_.launch(function + other_functions, {blocks.begin(), blocks.size()}));
   }
   void took(std::uint64_t nanoseconds) {
     const std::uint64_t sequence = builder_.sequence();
@@ -51,18 +52,34 @@ class Told {
     if (measured(operations_++)) add(builder_.kernel_time({sequence, nanoseconds, clock_}, shm::kIdleUnknown));
   }
   void pause(std::uint64_t nanoseconds) { clock_ += nanoseconds; }
-  void follow() { add(builder_.state(shm::StateChange::kLive, 1, 0)); }
+  // Adopts the last plan.
+  void follow() {
+    program.adopted(sent_);
+    add(builder_.state(shm::StateChange::kLive, sent_, 0));
+  }
+  void refuse() { program.refused(sent_); }
+  void keep(Bytes plan) {
+    plans.push_back(std::move(plan));
+    program.sent(++sent_);
+  }
+  // A better plan beside the records, if there is one.
+  bool improve() {
+    auto plan = program.improved();
+    if (plan) keep(std::move(*plan));
+    return plan.has_value();
+  }
+  std::uint64_t sent() const { return sent_; }
 
  private:
   void add(const shm::RecordView& record) {
     program.add(0, record);
     if (builder_.sequence() < check_point_) return;
     check_point_ = shm::next_check_point(check_point_);
-    if (auto plan = program.plan()) plans.push_back(std::move(*plan));
+    if (auto plan = program.plan()) keep(std::move(*plan));
   }
 
   RecordBuilder builder_;
-  std::uint64_t next_block_ = 1, operations_ = 0, clock_ = 1;
+  std::uint64_t next_block_ = 1, operations_ = 0, clock_ = 1, sent_ = 0;
   std::uint64_t check_point_ = shm::kFirstCheckPoint;
 };
 
@@ -83,11 +100,19 @@ void iterate(Telling& training, int times) {
   for (int i = 0; i < times; ++i) training.iterate();
 }
 
-// What comes beside the program, waited for.
-std::optional<Bytes> improved(Program& program, const char* until_note = nullptr) {
+// More in each iteration than `training` has.
+void iterate_longer(Telling& training, std::uint64_t extra) {
+  training.iterate();
+  const std::uint64_t block = training.told.malloc(16 << 20, 501, 501);
+  training.told.launch(500, {extra, block});
+  training.told.took(3'000'000);
+  training.told.free(block);
+}
+
+// The next plan that comes beside the program's records and swaps, waited for.
+std::optional<Bytes> swapped(Told& told) {
   for (int i = 0; i < 60'000; ++i) {
-    if (auto plan = program.improved(); plan && header_of(*plan).swaps.count != 0) return plan;
-    if (until_note != nullptr && program.note().find(until_note) != std::string::npos) return std::nullopt;
+    if (told.improve() && header_of(told.plans.back()).swaps.count != 0) return told.plans.back();
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
   return std::nullopt;
@@ -123,38 +148,75 @@ TEST(SwapPlanner, WhereTheyAreRefusedTheLayoutFollows) {
   Telling training(1, kTerms, true);
   while (training.told.plans.empty()) training.iterate();
   EXPECT_NE(header_of(training.told.plans[0]).swaps.count, 0u);
-  training.told.program.refused();
+  training.told.refuse();
   EXPECT_NE(training.told.program.note().find("refused the swaps"), std::string::npos) << training.told.program.note();
   iterate(training, 50);
   ASSERT_EQ(training.told.plans.size(), 2u);
   EXPECT_EQ(header_of(training.told.plans[1]).swaps.count, 0u);
   EXPECT_EQ(header_of(training.told.plans[1]).generation, 2u);
   // And if that is, too, nothing more.
-  training.told.program.refused();
+  training.told.refuse();
   iterate(training, 50);
   EXPECT_EQ(training.told.plans.size(), 2u);
 }
 
 TEST(SwapPlanner, OthersHaveTheLayoutFirst) {
   Telling training(1, kTerms, false);
-  Program& program = training.told.program;
-  while (training.told.plans.empty()) training.iterate();
-  const Bytes first = training.told.plans[0];
+  Told& told = training.told;
+  while (told.plans.empty()) training.iterate();
+  const Bytes first = told.plans[0];
   EXPECT_EQ(header_of(first).swaps.count, 0u);
-  training.told.follow();
-  const std::optional<Bytes> second = improved(program);
-  ASSERT_TRUE(second.has_value()) << program.note();
+  told.follow();
+  const std::optional<Bytes> second = swapped(told);
+  ASSERT_TRUE(second.has_value()) << told.program.note();
   std::string fault;
   ASSERT_NE(agent::parse_plan(*second, &fault), nullptr) << fault;
-  EXPECT_EQ(header_of(*second).generation, header_of(first).generation + 1);
+  EXPECT_EQ(header_of(*second).generation, told.sent());
   EXPECT_EQ(header_of(*second).signature, header_of(first).signature);
   EXPECT_LT(footprint_of(*second), footprint_of(first) * 99 / 100);
-  // A refusal ends it for this iteration, which is planned still.
-  program.refused();
-  EXPECT_NE(program.note().find("refused the swaps"), std::string::npos) << program.note();
+  // A refusal ends it for this iteration, whose layout is followed still.
+  const std::size_t sent = told.plans.size();
+  told.refuse();
+  EXPECT_NE(told.program.note().find("refused the swaps"), std::string::npos) << told.program.note();
   iterate(training, 50);
-  EXPECT_FALSE(program.improved().has_value());
-  EXPECT_EQ(training.told.plans.size(), 1u);
+  EXPECT_FALSE(told.improve());
+  EXPECT_EQ(told.plans.size(), sent);
+}
+
+// The refusal of a plan that another has followed since says nothing of that one.
+TEST(SwapPlanner, ALateRefusalIsOfAnOlderPlan) {
+  Telling training(1, kTerms, false);
+  Told& told = training.told;
+  while (told.plans.empty()) training.iterate();
+  const std::uint64_t layout = told.sent();
+  told.follow();
+  ASSERT_TRUE(swapped(told).has_value()) << told.program.note();
+  told.program.refused(layout);
+  EXPECT_EQ(told.program.note().find("refused"), std::string::npos) << told.program.note();
+  EXPECT_NE(told.program.note().find("planned "), std::string::npos) << told.program.note();
+}
+
+TEST(SwapPlanner, ALaunchThatMayTouchAnythingTakesThemBack) {
+  for (const bool sent : {false, true}) {
+    Telling training(1, kTerms, false);
+    Told& told = training.told;
+    while (told.plans.empty()) training.iterate();
+    told.follow();
+    if (sent) {
+      ASSERT_TRUE(swapped(told).has_value()) << told.program.note();
+    }
+    EXPECT_NE(told.program.note().find("swaps"), std::string::npos) << told.program.note();
+    const std::size_t before = told.plans.size();
+    told.blind = true;
+    told.launch(99, {});
+    EXPECT_NE(told.program.note().find("could not be read"), std::string::npos) << told.program.note();
+    // The layout takes the place of swaps that were sent.
+    EXPECT_EQ(told.improve(), sent);
+    EXPECT_EQ(told.plans.size(), before + (sent ? 1 : 0));
+    EXPECT_EQ(header_of(told.plans.back()).swaps.count, 0u);
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    EXPECT_FALSE(told.improve());
+  }
 }
 
 // The period is the device's, and what is sent is what the search finds for what was measured.
@@ -221,7 +283,7 @@ TEST(SwapPlanner, PlansForTheTimesOfTheDevice) {
 TEST(SwapPlanner, WithoutDeviceTimesThereAreNoSwaps) {
   Telling training(1, kTerms, true);
   training.told.measured = [](std::uint64_t) { return false; };
-  iterate(training, 50);
+  iterate(training, 12);
   ASSERT_EQ(training.told.plans.size(), 1u);
   EXPECT_EQ(header_of(training.told.plans[0]).swaps.count, 0u);
   EXPECT_NE(training.told.program.note().find("MEMOPT_DEVICE_TIMES"), std::string::npos)
@@ -229,13 +291,19 @@ TEST(SwapPlanner, WithoutDeviceTimesThereAreNoSwaps) {
   // They come later after all: of a few operations, which is not enough, then of half of them.
   int few = 5;
   training.told.measured = [&](std::uint64_t) { return few-- > 0; };
-  iterate(training, 20);
+  iterate(training, 10);
   EXPECT_EQ(training.told.plans.size(), 1u) << training.told.program.note();
   training.told.measured = [](std::uint64_t operation) { return operation % 3 == 0; };
   iterate(training, 20);
   ASSERT_EQ(training.told.plans.size(), 2u) << training.told.program.note();
   EXPECT_NE(header_of(training.told.plans[1]).swaps.count, 0u);
   EXPECT_EQ(header_of(training.told.plans[1]).generation, 2u);
+
+  // But not for ever.
+  Telling never(1, kTerms, true);
+  never.told.measured = [](std::uint64_t) { return false; };
+  iterate(never, 50);
+  EXPECT_NE(never.told.program.note().find("no swaps are planned"), std::string::npos) << never.told.program.note();
 }
 
 TEST(SwapPlanner, NothingIsSwappedBesideLaunchesThatMayTouchAnything) {
@@ -246,7 +314,7 @@ TEST(SwapPlanner, NothingIsSwappedBesideLaunchesThatMayTouchAnything) {
   iterate(training, 50);
   ASSERT_EQ(training.told.plans.size(), 1u);
   EXPECT_EQ(header_of(training.told.plans[0]).swaps.count, 0u);
-  EXPECT_NE(training.told.program.note().find("what 1 launches touch"), std::string::npos)
+  EXPECT_NE(training.told.program.note().find("what a launch touches"), std::string::npos)
       << training.told.program.note();
 }
 
@@ -282,56 +350,73 @@ TEST(SwapPlanner, KeepsToALimit) {
       << impossible.told.program.note();
 }
 
-// More in each iteration than `training` has.
-void iterate_longer(Telling& training, std::uint64_t extra) {
-  training.iterate();
-  const std::uint64_t block = training.told.malloc(16 << 20, 501, 501);
-  training.told.launch(500, {extra, block});
-  training.told.took(3'000'000);
-  training.told.free(block);
-}
-
 // Swaps of an iteration that the program has left are not sent behind the layout of the next.
 TEST(SwapPlanner, AnotherIterationEndsWhatIsBeingPlanned) {
   Telling training(1, kTerms, false);
-  Program& program = training.told.program;
-  while (training.told.plans.empty()) training.iterate();
-  training.told.follow();
-  EXPECT_FALSE(program.improved().has_value());
-  EXPECT_NE(program.note().find("swaps are being planned"), std::string::npos) << program.note();
-  const std::uint64_t extra = training.told.malloc(32 << 20, 500, 500);
-  for (int i = 0; i < 200 && training.told.plans.size() < 2; ++i) iterate_longer(training, extra);
-  ASSERT_EQ(training.told.plans.size(), 2u);
-  const shm::PlanHeader second = header_of(training.told.plans[1]);
-  EXPECT_NE(second.signature, header_of(training.told.plans[0]).signature);
+  Told& told = training.told;
+  while (told.plans.empty()) training.iterate();
+  told.follow();
+  EXPECT_NE(told.program.note().find("swaps are being planned"), std::string::npos) << told.program.note();
+  const shm::PlanHeader first = header_of(told.plans.back());
+  const std::uint64_t extra = told.malloc(32 << 20, 500, 500);
+  while (told.plans.size() < 2) iterate_longer(training, extra);
+  const shm::PlanHeader second = header_of(told.plans.back());
+  EXPECT_NE(second.signature, first.signature);
   EXPECT_EQ(second.swaps.count, 0u);
-  training.told.follow();
-  const std::optional<Bytes> swapped = improved(program);
-  ASSERT_TRUE(swapped.has_value()) << program.note();
-  EXPECT_EQ(header_of(*swapped).signature, second.signature);
-  EXPECT_EQ(header_of(*swapped).generation, 3u);
+  told.follow();
+  const std::optional<Bytes> third = swapped(told);
+  ASSERT_TRUE(third.has_value()) << told.program.note();
+  EXPECT_EQ(header_of(*third).signature, second.signature);
+  EXPECT_EQ(header_of(*third).generation, told.sent());
 }
 
 // Its memory would grow for as long as the next swaps are being planned.
 TEST(SwapPlanner, WhoFollowsSwapsIsNotSentALayoutFirst) {
-  Telling training(1, kTerms, false);
-  Program& program = training.told.program;
-  while (training.told.plans.empty()) training.iterate();
-  training.told.follow();
-  const std::optional<Bytes> first = improved(program);
-  ASSERT_TRUE(first.has_value()) << program.note();
-  const std::uint64_t extra = training.told.malloc(32 << 20, 500, 500);
-  std::optional<Bytes> second;
-  for (int i = 0; i < 2000 && !second; ++i) {
-    iterate_longer(training, extra);
-    if (training.told.plans.size() > 1) second = training.told.plans[1];
-    if (!second) second = program.improved();
-    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  for (const std::uint64_t sampling : {1, 16}) {
+    Telling training(1, kTerms, false);
+    Told& told = training.told;
+    told.measured = [=](std::uint64_t operation) { return (operation * 0x9e3779b97f4a7c15 >> 40) % sampling == 0; };
+    while (told.plans.empty()) training.iterate();
+    iterate(training, 20);
+    told.follow();
+    const std::optional<Bytes> first = swapped(told);
+    ASSERT_TRUE(first.has_value()) << sampling << ": " << told.program.note();
+    const std::uint64_t extra = told.malloc(32 << 20, 500, 500);
+    // A better one of the first iteration may come meanwhile.
+    for (int i = 0; i < 3000 && header_of(told.plans.back()).signature == header_of(*first).signature; ++i) {
+      iterate_longer(training, extra);
+      told.improve();
+      std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    }
+    const shm::PlanHeader second = header_of(told.plans.back());
+    EXPECT_NE(second.signature, header_of(*first).signature) << sampling << ": " << told.program.note();
+    EXPECT_NE(second.swaps.count, 0u) << sampling << ": " << told.program.note();
+    EXPECT_EQ(second.generation, told.sent());
   }
-  ASSERT_TRUE(second.has_value()) << program.note();
-  EXPECT_NE(header_of(*second).signature, header_of(*first).signature);
-  EXPECT_NE(header_of(*second).swaps.count, 0u);
-  EXPECT_EQ(header_of(*second).generation, 3u);
+}
+
+// The layout of one iteration may do for another, whose launches are others; the swaps of one never do.
+TEST(SwapPlanner, SwapsAreOfTheirOwnIterationOnly) {
+  Telling training(1, kTerms, true);
+  Told& told = training.told;
+  while (told.plans.empty()) training.iterate();
+  const shm::PlanHeader first = header_of(told.plans[0]);
+  ASSERT_NE(first.swaps.count, 0u);
+  told.follow();
+  told.other_functions = 1000;
+  iterate(training, 30);
+  ASSERT_EQ(told.plans.size(), 2u) << told.program.note();
+  const shm::PlanHeader second = header_of(told.plans[1]);
+  EXPECT_NE(second.signature, first.signature);
+  EXPECT_NE(second.swaps.count, 0u);
+  // Where it can't have any, its layout follows.
+  told.follow();
+  told.measured = [](std::uint64_t) { return false; };
+  told.other_functions = 2000;
+  iterate(training, 60);
+  ASSERT_EQ(told.plans.size(), 3u) << told.program.note();
+  EXPECT_NE(header_of(told.plans[2]).signature, second.signature);
+  EXPECT_EQ(header_of(told.plans[2]).swaps.count, 0u);
 }
 
 // A layout that is larger than the limit is of no use to who has a plan within it.
@@ -349,7 +434,7 @@ TEST(SwapPlanner, ALayoutAboveTheLimitReplacesNoSwaps) {
   EXPECT_NE(training.told.program.note().find("no swaps were found that keep to"), std::string::npos)
       << training.told.program.note();
   // Without those it is better than nothing. What was not sent has no number.
-  training.told.program.refused();
+  training.told.refuse();
   for (int i = 0; i < 20; ++i) iterate_longer(training, extra);
   ASSERT_EQ(training.told.plans.size(), 2u);
   EXPECT_EQ(header_of(training.told.plans[1]).swaps.count, 0u);

@@ -4,10 +4,13 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <cmath>
 #include <cstdint>
 #include <optional>
 #include <random>
+#include <thread>
 
 #include "exhaustive.h"
 #include "layers.h"
@@ -33,6 +36,42 @@ SearchLimits attempts(std::uint64_t count) {
   limits.time = std::chrono::nanoseconds::max();
   limits.attempts = count;
   return limits;
+}
+
+// Blocks of many sizes and lives, some of which persist or outlive the iteration.
+Problem busy_problem(std::uint64_t seed) {
+  std::mt19937_64 random(seed);
+  const auto fraction = [&] { return static_cast<double>(random() >> 11) * 0x1p-53; };
+  Problem problem;
+  constexpr std::uint32_t kBlocks = 90;
+  struct Event {
+    double time;
+    Kind kind;
+    std::uint32_t block, age;
+  };
+  std::vector<Event> events;
+  for (std::uint32_t b = 0; b < kBlocks; ++b) {
+    const bool persistent = b % 6 == 0;
+    problem.blocks.push_back({.id = b, .bytes = (1 + random() % 64) * 1024 + random() % 700});
+    problem.blocks.back().persistent = persistent;
+    const double born = std::floor(fraction() * 1000);
+    const double length = b % 7 == 0 ? 600 + std::floor(fraction() * 900) : std::floor(fraction() * 500);
+    const auto put = [&](double time, Kind kind) {
+      events.push_back({std::fmod(time, 1000), kind, b, persistent ? 0U : static_cast<std::uint32_t>(time / 1000)});
+    };
+    if (!persistent) put(born, Kind::kMalloc);
+    for (double at = 1; at < 4; ++at)
+      put(persistent ? std::floor(fraction() * 1000) : born + at * length / 4, Kind::kWrite);
+    if (!persistent) put(born + length, Kind::kFree);
+  }
+  std::stable_sort(events.begin(), events.end(), [](const Event& a, const Event& b) { return a.time < b.time; });
+  problem.operations.push_back({Kind::kNothing, kNoBlock, 0});
+  for (const Event& event : events) problem.operations.push_back({event.kind, event.block, event.time, event.age});
+  problem.period = 1000;
+  problem.machine = {2000, 1800, 1, 1};
+  problem.chunk = 4096;
+  problem.align = 512;
+  return problem;
 }
 
 TEST(Search, ABlockMakesRoomForAnother) {
@@ -129,6 +168,31 @@ TEST(Search, EndsWhereThereIsNothingToTry) {
   }
 }
 
+// With an hour to go on.
+TEST(Search, EndsWhenItIsCancelled) {
+  std::atomic<bool> cancelled{true};
+  SearchLimits limits;
+  limits.time = std::chrono::hours(1);
+  limits.threads = 2;
+  limits.cancelled = &cancelled;
+  Problem problem = busy_problem(1);
+  const Lives lives = find_lives(problem);
+  EXPECT_EQ(search(problem, lives, Objective::kFootprint, limits).attempts, 0U);
+  for (const Objective objective : {Objective::kFootprint, Objective::kTime}) {
+    if (objective == Objective::kTime) problem.limit = lives.peak / 2;
+    cancelled = false;
+    std::thread other([&] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(300));
+      cancelled = true;
+    });
+    const SearchPlan plan = search(problem, lives, objective, limits);
+    other.join();
+    EXPECT_TRUE(cancelled);
+    EXPECT_EQ(plan.decisions.places.size(), problem.blocks.size());
+    EXPECT_EQ(verify(problem, plan.decisions).fault.has_value(), !plan.feasible);
+  }
+}
+
 TEST(Search, IsTheSameForASeedAndNumberOfThreads) {
   TinyProblems problems(11);
   for (int k = 0; k < 10; ++k) {
@@ -212,7 +276,7 @@ TEST(Search, IsHeldAgainstEverythingThatCanBeTried) {
 
 TEST(Search, WithCleanDropsItIsHeldAgainstEverythingToo) {
   TinyProblems problems(14);
-  const int count = problems_wanted(60);
+  const int count = problems_wanted(30);
   const Tally tally = held_against_everything(problems, count, true);
   EXPECT_GT(tally.dropped, count / 20);
   EXPECT_GT(tally.smallest_equal, count * 8 / 10);
@@ -289,42 +353,6 @@ TEST(Search, IsHeldAgainstEverythingThatCanBeTriedWithoutLayout) {
   }
   EXPECT_GT(plans, 40);
   EXPECT_GT(equal, plans / 2);
-}
-
-// Blocks of many sizes and lives, some of which persist or outlive the iteration.
-Problem busy_problem(std::uint64_t seed) {
-  std::mt19937_64 random(seed);
-  const auto fraction = [&] { return static_cast<double>(random() >> 11) * 0x1p-53; };
-  Problem problem;
-  constexpr std::uint32_t kBlocks = 90;
-  struct Event {
-    double time;
-    Kind kind;
-    std::uint32_t block, age;
-  };
-  std::vector<Event> events;
-  for (std::uint32_t b = 0; b < kBlocks; ++b) {
-    const bool persistent = b % 6 == 0;
-    problem.blocks.push_back({.id = b, .bytes = (1 + random() % 64) * 1024 + random() % 700});
-    problem.blocks.back().persistent = persistent;
-    const double born = std::floor(fraction() * 1000);
-    const double length = b % 7 == 0 ? 600 + std::floor(fraction() * 900) : std::floor(fraction() * 500);
-    const auto put = [&](double time, Kind kind) {
-      events.push_back({std::fmod(time, 1000), kind, b, persistent ? 0U : static_cast<std::uint32_t>(time / 1000)});
-    };
-    if (!persistent) put(born, Kind::kMalloc);
-    for (double at = 1; at < 4; ++at)
-      put(persistent ? std::floor(fraction() * 1000) : born + at * length / 4, Kind::kWrite);
-    if (!persistent) put(born + length, Kind::kFree);
-  }
-  std::stable_sort(events.begin(), events.end(), [](const Event& a, const Event& b) { return a.time < b.time; });
-  problem.operations.push_back({Kind::kNothing, kNoBlock, 0});
-  for (const Event& event : events) problem.operations.push_back({event.kind, event.block, event.time, event.age});
-  problem.period = 1000;
-  problem.machine = {2000, 1800, 1, 1};
-  problem.chunk = 4096;
-  problem.align = 512;
-  return problem;
 }
 
 // Every second operation reads what it wrote before.
