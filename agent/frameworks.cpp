@@ -12,6 +12,7 @@
 #include <string>
 #include <string_view>
 
+#include "agent/loaded_path.h"
 #include "shm/frameworks.h"
 
 namespace memopt::agent {
@@ -55,16 +56,6 @@ char** merged_environment(char* const* old, const std::vector<shm::FrameworkSett
 }
 
 using Loaded = std::array<bool, shm::kFrameworks.size()>;
-
-// Empty for the program itself. ThreadSanitizer, which does not see the loader's lock, is told that the letters of a
-// path are nobody else's, but not that the zero behind them is: so that one is looked for without it.
-__attribute__((no_sanitize("thread"), noinline)) std::string_view path_of(const dl_phdr_info& info) noexcept {
-  if (info.dlpi_name == nullptr) return {};
-  const volatile char* const path = info.dlpi_name;  // volatile: else it would be strlen, which is watched
-  std::size_t length = 0;
-  while (path[length] != '\0') ++length;
-  return {info.dlpi_name, length};
-}
 
 // The loader's lock is held meanwhile: only reads.
 int note_loaded(dl_phdr_info* info, std::size_t, void* data) noexcept {

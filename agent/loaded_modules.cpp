@@ -7,6 +7,7 @@
 #include <string_view>
 #include <utility>
 
+#include "agent/loaded_path.h"
 #include "agent/recorder.h"
 
 namespace memopt::agent {
@@ -66,13 +67,12 @@ BuildId build_id_of(const dl_phdr_info& info) noexcept {
 
 LoadedModules& modules() noexcept { return g_modules; }
 
-const char* LoadedModules::make_text(const dl_phdr_info& info, const char* path, std::uint32_t* bytes) noexcept {
-  const std::size_t path_bytes = std::strlen(path);
+const char* LoadedModules::make_text(const dl_phdr_info& info, std::string_view path, std::uint32_t* bytes) noexcept {
   const BuildId id = build_id_of(info);
-  auto* const text = static_cast<char*>(texts_.take(path_bytes + 1 + 2 * id.count));
+  auto* const text = static_cast<char*>(texts_.take(path.size() + 1 + 2 * id.count));
   if (text == nullptr) return nullptr;
-  std::memcpy(text, path, path_bytes);
-  char* to = text + path_bytes;
+  std::memcpy(text, path.data(), path.size());
+  char* to = text + path.size();
   *to++ = '\n';
   for (std::size_t i = 0; i < id.count; ++i) {
     constexpr char kDigits[] = "0123456789abcdef";
@@ -96,7 +96,8 @@ int LoadedModules::add(dl_phdr_info* info, std::size_t, void* self) noexcept {
   }
   if (module.begin >= module.end) return 0;
   // The program itself has no name there.
-  const char* const path = info->dlpi_name != nullptr && *info->dlpi_name != '\0' ? info->dlpi_name : "/proc/self/exe";
+  const std::string_view named = path_of(*info);
+  const std::string_view path = named.empty() ? "/proc/self/exe" : named;
   module.path_hash = hash_of(path);
   const Module* const end = list.before_ + list.count_before_;
   const Module* const known = std::find_if(static_cast<const Module*>(list.before_), end, [&](const Module& old) {

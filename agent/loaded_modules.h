@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string_view>
 
 #include "agent/mapped_memory.h"
 
@@ -49,7 +50,7 @@ class LoadedModules {
   };
 
   static int add(dl_phdr_info* info, std::size_t bytes, void* self) noexcept;
-  const char* make_text(const dl_phdr_info& info, const char* path, std::uint32_t* bytes) noexcept;
+  const char* make_text(const dl_phdr_info& info, std::string_view path, std::uint32_t* bytes) noexcept;
 
   static constexpr std::size_t kMaxModules = 4096;
 
