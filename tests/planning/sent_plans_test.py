@@ -5,6 +5,7 @@ import json
 import os
 import re
 import subprocess
+import sys
 import tempfile
 import unittest
 
@@ -14,6 +15,7 @@ from runs import BUILD, WORKLOADS, PlanningCase
 
 DIGITS = os.path.join(WORKLOADS, "digits_cnn")
 SENT_PLANS = os.path.join(BUILD, "tests", "sent_plans")
+CHECKER = os.path.join(os.environ.get("MEMOPT_SHARED") or os.path.join(os.environ["TEST_SOURCE"], "..", "shared"), "tools", "check_plan.py")
 
 
 @unittest.skipUnless(os.path.exists(DIGITS), "the workloads were not built")
@@ -60,6 +62,23 @@ class SentPlans(PlanningCase):
         self.assertGreater(plans[-1]["swaps"], 0, note)
         self.assertLessEqual(plans[-1]["footprint"], limit)
         self.assertLess(plans[-1]["added_ns"], plans[-1]["period_ns"] / 10)
+
+    @unittest.skipUnless(os.path.exists(CHECKER), "MEMOPT_SHARED names no folder with tools/check_plan.py")
+    def test_a_checker_that_shares_no_code_accepts_plans_of_the_recording(self):
+        base, out = self.recorded.file + ".base", self.recorded.file + ".plan"
+        machine = ("--machine", "a100-40g", "--no-bound")
+        self.recorded.memoptctl("plan", self.recorded.file, *machine, "--strategy", "none", "--json", base)
+        for arguments in ((), ("--limit", "50%"), ("--limit", "30%"), ("--strategy", "autoswap:swdoa", "--limit", "70%"),
+                          ("--strategy", "autoswap:aoa", "--limit", "90%")):
+            with self.subTest(arguments=arguments):
+                printed = self.recorded.memoptctl("plan", self.recorded.file, *machine, *arguments, "--json", out).stdout
+                done = subprocess.run([sys.executable, CHECKER, "check", out, "--base", base, "--no-early", "--json"], capture_output=True,
+                                      text=True, timeout=300)
+                self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+                judged = json.loads(done.stdout)
+                footprint, added = (float(re.search(rf"^{name} +([\d.]+) ", printed, re.MULTILINE).group(1)) for name in ("footprint", "added time"))
+                self.assertAlmostEqual(footprint, judged["footprint"] / 2**20, delta=0.006)
+                self.assertAlmostEqual(added, judged["added_ns"] / 1e6, delta=max(6e-4, 1e-3 * added))
 
 
 if __name__ == "__main__":
