@@ -105,6 +105,8 @@ std::optional<std::vector<std::byte>> Program::plan() {
   if (found || (another && impl_->swaps_last)) {
     impl_->layout_due = true;
     impl_->first = impl_->layout = 0;
+  } else if (another) {
+    impl_->swaps->sent(impl_->first);  // it has a plan of it
   }
   return impl_->next();
 }

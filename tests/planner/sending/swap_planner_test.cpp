@@ -419,6 +419,26 @@ TEST(SwapPlanner, SwapsAreOfTheirOwnIterationOnly) {
   EXPECT_EQ(header_of(told.plans[2]).swaps.count, 0u);
 }
 
+// Who follows a layout that does for another iteration, too, has that one's swaps when it is back on it.
+TEST(SwapPlanner, ALayoutThatIsKeptIsFollowedAsAnyOther) {
+  Telling training(1, kTerms, false);
+  Told& told = training.told;
+  told.measured = [](std::uint64_t) { return false; };
+  while (told.plans.empty()) training.iterate();
+  told.follow();
+  told.other_functions = 1000;
+  iterate(training, 10);
+  EXPECT_EQ(told.plans.size(), 1u);
+  // Half of the next iterations' operations are known, and no more will be.
+  told.measured = [](std::uint64_t operation) { return operation % 3 != 0; };
+  iterate(training, 1);
+  EXPECT_EQ(told.program.note().find("being planned"), std::string::npos) << told.program.note();
+  told.follow();
+  const std::optional<Bytes> plan = swapped(told);
+  ASSERT_TRUE(plan.has_value()) << told.program.note();
+  EXPECT_NE(header_of(*plan).signature, header_of(told.plans[0]).signature);
+}
+
 // A layout that is larger than the limit is of no use to who has a plan within it.
 TEST(SwapPlanner, ALayoutAboveTheLimitReplacesNoSwaps) {
   Telling unlimited(4, std::nullopt, true);
