@@ -170,7 +170,10 @@ bool Connection::accept_swap_terms() {
   if (!received_.read(&terms)) return refuse("a malformed message of swap terms");
   if (has_rings_ || std::exchange(has_swap_terms_, true)) return refuse("swap terms: expected once, before a ring");
   if (!shm::is_valid(terms)) {
-    return refuse("swap terms: expected rates, latencies and a chunk as shm/channel.h allows them");
+    return refuse(
+        "swap terms: expected rates of 1e-6 to 2^20 bytes a nanosecond, latencies of at most a second, and a chunk "
+        "that "
+        "is a power of two from 512 bytes to 1 GiB");
   }
   sink_->swap_on(terms);
   return true;

@@ -19,6 +19,9 @@ namespace memopt::planner {
 inline constexpr std::uint64_t kPromptWork = 150'000;
 inline constexpr std::uint64_t kPatientWork = 250'000;
 
+// A plan takes the place of another if it saves this part of the footprint: a switch has a price.
+inline constexpr std::uint64_t kWorthwhilePart = 100;
+
 struct PlanningOptions {
   layout::Limits limits{.work = kPatientWork};
   // Plans several iterations as one where blocks outlive an iteration: then their places are free between two turns,
@@ -33,6 +36,9 @@ struct IterationPlan {
   layout::Problem problem;   // see layout_problem
   layout::Outcome outcome;
   std::uint64_t detected_at = 0;  // sequence of the last record that was looked at
+
+  // Bytes, of places and persistent blocks.
+  std::uint64_t footprint() const { return outcome.solution.height + lifetimes.persistent_bytes; }
 
   // Offsets of a malloc (of lanes[lane].operations) in the iterations, in turn.
   std::vector<std::uint64_t> offsets(std::size_t lane, std::size_t malloc) const;

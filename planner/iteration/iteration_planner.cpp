@@ -18,8 +18,6 @@ namespace {
 // half of its length.
 constexpr std::uint64_t kFullHorizon = std::uint64_t{1} << 18;
 constexpr std::uint32_t kDeviationsForLonger = 2;
-// A new layout is worth a switch if it saves this part of the footprint.
-constexpr std::uint64_t kWorthwhilePart = 100;
 
 }  // namespace
 
@@ -133,7 +131,7 @@ void IterationPlanner::improve() {
   improvement_.reset();
   const layout::Outcome& outcome = plan_->outcome;
   const std::uint64_t height = outcome.solution.height;
-  const std::uint64_t worthwhile = (height + plan_->lifetimes.persistent_bytes) / kWorthwhilePart;
+  const std::uint64_t worthwhile = plan_->footprint() / kWorthwhilePart;
   if (!options_.improve || outcome.optimal || height - outcome.lower_bound < worthwhile) return;
   try {
     improvement_ = std::make_unique<Improvement>(plan_->problem, height - worthwhile);

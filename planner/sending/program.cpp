@@ -23,11 +23,6 @@ IterationPlanner::Options options(bool waited_for) {
 struct Program::Impl {
   explicit Impl(bool waited) : waited_for(waited), planner(options(waited)) {}
 
-  // Of the layout of the last iteration.
-  std::uint64_t footprint() const {
-    return planner.plan()->outcome.solution.height + planner.plan()->lifetimes.persistent_bytes;
-  }
-
   std::optional<std::vector<std::byte>> laid_out() {
     layout_due = false;
     std::vector<std::byte> bytes = plan_bytes(plan_parts(*planner.plan(), planner.persistent(), last + 1));
@@ -35,7 +30,7 @@ struct Program::Impl {
       planner.refused();
       return std::nullopt;
     }
-    swaps_last = false;
+    swaps_next = false;
     return bytes;
   }
 
@@ -48,13 +43,14 @@ struct Program::Impl {
         layout_due = true;
         swaps_last = false;
       }
-      if (std::optional<std::vector<std::byte>> bytes = swaps->take(last + 1, footprint())) {
+      const std::uint64_t unswapped = planner.plan()->footprint();
+      if (std::optional<std::vector<std::byte>> bytes = swaps->take(last + 1, unswapped)) {
         planner.settle();
         layout_due = false;
-        swaps_last = true;
+        swaps_next = true;
         return bytes;
       }
-      if (swaps_last && (swaps->may_follow() || !swaps->is_within_limit(footprint()))) return std::nullopt;
+      if (swaps_last && (swaps->may_follow() || !swaps->is_within_limit(unswapped))) return std::nullopt;
     }
     return layout_due ? laid_out() : std::nullopt;
   }
@@ -64,7 +60,8 @@ struct Program::Impl {
   std::unique_ptr<SwapPlanner> swaps;  // where the agent carries swaps out
   bool gap = false;                    // before the next record
   bool layout_due = false;             // of the last iteration: found and not sent
-  bool swaps_last = false;             // with the last plan
+  bool swaps_next = false;             // with the plan that is to be sent
+  bool swaps_last = false;             // with the last that was
   // Numbers of plans; 0: none.
   std::uint64_t last = 0;     // that was sent
   std::uint64_t first = 0;    // that was sent of the last iteration
@@ -118,6 +115,7 @@ std::optional<std::vector<std::byte>> Program::improved() {
 
 void Program::sent(std::uint64_t generation) {
   impl_->last = generation;
+  impl_->swaps_last = impl_->swaps_next;
   if (impl_->first == 0) impl_->first = generation;
   if (!impl_->swaps_last) impl_->layout = generation;
   impl_->planner.renumber(generation);

@@ -229,6 +229,14 @@ void join_launches(const std::vector<std::uint64_t>& ranks, swap::Problem& probl
   }
 }
 
+std::optional<std::string> why_not_swapped(const swap::Problem& problem) {
+  if (std::none_of(problem.operations.begin(), problem.operations.end(), swap::is_access)) {
+    return "it does not say when blocks are accessed: expected Read and Mutable, or launches, in its iteration";
+  }
+  if (problem.period <= 0) return "all its operations happen at the same time";
+  return std::nullopt;
+}
+
 SwapPlanWriter::SwapPlanWriter(const OperationStore& store, const IterationPlan& plan,
                                std::vector<std::uint64_t> persistent)
     : header_(header_of(plan, 0)),

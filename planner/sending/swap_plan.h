@@ -19,6 +19,9 @@ namespace memopt::planner {
 // may leave while it runs. `ranks`: of the problem's operations in the iteration (PlanJson).
 void join_launches(const std::vector<std::uint64_t>& ranks, swap::Problem& problem);
 
+// Why nothing in an iteration that was observed can be swapped, if that is so: it says nothing of accesses, or of time.
+std::optional<std::string> why_not_swapped(const swap::Problem& problem);
+
 struct SwapPlanParts {
   const swap::Problem& problem;  // as PlanJson writes it of the iteration, with launches joined
   const swap::Decisions& decisions;

@@ -16,8 +16,6 @@ constexpr std::uint64_t kManyIterations = 32;
 // Of the search, where it is waited for: a second or two. Fewer where each takes longer.
 constexpr std::uint64_t kMostAttempts = 8000, kLeastAttempts = 200;
 constexpr std::uint64_t kAttemptsTimesOperations = 24'000'000;
-// A switch is worth this part of the footprint.
-constexpr std::uint64_t kWorthwhilePart = 100;
 
 }  // namespace
 
@@ -55,7 +53,7 @@ void SwapPlanner::stop(std::string note) {
 }
 
 // Each look costs as much as everything that was measured: the sum stays within a multiple of that.
-void SwapPlanner::look_at_times(bool no_more) {
+void SwapPlanner::look_at_times(bool no_more, std::uint64_t unswapped) {
   if (!pending_ || measured_ < look_at_) return;
   look_at_ = measured_ + measured_ / 8 + 1;
   using Source = IterationTimes::Source;
@@ -63,7 +61,7 @@ void SwapPlanner::look_at_times(bool no_more) {
   const std::uint64_t measured = times.from(Source::kMeasured);
   const bool enough =
       measured == times.on_device || (no_more && 2 * (measured + times.from(Source::kAlike)) >= times.on_device);
-  if (times.known() && enough) start(times);
+  if (times.known() && enough) start(times, unswapped);
 }
 
 bool SwapPlanner::check(const IterationPlanner& planner, bool waiting) {
@@ -71,7 +69,6 @@ bool SwapPlanner::check(const IterationPlanner& planner, bool waiting) {
   if (another && !blind_) {
     stop("swaps will be planned when it is known how long the device takes (MEMOPT_DEVICE_TIMES)");
     writer_.emplace(planner.store(), *planner.plan(), planner.persistent());
-    unswapped_ = planner.plan()->outcome.solution.height + planner.plan()->lifetimes.persistent_bytes;
     pending_ = true;
     followed_ = false;
     first_sent_ = look_at_ = 0;
@@ -80,21 +77,21 @@ bool SwapPlanner::check(const IterationPlanner& planner, bool waiting) {
   const std::uint64_t since = planner.store().last_sequence() - planner.plan()->detected_at;
   const bool long_enough = since / kManyIterations >= planner.plan()->lifetimes.operations;
   if (long_enough) look_at_ = 0;
-  look_at_times(waited_for_ || followed_ || waiting || long_enough);
+  look_at_times(waited_for_ || followed_ || waiting || long_enough, planner.plan()->footprint());
   if (pending_ && long_enough) {
     stop("no swaps are planned: of most operations it is not known how long the device takes (MEMOPT_DEVICE_TIMES)");
   }
   return another;
 }
 
-void SwapPlanner::start(const IterationTimes& times) {
+void SwapPlanner::start(const IterationTimes& times, std::uint64_t unswapped) {
   pending_ = false;
   SwapTask task;
   std::ostringstream text;
   ranks_ = task.ranks = iteration_.json().write(times, text);
   task.iteration = std::move(text).str();
   task.terms = terms_;
-  task.unswapped = unswapped_;
+  task.unswapped = unswapped;
   note_ = "swaps are being planned";
   if (waited_for_) {
     swap::SearchLimits limits;
@@ -113,7 +110,7 @@ void SwapPlanner::start(const IterationTimes& times) {
 std::optional<std::vector<std::byte>> SwapPlanner::take(std::uint64_t generation, std::uint64_t unswapped) {
   std::erase_if(ending_, [](const auto& planning) { return planning->is_over(); });
   // No check comes while the program records nothing.
-  if (followed_) look_at_times(true);
+  if (followed_) look_at_times(true, unswapped);
   if (planning_) found_ = planning_->take(note_);
   const std::optional<PlannedSwaps> found = std::exchange(found_, std::nullopt);
   if (!found || !is_worthwhile(*found, unswapped)) return std::nullopt;

@@ -56,8 +56,8 @@ class SwapPlanner {
   const std::string& note() const { return note_; }
 
  private:
-  void look_at_times(bool no_more);
-  void start(const IterationTimes& times);
+  void look_at_times(bool no_more, std::uint64_t unswapped);
+  void start(const IterationTimes& times, std::uint64_t unswapped);
   void stop(std::string note);
   bool is_worthwhile(const PlannedSwaps& swaps, std::uint64_t unswapped);
   std::optional<std::vector<std::byte>> bytes(const PlannedSwaps& swaps, std::uint64_t generation,
@@ -70,7 +70,6 @@ class SwapPlanner {
   bool pending_ = false;          // swaps of the iteration are to be planned
   bool followed_ = false;         // the program follows a plan of it
   std::uint64_t first_sent_ = 0;  // number of its first plan; 0: none was sent
-  std::uint64_t unswapped_ = 0;   // footprint of its layout when it was found
   std::uint64_t measured_ = 0;    // operations, of all records
   std::uint64_t look_at_ = 0;     // when so many were, times are looked at again
   std::optional<SwapPlanWriter> writer_;

@@ -9,6 +9,7 @@
 #include <new>
 #include <utility>
 
+#include "planner/iteration/iteration_plan.h"
 #include "planner/sending/swap_plan.h"
 #include "planner/swap/plan_file.h"
 #include "planner/swap/verify.h"
@@ -21,8 +22,7 @@ using std::chrono::milliseconds;
 constexpr milliseconds kShort{1000};
 constexpr milliseconds kLong{10'000};
 constexpr unsigned kMostThreads = 4;
-// A switch is worth this part of the footprint or, under a limit, of the time that the last plan adds.
-constexpr std::uint64_t kWorthwhilePart = 100;
+// Under a limit, a switch is worth this part of the time that the last plan adds.
 constexpr double kWorthwhileTime = 0.1;
 
 std::string mib(std::uint64_t bytes) { return fmt::format("{:.1f} MiB", static_cast<double>(bytes) / (1 << 20)); }
@@ -51,8 +51,8 @@ std::optional<PlannedSwaps> plan_swaps(const SwapTask& task, const swap::SearchL
     result.problem = problem_of(task);
     const swap::Problem& problem = result.problem;
     const swap::Lives lives = swap::find_lives(problem);
-    if (problem.period <= 0 || std::none_of(problem.operations.begin(), problem.operations.end(), swap::is_access)) {
-      why = "no swaps can be planned: no operation takes time and names a block";
+    if (const auto reason = why_not_swapped(problem)) {
+      why = "no swaps can be planned, as " + *reason;
       return std::nullopt;
     }
     const auto objective = problem.limit ? swap::Objective::kTime : swap::Objective::kFootprint;

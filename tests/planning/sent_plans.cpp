@@ -32,7 +32,7 @@ void print(const std::vector<std::byte>& bytes) {
 
 void run(const std::string& file, Program& program) {
   RecordingReader reader = RecordingReader::open(file);
-  std::uint64_t last = 0, check_point = memopt::shm::kFirstCheckPoint;
+  std::uint64_t last = 0, sent = 0, check_point = memopt::shm::kFirstCheckPoint;
   while (const auto entry = reader.next()) {
     if (entry->kind != memopt::planner::recording::EntryKind::kRecord) continue;
     const std::uint64_t sequence = entry->record.header.sequence;
@@ -41,7 +41,10 @@ void run(const std::string& file, Program& program) {
     program.add(entry->lane, entry->record);
     if (sequence < check_point) continue;
     check_point = memopt::shm::next_check_point(check_point);
-    if (const auto plan = program.plan()) print(*plan);
+    if (const auto plan = program.plan()) {
+      print(*plan);
+      program.sent(++sent);
+    }
   }
   fmt::print(stderr, "{}\n", program.note());
 }

@@ -38,14 +38,8 @@ std::optional<SwapProblem> observed(const std::string& path) {
                     path, error.what()));
   }
   result.file.decisions = {};
-  const swap::Problem& problem = result.file.problem;
-  if (std::none_of(problem.operations.begin(), problem.operations.end(), swap::is_access)) {
-    throw std::runtime_error(path +
-                             ": swaps can't be planned, as it does not say when blocks are accessed: expected Read and "
-                             "Mutable, or launches, in its iteration");
-  }
-  if (problem.period <= 0) {
-    throw std::runtime_error(path + ": swaps can't be planned, as all its operations happen at the same time");
+  if (const auto reason = planner::why_not_swapped(result.file.problem)) {
+    throw std::runtime_error(path + ": swaps can't be planned, as " + *reason);
   }
   result.blind_launches = planning.blind_launches;
   result.times = times_text(planning);

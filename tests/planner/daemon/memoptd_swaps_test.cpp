@@ -11,8 +11,8 @@
 #include <utility>
 
 #include "agent/plan.h"
-#include "planner/iteration/record_builder.h"
 #include "tests/planner/daemon/fake_program.h"
+#include "tests/planner/sending/told.h"
 #include "tests/planner/sending/training.h"
 
 namespace memopt::planner {
@@ -66,28 +66,12 @@ class Memoptd {
 };
 
 // Tells memoptd by a ring, as an agent does.
-class Told {
+class ToldByRing final : public Told {
  public:
   TestRing ring{0, std::size_t{1} << 20};
 
-  std::uint64_t malloc(std::uint64_t bytes, std::uint64_t stack, std::uint64_t return_address) {
-    add(builder_.malloc(next_block_, bytes, stack, return_address));
-    return next_block_++;
-  }
-  void free(std::uint64_t block) { add(builder_.free(block)); }
-  void launch(std::uint32_t function, std::initializer_list<std::uint64_t> blocks) {
-    add(builder_.launch(function, {blocks.begin(), blocks.size()}));
-  }
-  void took(std::uint64_t nanoseconds) {
-    const std::uint64_t sequence = builder_.sequence();
-    clock_ += nanoseconds;
-    add(builder_.kernel_time({sequence, nanoseconds, clock_}, shm::kIdleUnknown));
-  }
-  void pause(std::uint64_t nanoseconds) { clock_ += nanoseconds; }
-  std::uint64_t written() const { return builder_.sequence(); }
-
  private:
-  void add(const shm::RecordView& record) {
+  void add(const shm::RecordView& record) override {
     const std::size_t bytes = sizeof(record.header) + record.body.size();
     std::byte* const at = ring.writer.reserve(bytes);
     if (at == nullptr) throw std::runtime_error("the ring is full");
@@ -95,9 +79,6 @@ class Told {
     std::memcpy(at + sizeof(record.header), record.body.data(), record.body.size());
     ring.writer.commit(bytes);
   }
-
-  RecordBuilder builder_;
-  std::uint64_t next_block_ = 1, clock_ = 1;
 };
 
 struct Received {
@@ -148,7 +129,7 @@ class MemoptdSwapsTest : public testing::Test {
   }
 
   Memoptd memoptd;
-  Training<Told> training{1};
+  Training<ToldByRing> training{1};
   std::unique_ptr<FakeProgram> program;
 };
 
@@ -188,7 +169,7 @@ TEST_F(MemoptdSwapsTest, ItCanBeStoppedAtAnyTime) {
   start(shm::SwapTermsBody{25, 25, 8000, 8000, 2 << 20, 0});
   ASSERT_NE(next_plan(*program).plan, nullptr);
   program.reset();
-  Training<Told> other{2};
+  Training<ToldByRing> other{2};
   const std::unique_ptr<FakeProgram> second = memoptd.connect();
   ASSERT_NE(second, nullptr);
   ASSERT_EQ(second->say_hello(), 0);

@@ -5,16 +5,15 @@
 
 #include <chrono>
 #include <cstring>
-#include <functional>
 #include <sstream>
 #include <thread>
 #include <vector>
 
 #include "agent/plan.h"
-#include "planner/iteration/record_builder.h"
 #include "planner/program.h"
 #include "planner/swap/plan_file.h"
 #include "planner/swap/verify.h"
+#include "tests/planner/sending/told.h"
 #include "tests/planner/sending/training.h"
 
 namespace memopt::planner {
@@ -24,66 +23,46 @@ using Bytes = std::vector<std::byte>;
 
 constexpr shm::SwapTermsBody kTerms{25, 25, 8000, 8000, 2 << 20, 0};
 
-// A planner::Program that is told everything, device times among it, and what it sends.
-class Told {
+// A planner::Program that is told everything, and what it sends.
+class ToldPlanner final : public Told {
  public:
-  std::function<bool(std::uint64_t operation)> measured = [](std::uint64_t) { return true; };
-  bool blind = false;                 // launches from here on
-  std::uint32_t other_functions = 0;  // added to those that are launched
   Program program;
   std::vector<Bytes> plans;
 
-  Told(const std::optional<shm::SwapTermsBody>& terms, bool waited_for) : program(waited_for) {
+  ToldPlanner(const std::optional<shm::SwapTermsBody>& terms, bool waited_for) : program(waited_for) {
     if (terms) program.swap_on(*terms);
   }
 
-  std::uint64_t malloc(std::uint64_t bytes, std::uint64_t stack, std::uint64_t return_address) {
-    add(builder_.malloc(next_block_, bytes, stack, return_address));
-    return next_block_++;
-  }
-  void free(std::uint64_t block) { add(builder_.free(block)); }
-  void launch(std::uint32_t function, std::initializer_list<std::uint64_t> blocks) {
-    if (blind) builder_.flags = shm::kBlindLaunch;
-    add(builder_.launch(function + other_functions, {blocks.begin(), blocks.size()}));
-  }
-  void took(std::uint64_t nanoseconds) {
-    const std::uint64_t sequence = builder_.sequence();
-    clock_ += nanoseconds;
-    if (measured(operations_++)) add(builder_.kernel_time({sequence, nanoseconds, clock_}, shm::kIdleUnknown));
-  }
-  void pause(std::uint64_t nanoseconds) { clock_ += nanoseconds; }
   // Adopts the last plan.
   void follow() {
-    program.adopted(sent_);
-    add(builder_.state(shm::StateChange::kLive, sent_, 0));
+    program.adopted(plans.size());
+    add(builder_.state(shm::StateChange::kLive, plans.size(), 0));
   }
-  void refuse() { program.refused(sent_); }
-  void keep(Bytes plan) {
-    plans.push_back(std::move(plan));
-    program.sent(++sent_);
-  }
+  void refuse() { program.refused(plans.size()); }
   // A better plan beside the records, if there is one.
   bool improve() {
     auto plan = program.improved();
     if (plan) keep(std::move(*plan));
     return plan.has_value();
   }
-  std::uint64_t sent() const { return sent_; }
 
  private:
-  void add(const shm::RecordView& record) {
+  void add(const shm::RecordView& record) override {
     program.add(0, record);
     if (builder_.sequence() < check_point_) return;
     check_point_ = shm::next_check_point(check_point_);
     if (auto plan = program.plan()) keep(std::move(*plan));
   }
+  // Plans are numbered from 1.
+  void keep(Bytes plan) {
+    plans.push_back(std::move(plan));
+    program.sent(plans.size());
+  }
 
-  RecordBuilder builder_;
-  std::uint64_t next_block_ = 1, operations_ = 0, clock_ = 1, sent_ = 0;
   std::uint64_t check_point_ = shm::kFirstCheckPoint;
 };
 
-using Telling = Training<Told>;
+using Telling = Training<ToldPlanner>;
 
 shm::PlanHeader header_of(const Bytes& plan) {
   shm::PlanHeader header{};
@@ -100,6 +79,13 @@ void iterate(Telling& training, int times) {
   for (int i = 0; i < times; ++i) training.iterate();
 }
 
+// Of the layout of that program.
+std::uint64_t unswapped_footprint(std::uint64_t seed) {
+  Telling training(seed, std::nullopt, true);
+  iterate(training, 20);
+  return footprint_of(training.told.plans.at(0));
+}
+
 // More in each iteration than `training` has.
 void iterate_longer(Telling& training, std::uint64_t extra) {
   training.iterate();
@@ -110,7 +96,7 @@ void iterate_longer(Telling& training, std::uint64_t extra) {
 }
 
 // The next plan that comes beside the program's records and swaps, waited for.
-std::optional<Bytes> swapped(Told& told) {
+std::optional<Bytes> swapped(ToldPlanner& told) {
   for (int i = 0; i < 60'000; ++i) {
     if (told.improve() && header_of(told.plans.back()).swaps.count != 0) return told.plans.back();
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -162,7 +148,7 @@ TEST(SwapPlanner, WhereTheyAreRefusedTheLayoutFollows) {
 
 TEST(SwapPlanner, OthersHaveTheLayoutFirst) {
   Telling training(1, kTerms, false);
-  Told& told = training.told;
+  ToldPlanner& told = training.told;
   while (told.plans.empty()) training.iterate();
   const Bytes first = told.plans[0];
   EXPECT_EQ(header_of(first).swaps.count, 0u);
@@ -171,7 +157,7 @@ TEST(SwapPlanner, OthersHaveTheLayoutFirst) {
   ASSERT_TRUE(second.has_value()) << told.program.note();
   std::string fault;
   ASSERT_NE(agent::parse_plan(*second, &fault), nullptr) << fault;
-  EXPECT_EQ(header_of(*second).generation, told.sent());
+  EXPECT_EQ(header_of(*second).generation, told.plans.size());
   EXPECT_EQ(header_of(*second).signature, header_of(first).signature);
   EXPECT_LT(footprint_of(*second), footprint_of(first) * 99 / 100);
   // A refusal ends it for this iteration, whose layout is followed still.
@@ -186,9 +172,9 @@ TEST(SwapPlanner, OthersHaveTheLayoutFirst) {
 // The refusal of a plan that another has followed since says nothing of that one.
 TEST(SwapPlanner, ALateRefusalIsOfAnOlderPlan) {
   Telling training(1, kTerms, false);
-  Told& told = training.told;
+  ToldPlanner& told = training.told;
   while (told.plans.empty()) training.iterate();
-  const std::uint64_t layout = told.sent();
+  const std::uint64_t layout = told.plans.size();
   told.follow();
   ASSERT_TRUE(swapped(told).has_value()) << told.program.note();
   told.program.refused(layout);
@@ -199,7 +185,7 @@ TEST(SwapPlanner, ALateRefusalIsOfAnOlderPlan) {
 TEST(SwapPlanner, ALaunchThatMayTouchAnythingTakesThemBack) {
   for (const bool sent : {false, true}) {
     Telling training(1, kTerms, false);
-    Told& told = training.told;
+    ToldPlanner& told = training.told;
     while (told.plans.empty()) training.iterate();
     told.follow();
     if (sent) {
@@ -225,21 +211,22 @@ TEST(SwapPlanner, PlansForTheTimesOfTheDevice) {
   iterate(training, 20);
   ASSERT_EQ(training.told.plans.size(), 1u);
   // The same iteration, found by hand.
-  struct Kept {
+  class Kept final : public Told {
+   public:
     IterationPlanner planner{[] {
       IterationPlanner::Options options;
       options.planning.unroll = true;
       return options;
     }()};
     TimedIteration iteration{""};
-    RecordBuilder builder;
-    std::uint64_t next_block = 1, clock = 1, check_point = shm::kFirstCheckPoint;
+    std::uint64_t check_point = shm::kFirstCheckPoint;
     Bytes plan;
 
-    void add(const shm::RecordView& record) {
+   private:
+    void add(const shm::RecordView& record) override {
       iteration.add(0, record, false);
       planner.add(0, record);
-      if (builder.sequence() < check_point) return;
+      if (builder_.sequence() < check_point) return;
       check_point = shm::next_check_point(check_point);
       const bool found = planner.check();
       iteration.look(planner);
@@ -260,20 +247,6 @@ TEST(SwapPlanner, PlansForTheTimesOfTheDevice) {
           SwapPlanWriter(planner.store(), *planner.plan(), planner.persistent())
               .bytes(planner.generation(), {problem, found_swaps.decisions, task.ranks, found_swaps.added_ns}, fault);
     }
-    std::uint64_t malloc(std::uint64_t bytes, std::uint64_t stack, std::uint64_t return_address) {
-      add(builder.malloc(next_block, bytes, stack, return_address));
-      return next_block++;
-    }
-    void free(std::uint64_t block) { add(builder.free(block)); }
-    void launch(std::uint32_t function, std::initializer_list<std::uint64_t> blocks) {
-      add(builder.launch(function, {blocks.begin(), blocks.size()}));
-    }
-    void took(std::uint64_t nanoseconds) {
-      const std::uint64_t sequence = builder.sequence();
-      clock += nanoseconds;
-      add(builder.kernel_time({sequence, nanoseconds, clock}, shm::kIdleUnknown));
-    }
-    void pause(std::uint64_t nanoseconds) { clock += nanoseconds; }
   };
   Training<Kept> kept(3);
   for (int i = 0; i < 20; ++i) kept.iterate();
@@ -319,41 +292,39 @@ TEST(SwapPlanner, NothingIsSwappedBesideLaunchesThatMayTouchAnything) {
 }
 
 TEST(SwapPlanner, KeepsToALimit) {
-  Telling unlimited(4, std::nullopt, true);
-  iterate(unlimited, 20);
-  ASSERT_EQ(unlimited.told.plans.size(), 1u);
-  const std::uint64_t whole = footprint_of(unlimited.told.plans[0]);
   shm::SwapTermsBody terms = kTerms;
   // A little slower, so that there is time to be added.
   terms.out_bytes_per_ns = terms.in_bytes_per_ns = 2;
-  terms.memory_limit = whole * 6 / 10;
-  Telling limited(4, terms, true);
-  iterate(limited, 20);
-  ASSERT_EQ(limited.told.plans.size(), 1u);
-  EXPECT_NE(header_of(limited.told.plans[0]).swaps.count, 0u) << limited.told.program.note();
-  EXPECT_LE(footprint_of(limited.told.plans[0]), terms.memory_limit);
-  EXPECT_GT(header_of(limited.told.plans[0]).added_ns, 0u);
+  struct Planned {
+    Bytes plan;
+    std::string note;
+  };
+  const auto within = [&](std::uint64_t limit) {
+    terms.memory_limit = limit;
+    Telling training(4, terms, true);
+    iterate(training, 20);
+    EXPECT_EQ(training.told.plans.size(), 1u);
+    return Planned{training.told.plans.at(0), training.told.program.note()};
+  };
+  const std::uint64_t whole = unswapped_footprint(4);
+  const Planned limited = within(whole * 6 / 10);
+  EXPECT_NE(header_of(limited.plan).swaps.count, 0u) << limited.note;
+  EXPECT_LE(footprint_of(limited.plan), whole * 6 / 10);
+  EXPECT_GT(header_of(limited.plan).added_ns, 0u);
 
-  terms.memory_limit = whole;
-  Telling roomy(4, terms, true);
-  iterate(roomy, 20);
-  ASSERT_EQ(roomy.told.plans.size(), 1u);
-  EXPECT_EQ(header_of(roomy.told.plans[0]).swaps.count, 0u);
-  EXPECT_NE(roomy.told.program.note().find("no swaps are needed"), std::string::npos) << roomy.told.program.note();
+  const Planned roomy = within(whole);
+  EXPECT_EQ(header_of(roomy.plan).swaps.count, 0u);
+  EXPECT_NE(roomy.note.find("no swaps are needed"), std::string::npos) << roomy.note;
 
-  terms.memory_limit = 4 << 20;
-  Telling impossible(4, terms, true);
-  iterate(impossible, 20);
-  ASSERT_EQ(impossible.told.plans.size(), 1u);
-  EXPECT_EQ(header_of(impossible.told.plans[0]).swaps.count, 0u);
-  EXPECT_NE(impossible.told.program.note().find("keep to 4.0 MiB; the least so far is"), std::string::npos)
-      << impossible.told.program.note();
+  const Planned impossible = within(4 << 20);
+  EXPECT_EQ(header_of(impossible.plan).swaps.count, 0u);
+  EXPECT_NE(impossible.note.find("keep to 4.0 MiB; the least so far is"), std::string::npos) << impossible.note;
 }
 
 // Swaps of an iteration that the program has left are not sent behind the layout of the next.
 TEST(SwapPlanner, AnotherIterationEndsWhatIsBeingPlanned) {
   Telling training(1, kTerms, false);
-  Told& told = training.told;
+  ToldPlanner& told = training.told;
   while (told.plans.empty()) training.iterate();
   told.follow();
   EXPECT_NE(told.program.note().find("swaps are being planned"), std::string::npos) << told.program.note();
@@ -367,14 +338,14 @@ TEST(SwapPlanner, AnotherIterationEndsWhatIsBeingPlanned) {
   const std::optional<Bytes> third = swapped(told);
   ASSERT_TRUE(third.has_value()) << told.program.note();
   EXPECT_EQ(header_of(*third).signature, second.signature);
-  EXPECT_EQ(header_of(*third).generation, told.sent());
+  EXPECT_EQ(header_of(*third).generation, told.plans.size());
 }
 
 // Its memory would grow for as long as the next swaps are being planned.
 TEST(SwapPlanner, WhoFollowsSwapsIsNotSentALayoutFirst) {
   for (const std::uint64_t sampling : {1, 16}) {
     Telling training(1, kTerms, false);
-    Told& told = training.told;
+    ToldPlanner& told = training.told;
     told.measured = [=](std::uint64_t operation) { return (operation * 0x9e3779b97f4a7c15 >> 40) % sampling == 0; };
     while (told.plans.empty()) training.iterate();
     iterate(training, 20);
@@ -391,14 +362,14 @@ TEST(SwapPlanner, WhoFollowsSwapsIsNotSentALayoutFirst) {
     const shm::PlanHeader second = header_of(told.plans.back());
     EXPECT_NE(second.signature, header_of(*first).signature) << sampling << ": " << told.program.note();
     EXPECT_NE(second.swaps.count, 0u) << sampling << ": " << told.program.note();
-    EXPECT_EQ(second.generation, told.sent());
+    EXPECT_EQ(second.generation, told.plans.size());
   }
 }
 
 // The layout of one iteration may do for another, whose launches are others; the swaps of one never do.
 TEST(SwapPlanner, SwapsAreOfTheirOwnIterationOnly) {
   Telling training(1, kTerms, true);
-  Told& told = training.told;
+  ToldPlanner& told = training.told;
   while (told.plans.empty()) training.iterate();
   const shm::PlanHeader first = header_of(told.plans[0]);
   ASSERT_NE(first.swaps.count, 0u);
@@ -422,7 +393,7 @@ TEST(SwapPlanner, SwapsAreOfTheirOwnIterationOnly) {
 // Who follows a layout that does for another iteration, too, has that one's swaps when it is back on it.
 TEST(SwapPlanner, ALayoutThatIsKeptIsFollowedAsAnyOther) {
   Telling training(1, kTerms, false);
-  Told& told = training.told;
+  ToldPlanner& told = training.told;
   told.measured = [](std::uint64_t) { return false; };
   while (told.plans.empty()) training.iterate();
   told.follow();
@@ -441,10 +412,8 @@ TEST(SwapPlanner, ALayoutThatIsKeptIsFollowedAsAnyOther) {
 
 // A layout that is larger than the limit is of no use to who has a plan within it.
 TEST(SwapPlanner, ALayoutAboveTheLimitReplacesNoSwaps) {
-  Telling unlimited(4, std::nullopt, true);
-  iterate(unlimited, 20);
   shm::SwapTermsBody terms = kTerms;
-  terms.memory_limit = footprint_of(unlimited.told.plans.at(0)) * 6 / 10;
+  terms.memory_limit = unswapped_footprint(4) * 6 / 10;
   Telling training(4, terms, true);
   while (training.told.plans.empty()) training.iterate();
   ASSERT_NE(header_of(training.told.plans[0]).swaps.count, 0u) << training.told.program.note();

@@ -1,0 +1,48 @@
+// What a program does, as an agent records it.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <initializer_list>
+
+#include "planner/iteration/record_builder.h"
+
+namespace memopt::planner {
+
+// For Training (training.h). A kernel's time is told right behind its launch. What becomes of a record is the derived
+// class's: add().
+class Told {
+ public:
+  std::function<bool(std::uint64_t operation)> measured = [](std::uint64_t) { return true; };
+  bool blind = false;                 // launches from here on
+  std::uint32_t other_functions = 0;  // added to those that are launched
+
+  virtual ~Told() = default;
+
+  std::uint64_t malloc(std::uint64_t bytes, std::uint64_t stack, std::uint64_t return_address) {
+    add(builder_.malloc(next_block_, bytes, stack, return_address));
+    return next_block_++;
+  }
+  void free(std::uint64_t block) { add(builder_.free(block)); }
+  void launch(std::uint32_t function, std::initializer_list<std::uint64_t> blocks) {
+    if (blind) builder_.flags = shm::kBlindLaunch;
+    add(builder_.launch(function + other_functions, {blocks.begin(), blocks.size()}));
+  }
+  void took(std::uint64_t nanoseconds) {
+    const std::uint64_t sequence = builder_.sequence();
+    clock_ += nanoseconds;
+    if (measured(operations_++)) add(builder_.kernel_time({sequence, nanoseconds, clock_}, shm::kIdleUnknown));
+  }
+  void pause(std::uint64_t nanoseconds) { clock_ += nanoseconds; }
+  std::uint64_t written() const { return builder_.sequence(); }
+
+ protected:
+  virtual void add(const shm::RecordView& record) = 0;
+
+  RecordBuilder builder_;
+
+ private:
+  std::uint64_t next_block_ = 1, operations_ = 0, clock_ = 1;
+};
+
+}  // namespace memopt::planner
