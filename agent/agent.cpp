@@ -8,16 +8,16 @@
 #include <climits>
 #include <new>
 
-#include "agent/arena.h"
-#include "agent/device_times.h"
-#include "agent/frameworks.h"
-#include "agent/in_flight.h"
-#include "agent/link.h"
-#include "agent/operations.h"
-#include "agent/recorder.h"
-#include "agent/stack_walker.h"
-#include "agent/status_json.h"
-#include "agent/status_server.h"
+#include "agent/link/link.h"
+#include "agent/memory/arena.h"
+#include "agent/operations/operations.h"
+#include "agent/order/in_flight.h"
+#include "agent/process/frameworks.h"
+#include "agent/recording/device_times.h"
+#include "agent/recording/recorder.h"
+#include "agent/recording/stack_walker.h"
+#include "agent/status/status_json.h"
+#include "agent/status/status_server.h"
 
 namespace memopt::agent {
 namespace {

@@ -10,12 +10,12 @@
 #include <string>
 #include <vector>
 
-#include "agent/block_table.h"
-#include "agent/call_counters.h"
-#include "agent/driver.h"
-#include "agent/log.h"
-#include "agent/options.h"
-#include "agent/physical_memory.h"
+#include "agent/process/driver.h"
+#include "agent/process/log.h"
+#include "agent/process/options.h"
+#include "agent/status/block_table.h"
+#include "agent/status/call_counters.h"
+#include "agent/status/physical_memory.h"
 #include "shm/status.h"
 
 namespace memopt::agent {

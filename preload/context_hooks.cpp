@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "agent/agent.h"
-#include "agent/arena.h"
+#include "agent/memory/arena.h"
 #include "preload/typed_hooks.h"
 
 namespace memopt::preload::hooks {

@@ -1,7 +1,7 @@
 #include "preload/copy_sides.h"
 
-#include "agent/arena.h"
-#include "agent/pinned_memory.h"
+#include "agent/memory/arena.h"
+#include "agent/operations/pinned_memory.h"
 
 namespace memopt::preload {
 namespace {

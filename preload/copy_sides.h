@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "agent/operations.h"
+#include "agent/operations/operations.h"
 #include "preload/typed_hooks.h"
 
 namespace memopt::preload {

@@ -1,7 +1,7 @@
 // Hooks of what is current: the calling thread's context, and waiting for all of its work.
-#include "agent/arena.h"
-#include "agent/operations.h"
-#include "agent/recorder.h"
+#include "agent/memory/arena.h"
+#include "agent/operations/operations.h"
+#include "agent/recording/recorder.h"
 #include "preload/typed_hooks.h"
 
 namespace memopt::preload::hooks {

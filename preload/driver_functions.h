@@ -1,7 +1,7 @@
 // The real driver functions, in the newest form of each, for the agent's own calls.
 #pragma once
 
-#include "agent/driver.h"
+#include "agent/process/driver.h"
 #include "preload/typed_hooks.h"
 
 namespace memopt::preload {

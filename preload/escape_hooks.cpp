@@ -1,6 +1,6 @@
 // Hooks of calls that put an address where no launch shows it: textures, tensor maps, other processes, and values that
 // a stream writes.
-#include "agent/operations.h"
+#include "agent/operations/operations.h"
 #include "preload/typed_hooks.h"
 
 namespace memopt::preload::hooks {

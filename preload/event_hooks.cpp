@@ -1,6 +1,6 @@
 // Hooks of events: where they were recorded, and when the host saw them done.
-#include "agent/operations.h"
-#include "agent/recorder.h"
+#include "agent/operations/operations.h"
+#include "agent/recording/recorder.h"
 #include "preload/typed_hooks.h"
 
 namespace memopt::preload::hooks {

@@ -1,5 +1,5 @@
 // Hooks of host memory that kernels can reach: page-locked, registered, managed.
-#include "agent/pinned_memory.h"
+#include "agent/operations/pinned_memory.h"
 #include "preload/typed_hooks.h"
 
 namespace memopt::preload::hooks {

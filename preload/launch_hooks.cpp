@@ -1,8 +1,8 @@
 // Hooks of launches: kernels, host functions, graphs, and what makes functions invalid.
 #include <array>
 
-#include "agent/launch_parameters.h"
-#include "agent/operations.h"
+#include "agent/operations/launch_parameters.h"
+#include "agent/operations/operations.h"
 #include "preload/typed_hooks.h"
 
 namespace memopt::preload::hooks {

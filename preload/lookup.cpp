@@ -10,7 +10,7 @@
 //                             would call each other for ever.
 #include <dlfcn.h>
 
-#include "agent/options.h"
+#include "agent/process/options.h"
 #include "preload/elf_object.h"
 #include "preload/hook_table.h"
 #include "preload/real_lookup.h"

@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "agent/agent.h"
-#include "agent/arena.h"
+#include "agent/memory/arena.h"
 #include "preload/typed_hooks.h"
 
 namespace memopt::preload::hooks {

@@ -1,5 +1,5 @@
 // Hooks of memory fills: what is filled, on which stream.
-#include "agent/operations.h"
+#include "agent/operations/operations.h"
 #include "preload/typed_hooks.h"
 
 namespace memopt::preload::hooks {

@@ -1,7 +1,7 @@
 // Stream-ordered allocation (cuMemAllocAsync) and its pools. The driver keeps the pools; what the arena serves in a
 // pool's place is added to what the pool answers. What the arena does not serve is the driver's, and is counted.
 #include "agent/agent.h"
-#include "agent/arena.h"
+#include "agent/memory/arena.h"
 #include "preload/typed_hooks.h"
 
 namespace memopt::preload::hooks {

@@ -2,7 +2,7 @@
 // memory that is held in reserve is free. The driver is asked first: its errors are the program's.
 #include <algorithm>
 
-#include "agent/arena.h"
+#include "agent/memory/arena.h"
 #include "preload/typed_hooks.h"
 
 namespace memopt::preload::hooks {

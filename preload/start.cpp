@@ -1,5 +1,5 @@
 // What happens when the library is loaded: before main, and before what main loads.
-#include "agent/frameworks.h"
+#include "agent/process/frameworks.h"
 
 namespace memopt::preload {
 namespace {

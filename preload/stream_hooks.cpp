@@ -1,6 +1,6 @@
 // Hooks of streams: which exist, what the host waits for, which waits for which event, which captures.
-#include "agent/operations.h"
-#include "agent/recorder.h"
+#include "agent/operations/operations.h"
+#include "agent/recording/recorder.h"
 #include "preload/typed_hooks.h"
 
 namespace memopt::preload::hooks {

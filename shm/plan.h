@@ -1,5 +1,5 @@
 // A plan as it crosses from planner to agent: one flat piece of memory, little-endian, all offsets from its beginning.
-// docs/formats/plan-wire.md. The agent verifies all of it (agent/plan.h) before it believes any of it.
+// docs/formats/plan-wire.md. The agent verifies all of it (agent/plan/plan.h) before it believes any of it.
 //
 // A plan places the allocations of one iteration. Each lane (thread) repeats a sequence of mallocs; the k-th of them
 // gets its place, or, where the block outlives an iteration, the places of its list in turn. Positions in time are

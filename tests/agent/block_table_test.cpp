@@ -1,4 +1,4 @@
-#include "agent/block_table.h"
+#include "agent/status/block_table.h"
 
 #include <gtest/gtest.h>
 

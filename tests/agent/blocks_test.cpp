@@ -1,4 +1,4 @@
-#include "agent/blocks.h"
+#include "agent/memory/blocks.h"
 
 #include <gtest/gtest.h>
 

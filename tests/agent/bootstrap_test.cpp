@@ -1,6 +1,6 @@
 // Blocks before there is a plan, over a driver that knows what is mapped where: whatever is served must be mapped, and
 // nobody else's.
-#include "agent/bootstrap.h"
+#include "agent/memory/bootstrap.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "agent/call_counters.h"
+#include "agent/status/call_counters.h"
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>

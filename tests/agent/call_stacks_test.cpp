@@ -1,4 +1,4 @@
-#include "agent/call_stacks.h"
+#include "agent/recording/call_stacks.h"
 
 #include <gtest/gtest.h>
 
@@ -7,9 +7,9 @@
 #include <thread>
 #include <vector>
 
-#include "agent/loaded_modules.h"
-#include "agent/recorder.h"
-#include "agent/stack_walker.h"
+#include "agent/recording/loaded_modules.h"
+#include "agent/recording/recorder.h"
+#include "agent/recording/stack_walker.h"
 #include "fake_link.h"
 
 namespace memopt::agent {

@@ -1,6 +1,6 @@
 // Device times as the records tell them, of a device that does what the test says. Functions of the driver that wait
 // for it are not there: to call one would end the test.
-#include "agent/device_times.h"
+#include "agent/recording/device_times.h"
 
 #include <gtest/gtest.h>
 
@@ -11,9 +11,9 @@
 #include <thread>
 #include <vector>
 
-#include "agent/driver.h"
-#include "agent/operations.h"
-#include "agent/recorder.h"
+#include "agent/operations/operations.h"
+#include "agent/process/driver.h"
+#include "agent/recording/recorder.h"
 #include "fake_arena.h"
 #include "fake_link.h"
 

@@ -1,11 +1,12 @@
-// An arena with blocks where the test puts them, which notes what it is told. Takes the place of agent/arena.cpp.
+// An arena with blocks where the test puts them, which notes what it is told. Takes the place of
+// agent/memory/arena.cpp.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
-#include "agent/arena.h"
-#include "agent/blocks.h"
+#include "agent/memory/arena.h"
+#include "agent/memory/blocks.h"
 
 namespace memopt::test {
 

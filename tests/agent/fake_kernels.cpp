@@ -5,7 +5,7 @@
 #include <mutex>
 #include <set>
 
-#include "agent/driver.h"
+#include "agent/process/driver.h"
 
 namespace memopt::test {
 namespace {

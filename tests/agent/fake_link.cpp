@@ -5,7 +5,7 @@
 #include <memory>
 #include <mutex>
 
-#include "agent/link.h"
+#include "agent/link/link.h"
 
 namespace memopt::test {
 namespace {

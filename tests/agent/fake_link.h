@@ -1,5 +1,5 @@
 // The link to the planner without a planner: rings in this process's memory, read by the test. Takes the place of
-// agent/link.cpp.
+// agent/link/link.cpp.
 #pragma once
 
 #include <cstddef>

@@ -12,7 +12,7 @@
 #include <tuple>
 #include <vector>
 
-#include "agent/bootstrap.h"
+#include "agent/memory/bootstrap.h"
 
 namespace memopt::agent {
 

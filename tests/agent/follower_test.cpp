@@ -1,4 +1,4 @@
-#include "agent/follower.h"
+#include "agent/memory/follower.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "agent/launch_parameters.h"
+#include "agent/operations/launch_parameters.h"
 
 #include <gtest/gtest.h>
 

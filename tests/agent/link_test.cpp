@@ -1,6 +1,6 @@
 // Each case is a program of its own: a forked child with the agent's link in it, and a server either in the same child
 // or in a real memoptd.
-#include "agent/link.h"
+#include "agent/link/link.h"
 
 #include <dirent.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "agent/memory_pools.h"
+#include "agent/memory/memory_pools.h"
 
 #include <gtest/gtest.h>
 

@@ -1,12 +1,12 @@
-#include "agent/operations.h"
+#include "agent/operations/operations.h"
 
 #include <gtest/gtest.h>
 
 #include <cerrno>
 #include <cstring>
 
-#include "agent/pinned_memory.h"
-#include "agent/recorder.h"
+#include "agent/operations/pinned_memory.h"
+#include "agent/recording/recorder.h"
 #include "fake_arena.h"
 #include "fake_kernels.h"
 #include "fake_link.h"

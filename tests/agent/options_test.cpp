@@ -1,4 +1,4 @@
-#include "agent/options.h"
+#include "agent/process/options.h"
 
 #include <gtest/gtest.h>
 

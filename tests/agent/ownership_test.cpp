@@ -1,4 +1,4 @@
-#include "agent/ownership.h"
+#include "agent/order/ownership.h"
 
 #include <gtest/gtest.h>
 
@@ -6,7 +6,7 @@
 #include <random>
 #include <vector>
 
-#include "agent/blocks.h"
+#include "agent/memory/blocks.h"
 
 namespace memopt::agent {
 namespace {

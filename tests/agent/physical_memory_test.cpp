@@ -1,4 +1,4 @@
-#include "agent/physical_memory.h"
+#include "agent/status/physical_memory.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "agent/pinned_memory.h"
+#include "agent/operations/pinned_memory.h"
 
 #include <gtest/gtest.h>
 

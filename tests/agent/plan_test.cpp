@@ -1,4 +1,4 @@
-#include "agent/plan.h"
+#include "agent/plan/plan.h"
 
 #include <gtest/gtest.h>
 

@@ -10,11 +10,11 @@
 #include <vector>
 
 #include "agent/agent.h"
-#include "agent/arena.h"
-#include "agent/arena_state.h"
-#include "agent/in_flight.h"
-#include "agent/operations.h"
-#include "agent/recorder.h"
+#include "agent/memory/arena.h"
+#include "agent/memory/arena_state.h"
+#include "agent/operations/operations.h"
+#include "agent/order/in_flight.h"
+#include "agent/recording/recorder.h"
 
 namespace memopt::agent {
 namespace {

@@ -4,10 +4,10 @@
 // The ring is emptied between batches, outside the measured time, so that no record is dropped.
 #include <benchmark/benchmark.h>
 
-#include "agent/device_times.h"
-#include "agent/driver.h"
-#include "agent/recorder.h"
-#include "agent/stack_walker.h"
+#include "agent/process/driver.h"
+#include "agent/recording/device_times.h"
+#include "agent/recording/recorder.h"
+#include "agent/recording/stack_walker.h"
 #include "fake_link.h"
 
 namespace memopt::agent {

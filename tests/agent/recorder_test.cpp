@@ -1,4 +1,4 @@
-#include "agent/recorder.h"
+#include "agent/recording/recorder.h"
 
 #include <gtest/gtest.h>
 

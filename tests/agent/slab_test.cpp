@@ -1,5 +1,5 @@
 // The physical space of plans that follow each other, over a driver that knows what is mapped where.
-#include "agent/slab.h"
+#include "agent/memory/slab.h"
 
 #include <gtest/gtest.h>
 

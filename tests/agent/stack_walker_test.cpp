@@ -1,4 +1,4 @@
-#include "agent/stack_walker.h"
+#include "agent/recording/stack_walker.h"
 
 #include <dlfcn.h>
 #include <gtest/gtest.h>

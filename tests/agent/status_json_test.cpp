@@ -1,4 +1,4 @@
-#include "agent/status_json.h"
+#include "agent/status/status_json.h"
 
 #include <gtest/gtest.h>
 

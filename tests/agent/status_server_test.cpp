@@ -1,4 +1,4 @@
-#include "agent/status_server.h"
+#include "agent/status/status_server.h"
 
 #include <gtest/gtest.h>
 #include <signal.h>

@@ -1,4 +1,4 @@
-#include "agent/stream_table.h"
+#include "agent/order/stream_table.h"
 
 #include <gtest/gtest.h>
 

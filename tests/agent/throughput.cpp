@@ -15,9 +15,9 @@
 #include <string>
 #include <thread>
 
-#include "agent/link.h"
-#include "agent/options.h"
-#include "agent/recorder.h"
+#include "agent/link/link.h"
+#include "agent/process/options.h"
+#include "agent/recording/recorder.h"
 #include "shm/channel.h"
 
 namespace {

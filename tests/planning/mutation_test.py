@@ -14,24 +14,24 @@ from runs import BUILD, LOOP, PLANNER, POOLS, SOURCE, WORKLOADS, PlanningCase, R
 
 # File, what stands there, what is put in its place, and what is wrong then.
 MUTANTS = {
-    "dropped-wait": ("agent/stream_table.cpp", "driver_.stream_wait_event(name_of(waiting), event->event, 0) != CUDA_SUCCESS",
+    "dropped-wait": ("agent/order/stream_table.cpp", "driver_.stream_wait_event(name_of(waiting), event->event, 0) != CUDA_SUCCESS",
                      "false", "a stream does not wait for the former users of its bytes"),
-    "wait-for-an-older-event": ("agent/stream_table.cpp", "if (recorded.event == nullptr || recorded.position < position) break;",
+    "wait-for-an-older-event": ("agent/order/stream_table.cpp", "if (recorded.event == nullptr || recorded.position < position) break;",
                                 "if (recorded.event == nullptr || recorded.position + 3 < position) break;",
                                 "an event that was recorded before the use counts as one after it"),
-    "wrong-offset": ("agent/arena.cpp", "block.base = window.base + place.begin;", "block.base = window.base + place.begin / 2 / 512 * 512;",
+    "wrong-offset": ("agent/memory/arena.cpp", "block.base = window.base + place.begin;", "block.base = window.base + place.begin / 2 / 512 * 512;",
                      "a block does not lie where its bytes are owned"),
-    "nobody-in-the-way": ("agent/ownership.cpp", "  if (head->owner != nullptr) {\n    *in_the_way = head->owner;\n    return nullptr;\n  }", "",
+    "nobody-in-the-way": ("agent/order/ownership.cpp", "  if (head->owner != nullptr) {\n    *in_the_way = head->owner;\n    return nullptr;\n  }", "",
                           "bytes that have an owner are taken"),
-    "no-release-event": ("agent/stream_table.cpp", "if (needs_event(release.uses[i]) && !record(release.uses[i].slot)) release.unordered = true;",
+    "no-release-event": ("agent/order/stream_table.cpp", "if (needs_event(release.uses[i]) && !record(release.uses[i].slot)) release.unordered = true;",
                          "streams_[release.uses[i].slot].completed = release.uses[i].position;",
                          "the last use of a block counts as over at its free"),
-    "no-barrier-at-the-free": ("agent/arena_free.cpp", "    block->window->map.give_back(block->span, uses);\n  } else {",
+    "no-barrier-at-the-free": ("agent/memory/arena_free.cpp", "    block->window->map.give_back(block->span, uses);\n  } else {",
                                "    block->window->map.give_back(block->span, Release{});\n  } else {",
                                "a freed place forgets who used it last"),
-    "allocation-ahead-of-its-stream": ("agent/arena.cpp", "  arena.streams.wait(static_cast<StreamSlot>(use.slot), block.former);\n", "",
+    "allocation-ahead-of-its-stream": ("agent/memory/arena.cpp", "  arena.streams.wait(static_cast<StreamSlot>(use.slot), block.former);\n", "",
                                        "a stream-ordered allocation does not wait for the former users of its bytes"),
-    "free-without-a-place": ("agent/arena_free.cpp", "  uses.add(use);\n", "", "a stream-ordered free comes before what its stream did"),
+    "free-without-a-place": ("agent/memory/arena_free.cpp", "  uses.add(use);\n", "", "a stream-ordered free comes before what its stream did"),
 }
 
 

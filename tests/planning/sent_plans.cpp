@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "agent/plan.h"
+#include "agent/plan/plan.h"
 #include "planner/program.h"
 #include "planner/recording/reader.h"
 #include "planner/swap/machines.h"

@@ -11,11 +11,11 @@
 #include <vector>
 
 #include "agent/agent.h"
-#include "agent/arena.h"
-#include "agent/launch_parameters.h"
-#include "agent/operations.h"
-#include "agent/pinned_memory.h"
-#include "agent/recorder.h"
+#include "agent/memory/arena.h"
+#include "agent/operations/launch_parameters.h"
+#include "agent/operations/operations.h"
+#include "agent/operations/pinned_memory.h"
+#include "agent/recording/recorder.h"
 #include "preload/typed_hooks.h"
 
 namespace {

@@ -9,10 +9,14 @@ import re
 
 import tree
 
+# Each may include those before it.
+AGENT_ROOMS = ["agent/process", "agent/plan", "agent/link", "agent/order", "agent/recording", "agent/memory", "agent/operations",
+               "agent/status"]
 # Room -> rooms whose files it may include, beside its own. A file belongs to the longest prefix.
 RULES = {
     "preload": {"agent", "shm"},
-    "agent": {"shm"},
+    "agent": {"shm", *AGENT_ROOMS},
+    **{room: {"shm", "agent/process/driver.h", *AGENT_ROOMS[:at]} for at, room in enumerate(AGENT_ROOMS)},
     "shm": set(),
     "planner": {"shm"},
     "tools": {"planner", "shm"},
@@ -31,7 +35,7 @@ def room_of(path):
     return max(rooms, key=len) if rooms else None
 
 
-def included_rooms(path, included, headers):
+def included_rooms(path, bracket, included, headers):
     """Rooms that the include can mean. Beside the file comes first, as for the compiler; then any header whose path ends so."""
     beside = os.path.normpath(os.path.join(os.path.dirname(path), included))
     if beside in headers:
@@ -39,7 +43,15 @@ def included_rooms(path, included, headers):
     named = room_of(included)
     if named:
         return {named}
+    # A bare name in angle brackets is the system's, whatever we have of that name.
+    if bracket == "<" and "/" not in included:
+        return set()
     return {room_of(header) for header in headers if header.endswith("/" + included)} - {None}
+
+
+def may_use(room, other):
+    """A room that is named stands for those inside it, too."""
+    return other == room or any(other == allowed or other.startswith(allowed + "/") for allowed in RULES[room])
 
 
 def include_findings(root):
@@ -52,8 +64,8 @@ def include_findings(root):
         text = tree.read(root, path)
         for match in INCLUDE.finditer(text):
             checked += 1
-            rooms = included_rooms(path, match.group(2), headers)
-            if rooms and not rooms & (RULES[room] | {room}):
+            rooms = included_rooms(path, match.group(1), match.group(2), headers)
+            if rooms and not any(may_use(room, other) for other in rooms):
                 line = text.count("\n", 0, match.start()) + 1
                 findings.append(f"{path}:{line}: {room} must not include {match.group(2)} ({', '.join(sorted(rooms))})")
     return findings, checked
@@ -69,7 +81,7 @@ def link_findings(root):
             for name in linked.split():
                 checked += 1
                 other = owner.get(name)
-                if other and other not in RULES[room] | {room}:
+                if other and not may_use(room, other):
                     findings.append(f"{path}: {target} ({room}) must not link {name} ({other})")
     return findings, checked
 

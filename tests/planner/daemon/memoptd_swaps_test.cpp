@@ -10,7 +10,7 @@
 #include <string>
 #include <utility>
 
-#include "agent/plan.h"
+#include "agent/plan/plan.h"
 #include "tests/planner/daemon/fake_program.h"
 #include "tests/planner/sending/told.h"
 #include "tests/planner/sending/training.h"

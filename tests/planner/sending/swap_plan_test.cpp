@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "agent/plan.h"
+#include "agent/plan/plan.h"
 #include "planner/iteration/plan_json.h"
 #include "planner/swap/plan_file.h"
 #include "planner/swap/search/search.h"

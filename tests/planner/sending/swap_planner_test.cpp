@@ -9,7 +9,7 @@
 #include <thread>
 #include <vector>
 
-#include "agent/plan.h"
+#include "agent/plan/plan.h"
 #include "planner/program.h"
 #include "planner/swap/plan_file.h"
 #include "planner/swap/verify.h"

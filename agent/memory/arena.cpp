@@ -1,0 +1,431 @@
+#include "agent/memory/arena.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <new>
+#include <utility>
+
+#include "agent/link/link.h"
+#include "agent/memory/arena_state.h"
+#include "agent/order/captures.h"
+#include "agent/order/in_flight.h"
+#include "agent/process/log.h"
+#include "agent/process/options.h"
+#include "agent/process/own_cost.h"
+#include "agent/recording/device_times.h"
+#include "agent/recording/recorder.h"
+#include "shm/plan.h"
+
+namespace memopt::agent {
+
+int arena_lock_word = 0;
+std::uint64_t arena_range_begin = 0;
+std::uint64_t arena_range_bytes = 0;
+
+namespace {
+
+// Leaked on purpose; a forked child gets a new one.
+constinit Arena* g_arena = nullptr;
+
+// Acquire pairs with the release in arena_allocate: who sees the arena sees what it was made of.
+inline Arena* current() noexcept { return __atomic_load_n(&g_arena, __ATOMIC_ACQUIRE); }
+
+// Changes whenever a thread's current context may have changed.
+constinit std::uint64_t g_context_changes = 1;
+
+// What a thread remembers; trivial, so that no destructor runs at its end.
+struct ThreadState {
+  std::uint64_t context_changes;  // at which the context was found good; 0: never
+  LaneState* lane;                // null: it has none (yet)
+  bool known;                     // has been given a lane, if there was one
+};
+constinit thread_local ThreadState t_state __attribute__((tls_model("initial-exec"))) = {};
+
+void set_range(std::uint64_t begin, std::uint64_t bytes) noexcept {
+  __atomic_store_n(&arena_range_begin, begin, __ATOMIC_RELAXED);
+  __atomic_store_n(&arena_range_bytes, bytes, __ATOMIC_RELAXED);
+}
+
+std::uint64_t rounded(std::uint64_t bytes) {
+  return (bytes + shm::kPlanAlignment - 1) / shm::kPlanAlignment * shm::kPlanAlignment;
+}
+
+// Which streams need no wait before they touch bytes with these former users.
+std::uint64_t ready_streams(const Release& former) noexcept {
+  if (former.everything || former.unordered) return 0;
+  if (former.count == 0) return kAllStreams;
+  if (former.count == 1 && former.uses[0].slot != kOverflowSlot) return std::uint64_t{1} << former.uses[0].slot;
+  return 0;
+}
+
+// Starts service at the first allocation, when there is a context.
+[[gnu::cold, gnu::noinline]] void start(Arena& arena) noexcept {
+  try {
+    const Options& chosen = options();
+    arena.synchronous = chosen.is_on(shm::OptionId::kSyncPlan);
+    arena.record_only = chosen.is_on(shm::OptionId::kRecord);
+    driver().current_context(&arena.context);
+    CUdevice device = 0;
+    driver().current_device(&device);
+    if (!chosen.is_on(shm::OptionId::kPlan) && !arena.record_only) {
+      arena.service = Arena::Service::kNone;
+      arena.why = "MEMOPT_PLAN=0: allocation is left to the driver";
+      return;
+    }
+    if (arena.record_only) {
+      arena.service = Arena::Service::kDriver;
+      arena.why = "MEMOPT_RECORD=1: everything is recorded, nothing is planned";
+    } else if (arena.chunks.start(device, &arena.why)) {
+      arena.service = Arena::Service::kChunks;
+      set_range(arena.chunks.range_begin(), arena.chunks.range_bytes());
+    } else {
+      arena.service = Arena::Service::kDriver;
+      arena.slab.use_driver_block();
+      log(LogLevel::kInfo, "{}: blocks come from cuMemAlloc", arena.why);
+    }
+    arena.pools.start(device);
+    start_device_times(shm::sampling(chosen.value(shm::OptionId::kDeviceTimes)));
+    start_link(link_options(chosen));
+    start_recording(arena.record_only);
+  } catch (...) {
+    arena.service = Arena::Service::kNone;
+  }
+}
+
+// Is the thread's context the one whose memory this is? Asked of the driver only after something may have changed it.
+bool context_is_ours(Arena& arena, ThreadState& thread) noexcept {
+  const std::uint64_t changes = __atomic_load_n(&g_context_changes, __ATOMIC_ACQUIRE);
+  if (thread.context_changes == changes) [[likely]]
+    return true;
+  CUcontext context = nullptr;
+  if (driver().current_context(&context) != CUDA_SUCCESS || context == nullptr) return false;
+  if (arena.service == Arena::Service::kNotStarted) start(arena);
+  // Another context has streams of its own, and takes its memory with it when it goes: that is the driver's to serve.
+  if (context != arena.context) return false;
+  thread.context_changes = changes;
+  return true;
+}
+
+// The state of the thread's lane, about the plans that are there now; null if it has none: asked again at the next
+// malloc. A thread that is ending, whose lane another one has, disturbs that one's position: a deviation.
+[[gnu::cold, gnu::noinline]] LaneState* refresh(Arena& arena, ThreadState& thread) noexcept {
+  const std::uint32_t number = current_lane();
+  if (number >= arena.lanes.size()) return nullptr;
+  LaneState& lane = arena.lanes[number];
+  thread.lane = &lane;
+  if (lane.serial == arena.serial) return &lane;
+  const auto place = [&](FollowedPlan* plan, LanePosition& at) {
+    const std::uint64_t generation = plan != nullptr ? plan->generation : 0;
+    // The armed plan has become the live one: the lane goes on where it is.
+    if (at.plan == generation && generation != 0) return;
+    if (&at == &lane.live && lane.next.plan == generation && generation != 0) {
+      at = lane.next;
+      return;
+    }
+    at = {};
+    at.plan = generation;
+    if (plan != nullptr) at.lane = plan->find_lane(number);
+  };
+  place(arena.plan.get(), lane.live);
+  place(arena.next.get(), lane.next);
+  lane.serial = arena.serial;
+  return &lane;
+}
+
+// The block lies where the driver put it. False: out of host memory.
+bool note_driver_block(Arena& arena, Block& block) noexcept {
+  try {
+    arena.driver_blocks.emplace(block.base, &block);
+  } catch (...) {
+    return false;
+  }
+  arena_widen_range(block.base, block.bytes);
+  arena.driver_bytes += block.bytes;
+  arena.driver_peak = std::max(arena.driver_peak, arena.driver_bytes + arena.slab.live_bytes());
+  return true;
+}
+
+CUresult serve_by_driver(Arena& arena, Block& block) noexcept {
+  CUdeviceptr address = 0;
+  const CUresult result = driver().mem_alloc(&address, block.bytes);
+  if (result != CUDA_SUCCESS) return result;
+  block.base = address;
+  block.window = nullptr;
+  if (note_driver_block(arena, block)) return CUDA_SUCCESS;
+  driver().mem_free(address);
+  return CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+// Not by the plan: from what is held, then, `from_slab`, from free bytes of the slab, then from new chunks.
+CUresult serve_dynamically(Arena& arena, Block& block, bool from_slab) noexcept {
+  if (arena.service == Arena::Service::kDriver) return serve_by_driver(arena, block);
+  if (arena.slab.live_bytes() != 0) {
+    if (arena.bootstrap.serve(block, true) == CUDA_SUCCESS) return CUDA_SUCCESS;
+    OwnershipMap& map = arena.slab.window().map;
+    std::uint64_t begin = 0;
+    Block* in_the_way = nullptr;
+    const std::uint64_t bytes = rounded(block.bytes);
+    if (from_slab && map.find_free(bytes, &begin)) {
+      Span* const span = map.take(begin, begin + bytes, &block, nullptr, &block.former, &in_the_way);
+      if (span != nullptr) {
+        block.span = span;
+        block.window = &arena.slab.window();
+        block.base = block.window->base + begin;
+        return CUDA_SUCCESS;
+      }
+    }
+    arena.housekeeping = true;
+  }
+  return arena.bootstrap.serve(block, false);
+}
+
+// Makes `block` lie at the place; false if somebody is there.
+bool serve_planned(Arena& arena, Block& block, FollowedPlace& place) noexcept {
+  Window& window = arena.slab.window();
+  Block* in_the_way = nullptr;
+  Span* const span = window.map.take(place.begin, place.end, &block, place.hint, &block.former, &in_the_way);
+  if (span == nullptr) [[unlikely]]
+    return false;
+  place.hint = span;
+  block.span = span;
+  block.window = &window;
+  block.base = window.base + place.begin;
+  return true;
+}
+
+// Where the thread is in the plans, one malloc further. Null: this malloc is not planned.
+FollowedPlace* next_place(Arena& arena, ThreadState& thread, std::uint64_t bytes,
+                          std::uint64_t return_address) noexcept {
+  LaneState* lane = thread.lane;
+  if (lane == nullptr || lane->serial != arena.serial) [[unlikely]] {
+    lane = refresh(arena, thread);
+    if (lane == nullptr) return nullptr;
+  }
+  FollowedMalloc* expected = nullptr;
+  if (lane->next.lane != nullptr) [[unlikely]] {
+    LanePosition& at = lane->next;
+    if (at.following && at.position == 0 && arena.phase == Arena::Phase::kArmed) {
+      arena_go_live(arena);
+      refresh(arena, thread);
+    } else {
+      expect(at, bytes, return_address, &expected);
+      expected = nullptr;
+    }
+  }
+  LanePosition& at = lane->live;
+  if (at.lane == nullptr) return nullptr;
+  const bool begins = at.following && at.position == 0 && at.lane->main;
+  const Step step = expect(at, bytes, return_address, &expected);
+  if (step == Step::kLeaves) [[unlikely]]
+    arena_deviated(arena, at);
+  if (begins && step == Step::kFollows) arena_at_boundary(arena, *at.lane);
+  return expected != nullptr && expected->count != 0 ? expected->next_place() : nullptr;
+}
+
+// What a stream-ordered call says beside the block.
+struct StreamOrder {
+  StreamName stream;
+  CUmemoryPool pool;
+};
+
+// The block's place in the order of its stream: behind the former users of its bytes, before whatever uses it.
+void order_allocation(Arena& arena, Block& block, StreamName stream) noexcept {
+  const StreamUse use = arena.streams.begin(stream);
+  arena.streams.wait(static_cast<StreamSlot>(use.slot), block.former);
+  queued();
+  block.ready = kAllStreams;
+  block.uses.add(use);
+}
+
+void insert(Arena& arena, Block* block) noexcept {
+  arena.blocks.insert(block);
+  arena.live_bytes += block->bytes;
+  arena.peak_bytes = std::max(arena.peak_bytes, arena.live_bytes);
+}
+
+// What is recorded of an allocation, once the lock is free.
+struct Made {
+  std::uint64_t number = 0;
+  std::uint64_t base = 0;
+  std::uint64_t generation = 0;
+  shm::StateChange change{};
+};
+
+Made made(Arena& arena, const Block& block) noexcept {
+  return {block.number, block.base, arena.plan != nullptr ? arena.plan->generation : 0,
+          std::exchange(arena.to_report, shm::StateChange{})};
+}
+
+// The thread that is given the block knows it only after this returns, so that no use of it is recorded before.
+void record(Arena& arena, const Made& made, std::size_t bytes, void* return_address, std::uint64_t stream) noexcept {
+  const int kept_errno = errno;
+  if (made.change != shm::StateChange{}) record_state(made.change, {made.generation, 0});
+  record_malloc({made.number, bytes, 0, reinterpret_cast<std::uint64_t>(return_address), stream, made.base}, 0);
+  {
+    ArenaLock lock;
+    arena_look_for_plan(arena);
+  }
+  errno = kept_errno;
+}
+
+// `order` null: a plain allocation.
+[[gnu::always_inline]] inline Served allocate(CUdeviceptr* address, std::size_t bytes, void* return_address,
+                                              const StreamOrder* order) noexcept {
+  if (address == nullptr || bytes == 0) return {};
+  const CostProbe probe;
+  ThreadState& thread = t_state;
+  if (make_arena() == nullptr) [[unlikely]]
+    return {};
+  Arena& arena = *current();
+  // A thread that begins while nothing is recorded has a place in the plan too: that of one before it, perhaps.
+  if (!thread.known) [[unlikely]] {
+    thread.known = true;
+    claim_lane();
+  }
+  Made made_block;
+  {
+    ArenaLock lock;
+    if (!context_is_ours(arena, thread)) [[unlikely]]
+      return {};
+    if (arena.service == Arena::Service::kNone || arena.streams.capturing()) [[unlikely]]
+      return {};
+    CUmemoryPool pool = nullptr;
+    if (order != nullptr) {
+      pool = order->pool != nullptr ? order->pool : arena.pools.current();
+      if (!arena.pools.serves(pool)) return {};
+    }
+    if (!arena.blocks.reserve_one()) [[unlikely]]
+      return {};
+    Block* const block = arena.blocks.make();
+    block->bytes = bytes;
+    ++arena.mallocs;
+    FollowedPlace* const place = next_place(arena, thread, bytes, reinterpret_cast<std::uint64_t>(return_address));
+    if (place == nullptr || !serve_planned(arena, *block, *place)) [[unlikely]] {
+      if (arena.plan != nullptr) ++arena.displaced;
+      CUresult result = CUDA_ERROR_NOT_SUPPORTED;
+      // Where the driver makes the blocks, it makes this one by its own stream-ordered call (arena_note_async).
+      const bool by_driver = order != nullptr && arena.service == Arena::Service::kDriver;
+      // A thread that follows finds its other places free only if this block does not lie in one of them.
+      if (!by_driver) {
+        result = serve_dynamically(arena, *block, !(thread.lane != nullptr && thread.lane->live.following));
+      }
+      if (result != CUDA_SUCCESS) {
+        arena.blocks.drop(block);
+        // The driver's own answer then, out of memory included.
+        if (!by_driver && result != CUDA_ERROR_OUT_OF_MEMORY) {
+          log(LogLevel::kWarn, "a block of {} bytes could not be served (error {}): the driver is asked", bytes,
+              static_cast<int>(result));
+        }
+        return {};
+      }
+    }
+    if (order != nullptr) {
+      order_allocation(arena, *block, order->stream);
+      block->pool = pool;
+      arena.pools.allocated(pool, bytes);
+    } else {
+      block->ready = ready_streams(block->former);
+    }
+    insert(arena, block);
+    *address = block->base;
+    if (!recording()) [[likely]]
+      return {true, CUDA_SUCCESS};
+    made_block = made(arena, *block);
+  }
+  record(arena, made_block, bytes, return_address, order != nullptr ? stream_number(order->stream) : 0);
+  return {true, CUDA_SUCCESS};
+}
+
+}  // namespace
+
+Arena* arena() noexcept { return current(); }
+
+Arena* make_arena() noexcept {
+  if (current() == nullptr) [[unlikely]] {
+    ArenaLock lock;
+    if (current() == nullptr) __atomic_store_n(&g_arena, new (std::nothrow) Arena(driver()), __ATOMIC_RELEASE);
+  }
+  return current();
+}
+
+void arena_widen_range(std::uint64_t base, std::uint64_t bytes) noexcept {
+  // The hull of all blocks so far, one byte more for pointers to the end.
+  const std::uint64_t begin = arena_range_bytes == 0 ? base : std::min(arena_range_begin, base);
+  const std::uint64_t end = std::max(arena_range_begin + arena_range_bytes, base + bytes + 1);
+  set_range(begin, end - begin);
+}
+
+Served arena_allocate(CUdeviceptr* address, std::size_t bytes, void* return_address) noexcept {
+  return allocate(address, bytes, return_address, nullptr);
+}
+
+Served arena_allocate_async(CUdeviceptr* address, std::size_t bytes, CUmemoryPool pool, StreamName stream,
+                            void* return_address) noexcept {
+  const StreamOrder order{stream, pool};
+  return allocate(address, bytes, return_address, &order);
+}
+
+bool arena_note_async(CUdeviceptr address, std::size_t bytes, StreamName stream, void* return_address) noexcept {
+  if (current() == nullptr) return false;
+  Arena& arena = *current();
+  Made made_block;
+  {
+    ArenaLock lock;
+    if (arena.service != Arena::Service::kDriver || arena.streams.capturing() || !context_is_ours(arena, t_state) ||
+        !arena.blocks.reserve_one()) {
+      return false;
+    }
+    Block* const block = arena.blocks.make();
+    block->bytes = bytes;
+    block->base = address;
+    block->window = nullptr;
+    if (!note_driver_block(arena, *block)) {
+      arena.blocks.drop(block);
+      return false;
+    }
+    block->ready = kAllStreams;
+    insert(arena, block);
+    if (!recording()) return true;
+    made_block = made(arena, *block);
+  }
+  record(arena, made_block, bytes, return_address, stream_number(stream));
+  return true;
+}
+
+std::uint64_t arena_reserve_bytes() noexcept {
+  if (current() == nullptr) return 0;
+  ArenaLock lock;
+  if (current()->service == Arena::Service::kNone) return 0;
+  return current()->bootstrap.cached_bytes() + current()->slab.live_bytes() -
+         current()->slab.window().map.owned_bytes();
+}
+
+void note_context_change() noexcept { __atomic_add_fetch(&g_context_changes, 1, __ATOMIC_RELEASE); }
+
+void note_context_destroyed(CUcontext context) noexcept {
+  if (current() == nullptr || context == nullptr) return;
+  ArenaLock lock;
+  Arena& arena = *current();
+  note_context_change();
+  if (arena.context != context || arena.service == Arena::Service::kNone) return;
+  // The driver takes the blocks of a context with it, and its work is over. Ours outlive it as chunks, so they are
+  // given back here.
+  arena.streams.forget();
+  set_range(0, 0);
+  arena.why = "the context in which memory was served was destroyed";
+  arena.footprint_at_end = arena_footprint(arena);
+  arena.service = Arena::Service::kNone;
+  stop_recording();
+  forget_device_times();
+  arena_release_all(arena);
+}
+
+void forget_arena_after_fork() noexcept {
+  // The parent's device memory is nothing that a child can use, and its lock may be held by a thread that is not here.
+  arena_lock_word = 0;
+  __atomic_store_n(&g_arena, nullptr, __ATOMIC_RELAXED);
+  set_range(0, 0);
+  t_state = {};
+}
+
+}  // namespace memopt::agent

@@ -1,0 +1,134 @@
+// Which live blocks an address means, and what it means to use them (arena.h).
+#include <algorithm>
+
+#include "agent/memory/arena.h"
+#include "agent/memory/arena_state.h"
+
+namespace memopt::agent {
+namespace {
+
+// With the lock held.
+Block* find_inside(Arena& arena, std::uint64_t address, Block** ends_here) noexcept {
+  *ends_here = nullptr;
+  const auto ends = [&](Block* block) { return block != nullptr && block->base + block->bytes == address; };
+  if (arena.service == Arena::Service::kDriver && !arena.slab.covers(address)) {
+    auto after = arena.driver_blocks.upper_bound(address);
+    Block* inside = nullptr;
+    if (after != arena.driver_blocks.begin()) {
+      --after;
+      if (address < after->first + after->second->bytes) {
+        inside = after->second;
+        if (after->first == address && after != arena.driver_blocks.begin()) --after;
+      }
+      if (after->second != inside && ends(after->second)) *ends_here = after->second;
+    }
+    return inside;
+  }
+  Window* const window =
+      arena.service == Arena::Service::kDriver ? &arena.slab.window() : arena.chunks.window_at(address);
+  if (window == nullptr) return nullptr;
+  const std::uint64_t offset = address - window->base;
+  if (offset >= window->map.bytes()) {
+    Span* const last = offset == window->map.bytes() && offset != 0 ? window->map.find(offset - 1, nullptr) : nullptr;
+    if (last != nullptr && ends(last->owner)) *ends_here = last->owner;
+    return nullptr;
+  }
+  Span* const span = window->map.find(offset, nullptr);
+  if (span->begin == offset && span->previous != nullptr && ends(span->previous->owner)) {
+    *ends_here = span->previous->owner;
+  }
+  // Bytes that have no chunk any more have an owner that is no block.
+  return span->owner != nullptr && span->owner->number != 0 ? span->owner : nullptr;
+}
+
+// Puts the operation behind the block's former owners, and makes it one of the block's uses.
+inline void touch(Arena& arena, Block& block, StreamUse use) noexcept {
+  if ((block.ready >> use.slot & 1) == 0) [[unlikely]] {
+    arena.streams.wait(static_cast<StreamSlot>(use.slot), block.former);
+    if (use.slot != kOverflowSlot) block.ready |= std::uint64_t{1} << use.slot;
+  }
+  block.uses.add(use);
+  if (arena.streams.capturing() && arena.streams.is_capturing(static_cast<StreamSlot>(use.slot))) [[unlikely]]
+    block.kept = true;
+}
+
+// Both blocks that the address can mean: found[0] is the one it lies in, if there is one.
+inline std::size_t look_up(Arena& arena, std::uint64_t address, Block* found[2]) noexcept {
+  // The commonest word by far: the beginning of a block. Who ends there is seen from its span.
+  Block* inside = arena.blocks.find(address);
+  Block* ends_here = nullptr;
+  if (inside != nullptr && inside->span != nullptr) [[likely]] {
+    const Span* const before = inside->span->previous;
+    if (before != nullptr && before->owner != nullptr && before->owner->base + before->owner->bytes == address)
+        [[unlikely]] {
+      ends_here = before->owner;
+    }
+  } else {
+    inside = find_inside(arena, address, &ends_here);
+  }
+  std::size_t count = 0;
+  if (inside != nullptr) found[count++] = inside;
+  if (ends_here != nullptr) found[count++] = ends_here;
+  return count;
+}
+
+}  // namespace
+
+std::uint64_t block_number(const Block& block) noexcept { return block.number; }
+
+StreamUse begin_operation(StreamName stream) noexcept {
+  Arena* const now = arena();
+  return now != nullptr ? now->streams.begin(stream) : StreamUse{};
+}
+
+std::size_t find_blocks(std::uint64_t address, Block* found[2]) noexcept {
+  Arena* const now = arena();
+  return now != nullptr && arena_may_own(address) ? look_up(*now, address, found) : 0;
+}
+
+void use_block(Block& block, StreamUse use) noexcept { touch(*arena(), block, use); }
+
+bool use_addresses(const std::uint64_t* addresses, std::size_t count, StreamUse use) noexcept {
+  Arena* const now = arena();
+  if (now == nullptr) return false;
+  bool any = false;
+  for (std::size_t i = 0; i < count; ++i) {
+    Block* found[2];
+    const std::size_t blocks = look_up(*now, addresses[i], found);
+    for (std::size_t k = 0; k < blocks; ++k) touch(*now, *found[k], use);
+    any = any || blocks != 0;
+  }
+  return any;
+}
+
+void use_everything(StreamUse use) noexcept {
+  Arena* const now = arena();
+  if (now == nullptr) return;
+  now->blocks.for_each([&](Block& block) { touch(*now, block, use); });
+}
+
+void host_visible(StreamUse use) noexcept {
+  if (Arena* const now = arena()) now->streams.host_visible(use);
+}
+
+void escaped(Block& block) noexcept {
+  if (block.escaped) return;
+  block.escaped = true;
+  // From now on any stream may use it without our knowing, so its former users must be through.
+  if (block.ready != kAllStreams && arena()->streams.finish(block.former)) block.ready = kAllStreams;
+}
+
+bool arena_block_at(std::uint64_t address, BlockExtent* extent) noexcept {
+  if (!arena_may_own(address)) return false;
+  ArenaLock lock;
+  Block* found[2];
+  const std::size_t count = find_blocks(address, found);
+  for (std::size_t i = 0; i < count; ++i) {
+    if (address - found[i]->base >= found[i]->bytes) continue;
+    *extent = {found[i]->base, found[i]->bytes, found[i]->number, found[i]->window == nullptr, found[i]->pool};
+    return true;
+  }
+  return false;
+}
+
+}  // namespace memopt::agent

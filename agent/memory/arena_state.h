@@ -1,0 +1,124 @@
+// The arena's parts and what state they are in; for arena*.cpp only. Guarded by ArenaLock.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "agent/memory/arena.h"
+#include "agent/memory/blocks.h"
+#include "agent/memory/bootstrap.h"
+#include "agent/memory/chunk_store.h"
+#include "agent/memory/follower.h"
+#include "agent/memory/memory_pools.h"
+#include "agent/memory/slab.h"
+#include "agent/order/stream_table.h"
+#include "agent/process/driver.h"
+#include "shm/channel.h"
+#include "shm/record.h"
+
+namespace memopt::agent {
+
+// Where a lane is in the plans. By the lane's number, so that a thread that takes over the lane of one that has ended
+// goes on where that one was: programs start threads per iteration.
+struct LaneState {
+  std::uint64_t serial = 0;  // of the arena's plans that the positions are about
+  LanePosition live;
+  LanePosition next;
+};
+
+struct Arena {
+  enum class Service : std::uint8_t {
+    kNotStarted,
+    kChunks,  // from chunks of ours
+    kDriver,  // by the driver's cuMemAlloc, only noted: no virtual memory management, or only recording
+    kNone,    // allocation is left to the driver
+  };
+  enum class Phase : std::uint8_t { kNoPlan, kBuilding, kArmed, kLive };
+
+  explicit Arena(const Driver& functions)
+      : driver(functions),
+        streams(functions),
+        chunks(functions),
+        pools(functions),
+        bootstrap(chunks, streams),
+        slab(functions, streams, chunks, bootstrap) {}
+
+  const Driver& driver;
+  StreamTable streams;
+  ChunkStore chunks;
+  MemoryPools pools;
+  Bootstrap bootstrap;
+  Slab slab;
+  BlockIndex blocks;
+  std::map<std::uint64_t, Block*> driver_blocks;  // Service::kDriver: all blocks, by address
+
+  Service service = Service::kNotStarted;
+  std::string why;  // not kChunks
+  CUcontext context = nullptr;
+  bool synchronous = false;
+  bool record_only = false;
+
+  Phase phase = Phase::kNoPlan;
+  std::unique_ptr<FollowedPlan> plan;  // live
+  std::unique_ptr<FollowedPlan> next;  // being built, or armed
+  std::uint64_t serial = 0;            // changes with plan and next
+  std::array<LaneState, shm::kMaxLanes> lanes;
+  bool housekeeping = false;          // something is to be given back, a little at each boundary
+  std::uint64_t calm_iterations = 0;  // since the last deviation
+  std::string abandoned;              // why the last plan was not installed
+
+  // Sums for status.
+  std::uint64_t live_bytes = 0;
+  std::uint64_t peak_bytes = 0;
+  std::uint64_t footprint_before = 0;
+  std::uint64_t footprint_at_end = 0;  // when the context went
+  std::uint64_t driver_bytes = 0;      // Service::kDriver: of live blocks
+  std::uint64_t driver_peak = 0;       // of these and the slab
+  std::uint64_t iterations = 0;
+  std::uint64_t iteration_at_live = 0;
+  std::uint64_t deviations = 0;
+  std::uint64_t displaced = 0;
+  std::uint64_t vmm_calls_at_live = 0;
+  std::uint64_t host_waits_at_live = 0;
+  std::uint64_t waits_at_live = 0;
+  std::uint64_t mallocs = 0;
+  bool deviating = false;        // the main lane, now
+  shm::StateChange to_report{};  // to the planner, once the lock is free; 0: nothing
+};
+
+// Block::ready of a block that every stream may touch.
+inline constexpr std::uint64_t kAllStreams = ~std::uint64_t{0};
+
+// Iterations without deviation after which nothing is recorded any more.
+inline constexpr std::uint64_t kCalm = 4;
+
+// Null before the first call.
+Arena* arena() noexcept;
+// Makes it; without the lock. Null: out of memory.
+Arena* make_arena() noexcept;
+
+// Called with the lock held. -------------------------------------------------------------------------------------
+
+// Service::kDriver: pointers into [base, base + bytes] may be ours from now on.
+void arena_widen_range(std::uint64_t base, std::uint64_t bytes) noexcept;
+// Takes up a plan that has come, and goes on with what is being built.
+void arena_look_for_plan(Arena& arena) noexcept;
+// A plan has come: begin to build what it needs.
+void arena_adopt(Arena& arena, const Plan& plan) noexcept;
+// A little more of what is being built; armed when it is there.
+void arena_build(Arena& arena) noexcept;
+// At the beginning of an iteration of the plan that is armed: from here on it is followed, or given up if it can't be.
+void arena_go_live(Arena& arena) noexcept;
+// At the beginning of each iteration: a little of what is to be tidied up.
+void arena_at_boundary(Arena& arena, const FollowedLane& lane) noexcept;
+// Device bytes held for the program, as far as it is served here.
+std::uint64_t arena_footprint(const Arena& arena) noexcept;
+// Everything back to the driver; work on it is over.
+void arena_release_all(Arena& arena) noexcept;
+void arena_deviated(Arena& arena, const LanePosition& at) noexcept;
+
+}  // namespace memopt::agent

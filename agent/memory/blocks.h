@@ -1,0 +1,113 @@
+// The program's live blocks that memopt serves, by address.
+//
+// Not thread-safe: guarded by the arena's lock. No allocation while there is room; grow() makes room on cold paths.
+#pragma once
+
+#include <cuda.h>
+
+#include <cstddef>
+#include <cstdint>
+
+#include "agent/order/ownership.h"
+
+namespace memopt::agent {
+
+struct Window;
+
+struct Block {
+  std::uint64_t base = 0;
+  std::uint64_t bytes = 0;   // as the program asked
+  std::uint64_t number = 0;  // shm/record.h; never used twice
+  Window* window = nullptr;  // in which it lies
+  Span* span = nullptr;      // that it owns
+  // Streams whose further work is behind the former owners of the bytes, a bit per slot.
+  std::uint64_t ready = 0;
+  Release former;               // those former owners' uses
+  Release uses;                 // its own
+  CUmemoryPool pool = nullptr;  // by cuMemAllocAsync: of which pool
+  bool escaped = false;         // its address is stored where launches do not show it
+  bool kept = false;            // named by a graph: its bytes stay its own even after it is freed
+  Block* next_free = nullptr;
+};
+
+class BlockIndex {
+ public:
+  BlockIndex() = default;
+  BlockIndex(const BlockIndex&) = delete;
+  BlockIndex& operator=(const BlockIndex&) = delete;
+  ~BlockIndex();
+
+  // Makes sure that one more block can be inserted; false when out of memory.
+  bool reserve_one() noexcept {
+    if (spare_ != nullptr && (count_ + 1) * 2 <= capacity_) [[likely]]
+      return true;
+    return grow();
+  }
+
+  // A block with nothing set but its number; after reserve_one().
+  Block* make() noexcept {
+    Block* const block = spare_;
+    spare_ = block->next_free;
+    block->number = ++last_number_;
+    block->former = {};
+    block->uses = {};
+    block->span = nullptr;
+    block->pool = nullptr;
+    block->escaped = false;
+    block->kept = false;
+    return block;
+  }
+  // It was never inserted, or was erased.
+  void drop(Block* block) noexcept {
+    block->next_free = spare_;
+    spare_ = block;
+  }
+
+  void insert(Block* block) noexcept {
+    std::size_t at = hash(block->base) & (capacity_ - 1);
+    while (slots_[at].block != nullptr) at = (at + 1) & (capacity_ - 1);
+    slots_[at] = {block->base, block};
+    ++count_;
+  }
+  Block* find(std::uint64_t base) const noexcept {
+    if (capacity_ == 0) return nullptr;
+    for (std::size_t at = hash(base) & (capacity_ - 1);; at = (at + 1) & (capacity_ - 1)) {
+      if (slots_[at].block == nullptr) return nullptr;
+      if (slots_[at].base == base) return slots_[at].block;
+    }
+  }
+  // It must be there.
+  void erase(std::uint64_t base) noexcept;
+
+  // All of them are dropped.
+  void clear() noexcept;
+
+  std::size_t size() const { return count_; }
+  template <typename Visit>
+  void for_each(Visit&& visit) {
+    for (std::size_t i = 0; i < capacity_; ++i) {
+      if (slots_[i].block != nullptr) visit(*slots_[i].block);
+    }
+  }
+
+ private:
+  struct Slot {
+    std::uint64_t base;
+    Block* block;
+  };
+
+  static std::size_t hash(std::uint64_t base) noexcept {
+    return static_cast<std::size_t>(((base >> 9) * 0x9e3779b97f4a7c15u) >> 32);
+  }
+  bool grow() noexcept;
+
+  Slot* slots_ = nullptr;
+  std::size_t capacity_ = 0;  // a power of two, or 0
+  std::size_t count_ = 0;
+  std::uint64_t last_number_ = 0;
+  Block* spare_ = nullptr;
+  struct Array;
+  Array* owned_ = nullptr;
+};
+
+}  // namespace memopt::agent

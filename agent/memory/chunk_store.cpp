@@ -1,0 +1,171 @@
+#include "agent/memory/chunk_store.h"
+
+#include <fmt/format.h>
+#include <sys/mman.h>
+
+#include <algorithm>
+
+#include "agent/process/log.h"
+
+namespace memopt::agent {
+namespace {
+
+constexpr std::uint64_t kRangeFactor = 16;  // addresses are plentiful, and every window of a plan wants its own
+constexpr std::uint64_t kLeastRange = std::uint64_t{64} << 30;
+
+constexpr std::uint64_t round_up(std::uint64_t value, std::uint64_t to) { return (value + to - 1) / to * to; }
+
+}  // namespace
+
+bool ChunkStore::start(CUdevice device, std::string* why) {
+  int supported = 0;
+  if (driver_.device_attribute(&supported, CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, device) !=
+          CUDA_SUCCESS ||
+      supported == 0) {
+    *why = "the device or its driver has no virtual memory management (cuMemCreate)";
+    return false;
+  }
+  device_ = device;
+  properties_.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+  properties_.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+  properties_.location.id = device;
+  access_.location = properties_.location;
+  access_.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+  std::size_t granularity = 0;
+  const CUresult asked = driver_.granularity(&granularity, &properties_, CU_MEM_ALLOC_GRANULARITY_RECOMMENDED);
+  if (asked != CUDA_SUCCESS || granularity == 0) {
+    *why = fmt::format("the driver does not tell the granularity of its virtual memory (error {})",
+                       static_cast<int>(asked));
+    return false;
+  }
+  chunk_bytes_ = granularity;
+  std::size_t free = 0;
+  std::size_t total = 0;
+  if (driver_.mem_get_info(&free, &total) != CUDA_SUCCESS || total == 0) {
+    *why = "the driver does not tell how much memory the device has";
+    return false;
+  }
+  device_bytes_ = round_up(total, chunk_bytes_);
+  CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
+  for (std::uint64_t factor = kRangeFactor; factor != 0; factor /= 2) {
+    range_bytes_ = std::max(round_up(total * factor, chunk_bytes_), kLeastRange);
+    CUdeviceptr address = 0;
+    ++counts_.vmm_calls;
+    result = driver_.address_reserve(&address, range_bytes_, chunk_bytes_, 0, 0);
+    if (result == CUDA_SUCCESS) {
+      range_begin_ = address;
+      break;
+    }
+  }
+  if (result != CUDA_SUCCESS) {
+    *why = fmt::format("the driver reserves no range of addresses (error {})", static_cast<int>(result));
+    return false;
+  }
+  const std::size_t pages = static_cast<std::size_t>(range_bytes_ / chunk_bytes_);
+  void* const table = mmap(nullptr, pages * sizeof(Window*), PROT_READ | PROT_WRITE,
+                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (table == MAP_FAILED) {
+    driver_.address_free(range_begin_, range_bytes_);
+    *why = fmt::format("no host memory for a table of {} pages", pages);
+    return false;
+  }
+  pages_ = static_cast<Window**>(table);
+  free_.emplace(range_begin_, range_bytes_);
+  return true;
+}
+
+std::uint64_t ChunkStore::reserve(std::uint64_t bytes) {
+  const std::uint64_t wanted = round_up(bytes, chunk_bytes_) + chunk_bytes_;
+  for (auto piece = free_.begin(); piece != free_.end(); ++piece) {
+    if (piece->second < wanted) continue;
+    const auto [address, size] = *piece;
+    if (size > wanted) free_.emplace(address + wanted, size - wanted);
+    free_.erase(address);
+    return address;
+  }
+  return 0;
+}
+
+void ChunkStore::unreserve(std::uint64_t address, std::uint64_t bytes) {
+  std::uint64_t size = round_up(bytes, chunk_bytes_) + chunk_bytes_;
+  const auto after = free_.lower_bound(address);
+  if (after != free_.end() && after->first == address + size) {
+    size += after->second;
+    free_.erase(after);
+  }
+  const auto behind = free_.lower_bound(address);
+  if (behind != free_.begin()) {
+    const auto before = std::prev(behind);
+    if (before->first + before->second == address) {
+      before->second += size;
+      return;
+    }
+  }
+  free_.emplace(address, size);
+}
+
+CUresult ChunkStore::create(Chunk** chunk) {
+  auto made = std::make_unique<Chunk>();
+  chunks_.reserve(chunks_.size() + 1);
+  ++counts_.vmm_calls;
+  const CUresult result = driver_.create(&made->handle, chunk_bytes_, &properties_, 0);
+  if (result != CUDA_SUCCESS) return result;
+  counts_.held_bytes += chunk_bytes_;
+  counts_.peak_bytes = std::max(counts_.peak_bytes, counts_.held_bytes);
+  chunks_.push_back(made.get());
+  *chunk = made.release();
+  return CUDA_SUCCESS;
+}
+
+bool ChunkStore::could_create(std::size_t count) const noexcept {
+  std::size_t free = 0;
+  std::size_t total = 0;
+  return driver_.mem_get_info(&free, &total) != CUDA_SUCCESS || free / chunk_bytes_ >= count;
+}
+
+void ChunkStore::release(Chunk* chunk) {
+  ++counts_.vmm_calls;
+  const CUresult result = driver_.release(chunk->handle);
+  if (result != CUDA_SUCCESS) {
+    log(LogLevel::kWarn, "the driver did not take back a chunk of {} bytes (error {})", chunk_bytes_,
+        static_cast<int>(result));
+  }
+  counts_.held_bytes -= chunk_bytes_;
+  chunks_.erase(std::find(chunks_.begin(), chunks_.end(), chunk));
+  delete chunk;
+}
+
+CUresult ChunkStore::map(std::uint64_t address, const std::vector<Chunk*>& chunks) {
+  CUresult result = CUDA_SUCCESS;
+  std::size_t mapped = 0;
+  for (; mapped < chunks.size(); ++mapped) {
+    ++counts_.vmm_calls;
+    result = driver_.map(address + mapped * chunk_bytes_, chunk_bytes_, 0, chunks[mapped]->handle, 0);
+    if (result != CUDA_SUCCESS) break;
+  }
+  if (result == CUDA_SUCCESS) {
+    ++counts_.vmm_calls;
+    result = driver_.set_access(address, chunks.size() * chunk_bytes_, &access_, 1);
+  }
+  if (result != CUDA_SUCCESS && mapped != 0) unmap(address, mapped * chunk_bytes_);
+  return result;
+}
+
+CUresult ChunkStore::unmap(std::uint64_t address, std::uint64_t bytes) {
+  ++counts_.vmm_calls;
+  const CUresult result = driver_.unmap(address, bytes);
+  if (result != CUDA_SUCCESS) {
+    log(LogLevel::kWarn, "the driver did not unmap {} bytes at {:#x} (error {})", bytes, address,
+        static_cast<int>(result));
+  }
+  return result;
+}
+
+void ChunkStore::set_window(std::uint64_t address, std::uint64_t bytes, Window* window) {
+  // The unmapped chunk behind belongs to it too: a pointer to the end of a block lies there.
+  const std::size_t first = static_cast<std::size_t>((address - range_begin_) / chunk_bytes_);
+  const std::size_t count = static_cast<std::size_t>(round_up(bytes, chunk_bytes_) / chunk_bytes_) + 1;
+  std::fill_n(pages_ + first, count, window);
+}
+
+}  // namespace memopt::agent

@@ -1,0 +1,99 @@
+#include "agent/memory/follower.h"
+
+#include <algorithm>
+
+namespace memopt::agent {
+namespace {
+
+// The malloc at `index` of the pattern that ends an iteration.
+const FollowedMalloc& pattern(const FollowedLane& lane, std::size_t index) {
+  return lane.mallocs[lane.mallocs.size() - lane.match + index];
+}
+
+bool equal(const FollowedMalloc& a, std::uint64_t bytes, std::uint64_t return_address) {
+  return a.bytes == bytes && a.return_address == return_address;
+}
+
+}  // namespace
+
+FollowedPlan::FollowedPlan(const Plan& plan)
+    : generation(plan.generation),
+      operations(plan.operations),
+      slab_bytes(plan.slab_bytes),
+      peak_load(plan.peak_load),
+      persistent_bytes(plan.persistent_bytes),
+      persistent(plan.persistent) {
+  places.reserve(plan.places.size());
+  for (const shm::Place& place : plan.places) places.push_back({place.offset, place.offset + place.bytes, nullptr});
+  lanes.reserve(plan.lanes.size());
+  std::size_t most = 0;
+  for (const Plan::Lane& planned : plan.lanes) {
+    FollowedLane& lane = lanes.emplace_back();
+    lane.lane = planned.lane;
+    lane.match = planned.match;
+    lane.rounds = planned.rounds;
+    lane.mallocs.reserve(planned.mallocs.size());
+    for (const shm::PlannedMalloc& malloc : planned.mallocs) {
+      lane.mallocs.push_back(
+          {malloc.bytes, malloc.return_address, places.data() + malloc.first_place, malloc.places, 0});
+    }
+    most = std::max(most, lane.mallocs.size());
+    lane.fallback.assign(lane.match + std::size_t{1}, 0);
+    std::uint32_t border = 0;
+    for (std::uint32_t i = 1; i < lane.match; ++i) {
+      const FollowedMalloc& next = pattern(lane, i);
+      while (border != 0 && !equal(pattern(lane, border), next.bytes, next.return_address)) {
+        border = lane.fallback[border];
+      }
+      if (equal(pattern(lane, border), next.bytes, next.return_address)) ++border;
+      lane.fallback[i + std::size_t{1}] = border;
+    }
+  }
+  for (FollowedLane& lane : lanes) {
+    if (lane.mallocs.size() == most) {
+      lane.main = true;
+      break;
+    }
+  }
+}
+
+FollowedLane* FollowedPlan::find_lane(std::uint32_t number) {
+  for (FollowedLane& lane : lanes) {
+    if (lane.lane == number) return &lane;
+  }
+  return nullptr;
+}
+
+bool FollowedPlan::is_persistent(std::uint64_t block) const {
+  return std::binary_search(persistent.begin(), persistent.end(), block);
+}
+
+void watch(LanePosition& at, std::uint64_t bytes, std::uint64_t return_address) noexcept {
+  const FollowedLane& lane = *at.lane;
+  if (at.matched == lane.match) at.matched = lane.fallback[lane.match];
+  while (at.matched != 0 && !equal(pattern(lane, at.matched), bytes, return_address)) {
+    at.matched = lane.fallback[at.matched];
+  }
+  if (equal(pattern(lane, at.matched), bytes, return_address)) ++at.matched;
+  if (at.matched == lane.match) {
+    at.following = true;
+    at.position = 0;
+  }
+}
+
+Step deviate(LanePosition& at, std::uint64_t bytes, std::uint64_t return_address) noexcept {
+  FollowedLane& lane = *at.lane;
+  at.following = false;
+  at.matched = 0;
+  // What was followed so far may be part of an end already.
+  const std::size_t count = lane.mallocs.size();
+  for (std::size_t back = lane.match; back != 0; --back) {
+    const FollowedMalloc& before = lane.mallocs[(at.position + count - back % count) % count];
+    watch(at, before.bytes, before.return_address);
+    at.following = false;
+  }
+  watch(at, bytes, return_address);
+  return Step::kLeaves;
+}
+
+}  // namespace memopt::agent

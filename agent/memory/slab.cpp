@@ -1,0 +1,195 @@
+#include "agent/memory/slab.h"
+
+#include <algorithm>
+#include <new>
+#include <utility>
+
+#include "agent/process/log.h"
+
+namespace memopt::agent {
+
+bool Slab::want(std::uint64_t bytes, std::function<bool(std::uint64_t)> stays) {
+  if (driver_block_) {
+    if (window_.base != 0 && bytes > window_.map.bytes()) return false;
+    wanted_bytes_ = bytes;
+    return true;
+  }
+  if (window_.base == 0) {
+    // Addresses for all the device has, so that it can grow where it is.
+    window_.kind = Window::Kind::kSlab;
+    window_.base = chunks_.reserve(chunks_.device_bytes());
+    if (window_.base == 0) return false;
+    chunks_.set_window(window_.base, chunks_.device_bytes(), &window_);
+  }
+  const std::uint64_t chunk = chunks_.chunk_bytes();
+  if (bytes > chunks_.device_bytes()) return false;
+  // What was begun for another plan is of no use to this one if it reaches further.
+  drop_beyond(static_cast<std::size_t>((bytes + chunk - 1) / chunk));
+  const std::size_t wanted = static_cast<std::size_t>((bytes + chunk - 1) / chunk);
+  window_.chunks.reserve(wanted);
+  wanted_ = wanted;
+  stays_ = std::move(stays);
+  return true;
+}
+
+bool Slab::add(Chunk* chunk) noexcept {
+  const std::size_t slot = window_.chunks.size();
+  if (chunks_.map(window_.base + slot * chunks_.chunk_bytes(), {chunk}) != CUDA_SUCCESS) return false;
+  chunk->slab_slot = static_cast<std::int64_t>(slot);
+  window_.chunks.push_back(chunk);
+  return true;
+}
+
+bool Slab::build(std::size_t limit) noexcept {
+  if (driver_block_) return true;
+  try {
+    for (std::size_t i = 0; i < limit; ++i) {
+      if (window_.chunks.size() >= wanted_) return true;
+      Chunk* const chunk = bootstrap_.find_chunk_for_slab(stays_);
+      if (chunk == nullptr || !add(chunk)) return true;  // go_live() makes what is missing
+    }
+  } catch (const std::bad_alloc&) {
+    return true;
+  }
+  return window_.chunks.size() >= wanted_;
+}
+
+CUresult Slab::make_driver_block() noexcept {
+  if (window_.base != 0) return CUDA_SUCCESS;
+  CUdeviceptr address = 0;
+  const CUresult result = driver_.mem_alloc(&address, wanted_bytes_);
+  if (result != CUDA_SUCCESS) return result;
+  try {
+    window_.map.grow(wanted_bytes_, Release{});
+  } catch (const std::bad_alloc&) {
+    driver_.mem_free(address);
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  }
+  window_.kind = Window::Kind::kSlab;
+  window_.base = address;
+  window_.bytes = wanted_bytes_;
+  return CUDA_SUCCESS;
+}
+
+CUresult Slab::go_live() noexcept {
+  if (driver_block_) return make_driver_block();
+  const std::uint64_t chunk_bytes = chunks_.chunk_bytes();
+  const std::size_t live = static_cast<std::size_t>(window_.map.bytes() / chunk_bytes);
+  if (wanted_ <= live) return CUDA_SUCCESS;
+  try {
+    // Chunks of blocks that cross the switch stay theirs; others take their slots.
+    std::size_t made = 0;
+    std::size_t replaced = 0;
+    const auto never = [](std::uint64_t) { return true; };
+    for (std::size_t slot = live; slot < wanted_; ++slot) {
+      Chunk* const there = slot < window_.chunks.size() ? window_.chunks[slot] : nullptr;
+      if (there != nullptr && Bootstrap::is_free(*there)) continue;
+      Chunk* chunk = bootstrap_.find_chunk_for_slab(never);
+      replaced += there != nullptr ? 1 : 0;
+      if (chunk == nullptr || !Bootstrap::is_free(*chunk)) {
+        ++made;
+        const CUresult result = chunks_.create(&chunk);
+        if (result != CUDA_SUCCESS) {
+          drop_unfinished();
+          return result;
+        }
+      }
+      const std::uint64_t address = window_.base + slot * chunk_bytes;
+      if (there != nullptr) {
+        // Nobody has used this alias yet: there is nothing to wait for.
+        chunks_.unmap(address, chunk_bytes);
+        there->slab_slot = -1;
+      }
+      const CUresult result = chunks_.map(address, {chunk});
+      if (result != CUDA_SUCCESS) {
+        bootstrap_.keep(chunk);
+        if (there != nullptr) {
+          bootstrap_.keep(there);
+          window_.chunks[slot] = nullptr;
+        }
+        drop_unfinished();
+        return result;
+      }
+      chunk->slab_slot = static_cast<std::int64_t>(slot);
+      if (there != nullptr) {
+        window_.chunks[slot] = chunk;
+      } else {
+        window_.chunks.push_back(chunk);
+      }
+    }
+    log(LogLevel::kDebug, "slab of {} chunks, {} live before, {} made for it, {} replaced", wanted_, live, made,
+        replaced);
+    window_.map.grow((wanted_ - live) * chunk_bytes, Release{});
+    window_.bytes = window_.map.bytes();
+    bootstrap_.hand_over(window_.map, chunk_bytes);
+  } catch (const std::bad_alloc&) {
+    drop_unfinished();
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  }
+  return CUDA_SUCCESS;
+}
+
+bool Slab::shorten(std::size_t limit) noexcept {
+  if (driver_block_) return false;
+  const std::uint64_t chunk_bytes = chunks_.chunk_bytes();
+  const std::size_t live = static_cast<std::size_t>(window_.map.bytes() / chunk_bytes);
+  // With chunks beyond the live ones a larger plan is being built.
+  if (live <= wanted_ || window_.chunks.size() > live) return false;
+  std::size_t count = live;
+  Release uses;
+  while (count > wanted_ && live - count < limit) {
+    Release more = uses;
+    if (!window_.map.is_free_from((count - 1) * chunk_bytes, &more) || !streams_.is_over(more, true)) break;
+    uses = more;
+    --count;
+  }
+  if (count == live) return true;
+  if (chunks_.unmap(window_.base + count * chunk_bytes, (live - count) * chunk_bytes) != CUDA_SUCCESS) return false;
+  window_.map.shrink(count * chunk_bytes);
+  window_.bytes = window_.map.bytes();
+  while (window_.chunks.size() > count) {
+    Chunk* const chunk = window_.chunks.back();
+    window_.chunks.pop_back();
+    chunk->slab_slot = -1;
+    if (chunk->home == nullptr) chunks_.release(chunk);
+  }
+  return count > wanted_;
+}
+
+void Slab::release() noexcept {
+  if (driver_block_) {
+    // The context took it along.
+    window_.base = 0;
+    return;
+  }
+  // What is being built is made of the bootstrap's chunks, which gives them back itself.
+  drop_beyond(0);
+  for (std::size_t slot = 0; slot < window_.chunks.size(); ++slot) {
+    Chunk* const chunk = window_.chunks[slot];
+    chunks_.unmap(window_.base + slot * chunks_.chunk_bytes(), chunks_.chunk_bytes());
+    chunk->slab_slot = -1;
+    if (chunk->home == nullptr) chunks_.release(chunk);
+  }
+  window_.chunks.clear();
+}
+
+void Slab::drop_unfinished() noexcept {
+  drop_beyond(0);
+  wanted_ = window_.chunks.size();
+}
+
+void Slab::drop_beyond(std::size_t count) noexcept {
+  // Where memory is the driver's, the chunks were never started, and have no size.
+  if (window_.chunks.empty()) return;
+  const std::size_t live = static_cast<std::size_t>(window_.map.bytes() / chunks_.chunk_bytes());
+  while (window_.chunks.size() > std::max(live, count)) {
+    Chunk* const chunk = window_.chunks.back();
+    window_.chunks.pop_back();
+    if (chunk == nullptr) continue;
+    chunks_.unmap(window_.base + window_.chunks.size() * chunks_.chunk_bytes(), chunks_.chunk_bytes());
+    chunk->slab_slot = -1;
+    bootstrap_.keep(chunk);
+  }
+}
+
+}  // namespace memopt::agent

@@ -1,0 +1,70 @@
+// The physical space that a plan lays out: a linear window onto chunks. It is built while the program runs, by mapping
+// chunks that the bootstrap allocator holds a second time, a slice at a time; at an iteration boundary it goes live,
+// and whatever is still owned otherwise is replaced. From then on a planned allocation is a taking in its ownership
+// map.
+//
+// Not thread-safe: guarded by the arena's lock.
+#pragma once
+
+#include <cuda.h>
+
+#include <cstdint>
+#include <functional>
+
+#include "agent/memory/bootstrap.h"
+
+namespace memopt::agent {
+
+class Slab {
+ public:
+  Slab(const Driver& driver, StreamTable& streams, ChunkStore& chunks, Bootstrap& bootstrap)
+      : driver_(driver), streams_(streams), chunks_(chunks), bootstrap_(bootstrap) {}
+  Slab(const Slab&) = delete;
+  Slab& operator=(const Slab&) = delete;
+
+  // Without virtual memory management: one block of the driver's, made when it goes live, which can't grow.
+  void use_driver_block() { driver_block_ = true; }
+
+  // From now on at least `bytes` are wanted. `stays`: blocks (by number) whose chunks are not to be counted on. False:
+  // the range of addresses has no such room.
+  bool want(std::uint64_t bytes, std::function<bool(std::uint64_t)> stays);
+
+  // Maps up to `limit` more chunks; returns whether all that can be mapped now is.
+  bool build(std::size_t limit) noexcept;
+
+  // Makes everything that is wanted usable. CUDA_SUCCESS, or the driver's code: then the slab is as it was before
+  // want(), with what had been live still live.
+  CUresult go_live() noexcept;
+
+  // Gives back chunks beyond what is wanted, at most `limit`, from the end, as far as nobody owns them and their work
+  // is over. Returns whether there is more to do.
+  bool shorten(std::size_t limit) noexcept;
+
+  Window& window() { return window_; }
+  std::uint64_t live_bytes() const { return window_.map.bytes(); }
+  bool covers(std::uint64_t address) const {
+    return address - window_.base <= window_.map.bytes() && window_.base != 0;
+  }
+  bool is_driver_block() const { return driver_block_; }
+
+  // Everything back to the driver.
+  void release() noexcept;
+
+ private:
+  CUresult make_driver_block() noexcept;
+  bool add(Chunk* chunk) noexcept;
+  void drop_unfinished() noexcept;
+  void drop_beyond(std::size_t count) noexcept;
+
+  const Driver& driver_;
+  StreamTable& streams_;
+  ChunkStore& chunks_;
+  Bootstrap& bootstrap_;
+  Window window_;           // chunks beyond map.bytes() are mapped, but not live
+  std::size_t wanted_ = 0;  // chunks
+  std::uint64_t wanted_bytes_ = 0;
+  bool driver_block_ = false;
+  std::function<bool(std::uint64_t)> stays_;
+};
+
+}  // namespace memopt::agent

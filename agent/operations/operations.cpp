@@ -1,0 +1,392 @@
+#include "agent/operations/operations.h"
+
+#include <cerrno>
+#include <cstring>
+
+#include "agent/memory/arena.h"
+#include "agent/memory/blocks.h"
+#include "agent/operations/launch_parameters.h"
+#include "agent/operations/pinned_memory.h"
+#include "agent/process/driver.h"
+#include "agent/process/own_cost.h"
+#include "agent/process/spin_lock.h"
+#include "agent/recording/device_times.h"
+#include "agent/recording/recorder.h"
+
+namespace memopt::agent {
+namespace {
+
+// Words that are looked up under one taking of the lock, and blocks that one record can name.
+constexpr std::size_t kBatch = 64;
+constexpr std::size_t kMaxAccesses = 512;
+// Of a copy to the device, what is looked through for addresses.
+constexpr std::size_t kMaxScannedPayload = std::size_t{1} << 20;
+
+constinit int g_naming_lock = 0;
+
+class KeptErrno {
+ public:
+  KeptErrno() noexcept : kept_(errno) {}
+  ~KeptErrno() { errno = kept_; }
+  KeptErrno(const KeptErrno&) = delete;
+  KeptErrno& operator=(const KeptErrno&) = delete;
+
+ private:
+  int kept_;
+};
+
+// One operation on its way through the arena: gathers addresses, looks them up in batches, keeps the list for the
+// record. Nothing is locked before there is something to look up.
+class Touch {
+ public:
+  Touch(StreamName stream, bool captured, bool recorded) noexcept
+      : stream_(stream), captured_(captured), recorded_(recorded) {}
+
+  void add(std::uint64_t address) noexcept {
+    if (!arena_may_own(address)) return;
+    if (waiting_ == kBatch) look_up();
+    addresses_[waiting_++] = address;
+  }
+
+  void use_all() noexcept {
+    all_ = true;
+    if (captured_) return;  // a graph's launch counts as using everything anyway
+    const ArenaLock lock;
+    use_everything(begin());
+  }
+
+  void look_up() noexcept {
+    if (waiting_ == 0) return;
+    const ArenaLock lock;
+    if (!recorded_ && !captured_) [[likely]] {
+      touched_ |= use_addresses(addresses_, waiting_, begin());
+      waiting_ = 0;
+      return;
+    }
+    for (std::size_t i = 0; i < waiting_; ++i) {
+      Block* found[2] = {nullptr, nullptr};
+      const std::size_t count = find_blocks(addresses_[i], found);
+      for (std::size_t k = 0; k < count; ++k) {
+        touched_ = true;
+        use_block(*found[k], begin());
+        // Also on a stream that was only drawn into the capture, by an event.
+        if (captured_) found[k]->kept = true;
+        if (recorded_) note(block_number(*found[k]), count > 1);
+      }
+    }
+    waiting_ = 0;
+  }
+
+  // Bytes of a copy, whose address means the block that it lies in, not one that ends there: so the second byte is
+  // asked for. Returns the first block's number, if it is recorded.
+  std::uint64_t look_up_extent(std::uint64_t address, std::size_t extent) noexcept {
+    if (address == 0 || extent == 0) return 0;
+    access_count_ = 0;
+    add(extent > 1 ? address + 1 : address);
+    if (extent > 2) add(address + extent - 1);
+    look_up();
+    return access_count_ == 0 ? 0 : accesses_[0] & shm::kAccessBlock;
+  }
+
+  void make_visible() noexcept {
+    if (captured_) return;
+    const ArenaLock lock;
+    host_visible(begin());
+  }
+
+  bool touched() const noexcept { return touched_ || all_; }
+  // The list is whole, and tells all that is touched.
+  bool is_complete() const noexcept { return !all_ && !cut_off_; }
+  std::span<const std::uint64_t> accesses() const noexcept { return {accesses_, access_count_}; }
+  void forget_accesses() noexcept { access_count_ = 0; }
+
+ private:
+  // With the lock held.
+  StreamUse begin() noexcept {
+    if (!begun_) use_ = begin_operation(stream_);
+    begun_ = true;
+    return use_;
+  }
+
+  void note(std::uint64_t number, bool ambiguous) noexcept {
+    for (std::size_t i = 0; i < access_count_; ++i) {
+      if ((accesses_[i] & shm::kAccessBlock) != number) continue;
+      if (!ambiguous) accesses_[i] = number;
+      return;
+    }
+    if (ambiguous) number |= shm::kAccessAmbiguous;
+    if (access_count_ == kMaxAccesses) {
+      cut_off_ = true;
+    } else {
+      accesses_[access_count_++] = number;
+    }
+  }
+
+  const StreamName stream_;
+  const bool captured_;
+  const bool recorded_;
+  bool begun_ = false;
+  bool touched_ = false;
+  bool all_ = false;
+  bool cut_off_ = false;
+  StreamUse use_;
+  std::size_t waiting_ = 0;
+  std::size_t access_count_ = 0;
+  std::uint64_t addresses_[kBatch];
+  std::uint64_t accesses_[kMaxAccesses];
+};
+
+std::uint64_t load_word(const void* from) noexcept {
+  std::uint64_t word;
+  std::memcpy(&word, from, sizeof(word));
+  return word;
+}
+
+// ---- launches -----------------------------------------------------------------------------------------------------
+
+// kernelParams stands for itself; `extra` packs the parameters into one buffer.
+struct PackedParameters {
+  const char* buffer = nullptr;
+  std::size_t bytes = 0;
+};
+
+PackedParameters packed(void** extra) noexcept {
+  PackedParameters found;
+  // A list of keys and values, ended by a key; one that never ends is the program's mistake, and not followed far.
+  for (int i = 0; i < 16 && extra != nullptr && extra[0] != CU_LAUNCH_PARAM_END; ++i, extra += 2) {
+    if (extra[0] == CU_LAUNCH_PARAM_BUFFER_POINTER) found.buffer = static_cast<const char*>(extra[1]);
+    if (extra[0] == CU_LAUNCH_PARAM_BUFFER_SIZE && extra[1] != nullptr) {
+      found.bytes = *static_cast<const std::size_t*>(extra[1]);
+    }
+  }
+  if (found.buffer == nullptr) found.bytes = 0;
+  return found;
+}
+
+struct ParametersToRecord {
+  const LaunchCall& call;
+  const FunctionLayout& layout;
+  PackedParameters packed;
+};
+
+void fill_parameters(void* to, const void* context) noexcept {
+  const auto& from = *static_cast<const ParametersToRecord*>(context);
+  if (from.packed.buffer != nullptr) {
+    std::memcpy(to, from.packed.buffer, from.packed.bytes);
+    return;
+  }
+  for (std::uint32_t i = 0; i < from.layout.parameter_count; ++i) {
+    const ParameterExtent& parameter = from.layout.parameters[i];
+    if (from.call.parameters[i] == nullptr) continue;
+    std::memcpy(static_cast<char*>(to) + parameter.offset, from.call.parameters[i], parameter.bytes);
+  }
+}
+
+[[gnu::cold, gnu::noinline]] void record_all_parameters(const LaunchCall& call, const FunctionLayout& layout,
+                                                        std::uint64_t launch) noexcept {
+  const ParametersToRecord what{call, layout, call.parameters == nullptr ? packed(call.extra) : PackedParameters{}};
+  std::size_t bytes = what.packed.bytes;
+  if (what.packed.buffer == nullptr) bytes = call.parameters != nullptr && layout.known ? layout.parameter_bytes : 0;
+  if (bytes == 0 || bytes > shm::kMaxRecordBytes / 2) return;
+  record_parameters(launch, bytes, fill_parameters, &what);
+}
+
+// The name goes before the first launch that refers to it, whichever thread launches.
+[[gnu::cold, gnu::noinline]] void name_now(const FunctionLayout& layout, std::uint32_t number) noexcept {
+  const LockGuard guard(g_naming_lock);
+  if (layout.named_in == number) return;
+  record_named(shm::RecordKind::kFunction, layout.id, layout.name);
+  __atomic_store_n(&layout.named_in, number, __ATOMIC_RELEASE);
+}
+
+void name_function(const FunctionLayout& layout) noexcept {
+  const std::uint32_t number = recording_number();
+  if (layout.id != 0 && __atomic_load_n(&layout.named_in, __ATOMIC_ACQUIRE) != number) name_now(layout, number);
+}
+
+void record_this_launch(const LaunchCall& call, const FunctionLayout& layout, Touch& touch) noexcept {
+  name_function(layout);
+  std::uint8_t flags = 0;
+  if (!touch.is_complete()) {
+    flags = shm::kBlindLaunch;
+    touch.forget_accesses();
+  }
+  shm::LaunchBody body{};
+  body.stream = stream_number(call.stream);
+  std::memcpy(body.grid, call.grid, sizeof(body.grid));
+  std::memcpy(body.block, call.block, sizeof(body.block));
+  body.shared_bytes = call.shared_bytes;
+  body.accesses = static_cast<std::uint32_t>(touch.accesses().size());
+  const std::uint64_t sequence = record_launch(layout.id, body, touch.accesses(), flags);
+  if (sequence != 0 && recording_fully()) record_all_parameters(call, layout, sequence);
+  // An event between the two would keep it from overlapping the one before.
+  time_operation(call.stream, call.overlaps_previous ? 0 : sequence);
+}
+
+// ---- copies -------------------------------------------------------------------------------------------------------
+
+// Is any of the words an address of ours? Written so that the compiler compares several at once.
+bool any_may_be_ours(const unsigned char* words, std::size_t count, std::uint64_t begin, std::uint64_t bytes) noexcept {
+  bool any = false;
+  for (std::size_t i = 0; i < count; ++i) any |= load_word(words + 8 * i) - begin < bytes;
+  return any;
+}
+
+[[gnu::cold, gnu::noinline]] void escape_words(const unsigned char* words, std::size_t count) noexcept {
+  const ArenaLock lock;
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::uint64_t word = load_word(words + 8 * i);
+    if (!arena_may_own(word)) continue;
+    Block* found[2] = {nullptr, nullptr};
+    const std::size_t blocks = find_blocks(word, found);
+    for (std::size_t k = 0; k < blocks; ++k) escaped(*found[k]);
+  }
+}
+
+// Addresses are stored aligned; where the copy begins says nothing about that, the host's alignment does.
+void scan_payload(const void* from, std::size_t bytes) noexcept {
+  constexpr std::size_t kGroup = 64;
+  const std::uint64_t begin = __atomic_load_n(&arena_range_begin, __ATOMIC_RELAXED);
+  const std::uint64_t range = __atomic_load_n(&arena_range_bytes, __ATOMIC_RELAXED);
+  if (range == 0) return;
+  if (bytes > kMaxScannedPayload) bytes = kMaxScannedPayload;
+  const auto* const payload = static_cast<const unsigned char*>(from);
+  for (std::size_t at = 0; at + 8 <= bytes;) {
+    const std::size_t left = (bytes - at) / 8;
+    const std::size_t count = left < kGroup ? left : kGroup;
+    if (any_may_be_ours(payload + at, count, begin, range)) escape_words(payload + at, count);
+    at += count * 8;
+  }
+}
+
+}  // namespace
+
+bool operations_are_watched() noexcept {
+  return __atomic_load_n(&arena_range_bytes, __ATOMIC_RELAXED) != 0 || recording();
+}
+
+bool before_launch(const LaunchCall& call) noexcept {
+  if (!operations_are_watched()) return false;
+  const CostProbe probe;
+  const KeptErrno kept;
+  const bool recorded = recording();
+  const bool captured = is_captured(call.stream);
+  const FunctionLayout& layout = launch_layout(call.function);
+  Touch touch(call.stream, captured, recorded);
+  bool visible = false;
+  const auto see = [&](std::uint64_t word) {
+    touch.add(word);
+    visible |= is_pinned_memory(word);
+  };
+  if (call.parameters != nullptr) {
+    if (layout.known) {
+      for (std::uint32_t i = 0; i < layout.word_count; ++i) {
+        const ParameterWord& word = layout.words[i];
+        const auto* const parameter = static_cast<const char*>(call.parameters[word.parameter]);
+        if (parameter != nullptr) see(load_word(parameter + word.offset));
+      }
+    } else {
+      visible = true;
+      touch.use_all();
+    }
+  } else {
+    const PackedParameters buffer = packed(call.extra);
+    for (std::size_t at = 0; at + 8 <= buffer.bytes; at += 8) see(load_word(buffer.buffer + at));
+  }
+  touch.look_up();
+  if (visible) touch.make_visible();
+  if (recorded && !captured) record_this_launch(call, layout, touch);
+  return call.overlaps_previous && touch.touched();
+}
+
+void before_copy(const CopyCall& call) noexcept {
+  if (!operations_are_watched() || call.bytes == 0) return;
+  const CostProbe probe;
+  const KeptErrno kept;
+  const bool recorded = recording();
+  const bool captured = is_captured(call.stream);
+  if (call.from_host != nullptr) {
+    scan_payload(call.from_host, call.from_extent != 0 ? call.from_extent : call.bytes);
+  }
+  shm::CopyBody body{};
+  body.bytes = call.bytes;
+  Touch touch(call.stream, captured, recorded);
+  if (call.kind == shm::CopyKind::kUnknown) {
+    touch.use_all();
+  } else {
+    body.from = touch.look_up_extent(call.from, call.from_extent);
+    body.to = touch.look_up_extent(call.to, call.to_extent);
+  }
+  const bool to_host = call.to_host != nullptr || call.kind == shm::CopyKind::kToHost;
+  if (!call.host_waits && (to_host || call.kind == shm::CopyKind::kUnknown)) touch.make_visible();
+  if (!recorded || captured) return;
+  body.stream = stream_number(call.stream);
+  time_operation(call.stream, record_copy(call.kind, body));
+}
+
+void before_memset(const MemsetCall& call) noexcept {
+  if (!operations_are_watched() || call.bytes == 0) return;
+  const KeptErrno kept;
+  const bool recorded = recording();
+  const bool captured = is_captured(call.stream);
+  Touch touch(call.stream, captured, recorded);
+  const std::uint64_t block = touch.look_up_extent(call.address, call.bytes);
+  if (is_pinned_memory(call.address)) touch.make_visible();
+  if (!recorded || captured) return;
+  time_operation(call.stream, record_memset({stream_number(call.stream), block, call.bytes}));
+}
+
+void before_host_function(StreamName stream) noexcept {
+  if (!operations_are_watched()) return;
+  const KeptErrno kept;
+  const bool captured = is_captured(stream);
+  Touch(stream, captured, false).make_visible();
+  if (recording() && !captured) {
+    record_simple(shm::RecordKind::kHostFunction, shm::StreamBody{stream_number(stream)});
+  }
+}
+
+void before_unknown_work(StreamName stream) noexcept {
+  if (!operations_are_watched()) return;
+  const KeptErrno kept;
+  if (is_captured(stream)) return;
+  Touch touch(stream, false, false);
+  touch.use_all();
+  touch.make_visible();
+  if (!recording()) return;
+  shm::LaunchBody body{};
+  body.stream = stream_number(stream);
+  time_operation(stream, record_launch(0, body, {}, shm::kBlindLaunch));
+}
+
+void note_escape(std::uint64_t address) noexcept {
+  if (!arena_may_own(address)) return;
+  const KeptErrno kept;
+  unsigned char word[8];
+  std::memcpy(word, &address, sizeof(word));
+  escape_words(word, 1);
+}
+
+void before_capture(CUstream stream) noexcept {
+  const KeptErrno kept;
+  {
+    const DeviceTimesPause pause;
+    capture_opened();
+  }
+  note_capture_begins(stream);
+}
+
+void capture_ended(CUstream stream) noexcept {
+  const KeptErrno kept;
+  capture_closed();
+  note_capture_ended(stream);
+}
+
+void forget_operations_after_fork() noexcept {
+  forget_captures_after_fork();
+  __atomic_store_n(&g_naming_lock, 0, __ATOMIC_RELAXED);
+  forget_functions_after_fork();
+  forget_pinned_memory_after_fork();
+}
+
+}  // namespace memopt::agent

@@ -1,0 +1,121 @@
+// Who owns which bytes of a piece of memory, and who used the free ones last. Asked at every taking of bytes: what is
+// owned cannot be taken, and what is taken comes with the uses that must be over, or ordered before, its first use.
+//
+// The map is a partition of [0, bytes) into spans, in a list. Takings repeat under a plan, so a caller keeps the span
+// of its last taking as a hint; with it, and with the same neighbours as last time, taking and giving back cost a few
+// loads. Without it a coarse table leads near the place.
+//
+// Not thread-safe: guarded by the arena's lock.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "agent/order/streams.h"
+
+namespace memopt::agent {
+
+struct Block;
+
+// The last uses of bytes that nobody owns.
+struct Release {
+  static constexpr std::uint32_t kUses = 3;
+
+  std::uint32_t count = 0;
+  bool everything = false;  // by any stream: too many uses to tell, or some that were not seen
+  bool unordered = false;   // no event could be recorded on a stream: the host must wait before the bytes are taken
+  StreamUse uses[kUses]{};
+
+  bool empty() const { return count == 0 && !everything && !unordered; }
+
+  void add(StreamUse use) noexcept {
+    if (count != 0 && uses[0].slot == use.slot) [[likely]] {
+      if (use.position > uses[0].position) uses[0] = use;
+    } else {
+      add_other(use);
+    }
+  }
+  void add(const Release& other) noexcept {
+    if (other.count != 0) add(other.uses[0]);
+    for (std::uint32_t i = 1; i < other.count; ++i) add(other.uses[i]);
+    everything = everything || other.everything;
+    unordered = unordered || other.unordered;
+  }
+
+ private:
+  void add_other(StreamUse use) noexcept;
+};
+static_assert(sizeof(Release) == 32);
+
+struct Span {
+  std::uint64_t begin = 0;
+  std::uint64_t end = 0;
+  Span* previous = nullptr;
+  Span* next = nullptr;
+  Block* owner = nullptr;
+  Release release;  // of a span without owner
+  bool linked = false;
+};
+
+class OwnershipMap {
+ public:
+  OwnershipMap() = default;
+  OwnershipMap(const OwnershipMap&) = delete;
+  OwnershipMap& operator=(const OwnershipMap&) = delete;
+  ~OwnershipMap();
+
+  std::uint64_t bytes() const { return bytes_; }
+
+  // Appends free bytes whose last uses are `release`. Throws std::bad_alloc; then nothing has changed.
+  void grow(std::uint64_t bytes, const Release& release);
+
+  // Does nobody own a byte from `begin` on? Their last uses are then added to `uses`.
+  bool is_free_from(std::uint64_t begin, Release* uses) const noexcept;
+  // Cuts off the bytes from `bytes` on, which nobody owns.
+  void shrink(std::uint64_t bytes) noexcept;
+
+  // Makes [begin, end) the owner's, and adds the last uses of all of it to `former`. Null, and nothing has changed, if
+  // a byte of it is owned; `*in_the_way` is then that owner. Also null when out of memory; `*in_the_way` is then null.
+  Span* take(std::uint64_t begin, std::uint64_t end, Block* owner, Span* hint, Release* former,
+             Block** in_the_way) noexcept;
+
+  // The span has no owner any more.
+  void give_back(Span* span, const Release& release) noexcept {
+    span->owner = nullptr;
+    span->release = release;
+  }
+
+  // The last uses of all free bytes of [begin, end) are also `release`.
+  void add_release(std::uint64_t begin, std::uint64_t end, const Release& release) noexcept;
+
+  // The span in which `offset` lies; null beyond the end.
+  Span* find(std::uint64_t offset, Span* hint) noexcept;
+
+  // The smallest run of free bytes that is large enough, the lowest of several; false if there is none. Walks it all.
+  bool find_free(std::uint64_t bytes, std::uint64_t* begin) noexcept;
+
+  bool has_owner() const noexcept;
+  std::uint64_t owned_bytes() const noexcept;
+  // All last uses, of free spans.
+  Release last_uses() const noexcept;
+
+  Span* first() const { return first_; }
+  bool consistent() const noexcept;  // for tests
+
+ private:
+  static constexpr unsigned kCoarseShift = 21;
+
+  Span* make() noexcept;  // unlinked; null when out of memory
+  void insert_behind(Span* span, Span* added) noexcept;
+  void drop(Span* span) noexcept;
+
+  std::uint64_t bytes_ = 0;
+  Span* first_ = nullptr;
+  Span* last_ = nullptr;
+  Span* spare_ = nullptr;
+  std::vector<Span*> coarse_;  // per 2 MiB: a span that was near it; perhaps recycled since, never freed
+  std::vector<Span*> slabs_;   // arrays of spans
+};
+
+}  // namespace memopt::agent

@@ -1,0 +1,162 @@
+#include "agent/recording/call_stacks.h"
+
+#include <cerrno>
+#include <span>
+
+#include "agent/process/mapped_memory.h"
+#include "agent/process/spin_lock.h"
+#include "agent/recording/loaded_modules.h"
+#include "agent/recording/recorder.h"
+#include "agent/recording/stack_walker.h"
+
+namespace memopt::agent {
+namespace {
+
+// The walk begins in our own frames, which are cut off.
+constexpr std::size_t kOwnFrames = 16;
+// Walks of a thread after which it looks whether objects were loaded or unloaded. A stack that was not seen before
+// always looks.
+constexpr std::uint32_t kLookInterval = 256;
+
+// Stacks seen: what the raw addresses hash to, and the number of the stack. Any thread reads and writes without a lock:
+// `check` is the raw hash exclusive-or the result, so that halves of two entries do not pass for one.
+struct Remembered {
+  std::uint64_t check;
+  std::uint64_t result;
+};
+constexpr std::size_t kRememberedStacks = 4096;
+constinit Remembered g_remembered[kRememberedStacks] = {};
+
+// Guarded by the lock, which is never held across a walk.
+constinit int g_lock = 0;
+constinit std::uint64_t* g_written =
+    nullptr;  // hashes of stacks that are in the recording; open addressing, 0 is empty
+constinit std::size_t g_written_capacity = 0;
+constinit std::size_t g_written_count = 0;
+constinit std::uint32_t g_written_in = 0;  // number of the recording
+
+[[gnu::tls_model("initial-exec")]] constinit thread_local bool t_walking = false;
+[[gnu::tls_model("initial-exec")]] constinit thread_local std::uint32_t t_walks = 0;
+
+constexpr std::uint64_t mix(std::uint64_t hash, std::uint64_t value) {
+  hash = (hash ^ value) * 0x9E3779B97F4A7C15ull;
+  return hash ^ (hash >> 29);
+}
+
+std::uint64_t never_zero(std::uint64_t hash) { return hash != 0 ? hash : 1; }
+
+// With the lock held. True if it was not there; without memory, every stack is new.
+bool insert_written(std::uint64_t hash) noexcept {
+  if ((g_written_count + 1) * 2 > g_written_capacity) {
+    const std::size_t capacity = g_written_capacity == 0 ? 4096 : g_written_capacity * 2;
+    auto* const grown = static_cast<std::uint64_t*>(map_pages(capacity * sizeof(std::uint64_t)));
+    if (grown == nullptr) return true;
+    for (std::size_t i = 0; i < g_written_capacity; ++i) {
+      if (g_written[i] == 0) continue;
+      std::size_t at = g_written[i] & (capacity - 1);
+      while (grown[at] != 0) at = (at + 1) & (capacity - 1);
+      grown[at] = g_written[i];
+    }
+    if (g_written != nullptr) munmap(g_written, g_written_capacity * sizeof(std::uint64_t));
+    g_written = grown;
+    g_written_capacity = capacity;
+  }
+  std::size_t at = hash & (g_written_capacity - 1);
+  for (; g_written[at] != 0; at = (at + 1) & (g_written_capacity - 1)) {
+    if (g_written[at] == hash) return false;
+  }
+  g_written[at] = hash;
+  ++g_written_count;
+  return true;
+}
+
+// With the lock held: another recording has seen nothing yet.
+void begin_recording(std::uint32_t number) noexcept {
+  if (g_written_in == number) return;
+  g_written_in = number;
+  for (std::size_t i = 0; i < g_written_capacity; ++i) g_written[i] = 0;
+  g_written_count = 0;
+  modules().write_again();
+}
+
+void look_for_changes() noexcept {
+  const LockGuard guard(g_lock);
+  if (modules().refresh()) stack_walker().forget_code();
+}
+
+[[gnu::cold, gnu::noinline]] std::uint64_t learn(std::span<void* const> frames, std::uint32_t recording) noexcept {
+  const LockGuard guard(g_lock);
+  begin_recording(recording);
+  if (modules().refresh()) stack_walker().forget_code();
+  modules().write_new();
+  std::uint64_t hash = 0;
+  std::uint64_t addresses[kMaxStackFrames];
+  for (std::size_t i = 0; i < frames.size(); ++i) {
+    addresses[i] = reinterpret_cast<std::uint64_t>(frames[i]);
+    const ModulePlace place = modules().place_of(addresses[i]);
+    hash = mix(mix(hash, place.module), place.offset);
+  }
+  hash = never_zero(hash);
+  if (insert_written(hash)) record_stack(hash, {addresses, frames.size()});
+  return hash;
+}
+
+// What the program's part of the stack is: from the frame that is returned to from our hook. If the walk did not come
+// by there, only that address is known.
+std::span<void* const> programs_part(void* const* frames, std::size_t count, void* const& return_address) noexcept {
+  for (std::size_t i = 0; i < count; ++i) {
+    if (frames[i] != return_address) continue;
+    const std::size_t left = count - i;
+    return {frames + i, left < kMaxStackFrames ? left : kMaxStackFrames};
+  }
+  return {&return_address, 1};
+}
+
+std::uint64_t known_or_learnt(std::span<void* const> frames, std::uint32_t recording) noexcept {
+  std::uint64_t raw = mix(recording, modules().generation());
+  for (void* const frame : frames) raw = mix(raw, reinterpret_cast<std::uint64_t>(frame));
+  Remembered& entry = g_remembered[raw % kRememberedStacks];
+  const std::uint64_t result = __atomic_load_n(&entry.result, __ATOMIC_RELAXED);
+  if (result != 0 && (__atomic_load_n(&entry.check, __ATOMIC_RELAXED) ^ result) == raw) [[likely]] {
+    return result;
+  }
+  const std::uint64_t learnt = learn(frames, recording);
+  __atomic_store_n(&entry.result, learnt, __ATOMIC_RELAXED);
+  __atomic_store_n(&entry.check, learnt ^ raw, __ATOMIC_RELAXED);
+  return learnt;
+}
+
+}  // namespace
+
+std::uint64_t call_stack(const void* return_address) noexcept {
+  // A walk asks the dynamic linker, which others may have interposed: what they allocate meanwhile is not walked.
+  if (t_walking) return 0;
+  const std::uint32_t recording = recording_number();
+  const int kept = errno;
+  t_walking = true;
+  const StackWalker& walker = stack_walker();
+  if (++t_walks % kLookInterval == 0) look_for_changes();
+  void* frames[kOwnFrames + kMaxStackFrames];
+  const int count = walker.walk(frames, static_cast<int>(std::size(frames)));
+  void* const from = const_cast<void*>(return_address);
+  std::uint64_t hash = 0;
+  if (count > 0 || from != nullptr) {
+    hash = known_or_learnt(programs_part(frames, static_cast<std::size_t>(count), from), recording);
+  }
+  t_walking = false;
+  errno = kept;
+  return hash;
+}
+
+void forget_call_stacks_after_fork() noexcept {
+  __atomic_store_n(&g_lock, 0, __ATOMIC_RELAXED);
+  // Another thread may have been in the middle of growing it: its memory is left alone.
+  g_written = nullptr;
+  g_written_capacity = 0;
+  g_written_count = 0;
+  g_written_in = 0;
+  t_walking = false;
+  modules().forget_after_fork();
+}
+
+}  // namespace memopt::agent
