@@ -54,7 +54,7 @@ CUresult copy_now(const CopySide& to, const CopySide& from, std::size_t bytes, b
   agent::before_copy(call);
   const bool waits = call.to_host != nullptr && bytes != 0;
   agent::HostWait wait;
-  if (waits) wait = agent::begin_host_wait_for_stream(stream);
+  if (waits) wait = agent::begin_host_wait_for_own(stream);
   const CUresult result = scope.ended(real<hook>()(arguments...));
   if (waits && result == CUDA_SUCCESS) agent::host_wait_done(wait);
   return result;

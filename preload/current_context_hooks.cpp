@@ -1,6 +1,7 @@
 // Hooks of what is current: the calling thread's context, and waiting for all of its work.
 #include "agent/memory/arena.h"
 #include "agent/operations/operations.h"
+#include "agent/order/current_context.h"
 #include "agent/recording/recorder.h"
 #include "preload/typed_hooks.h"
 
@@ -31,7 +32,7 @@ bool is_current(CUcontext context) noexcept {
 CUresult cuCtxSynchronize() noexcept {
   if (!agent::operations_are_watched()) return real<Hook::cuCtxSynchronize>()();
   const agent::HostWait wait = agent::begin_host_wait_for_context();
-  const CUresult result = real<Hook::cuCtxSynchronize>()();
+  const CUresult result = agent::noted(real<Hook::cuCtxSynchronize>()());
   if (result != CUDA_SUCCESS) return result;
   agent::host_wait_done(wait);
   record_wait(nullptr);
@@ -44,7 +45,7 @@ CUresult cuCtxSynchronize_v2(CUcontext context) noexcept {
     return real<Hook::cuCtxSynchronize_v2>()(context);
   }
   const agent::HostWait wait = agent::begin_host_wait_for_context();
-  const CUresult result = real<Hook::cuCtxSynchronize_v2>()(context);
+  const CUresult result = agent::noted(real<Hook::cuCtxSynchronize_v2>()(context));
   if (result != CUDA_SUCCESS) return result;
   agent::host_wait_done(wait);
   record_wait(nullptr);

@@ -20,6 +20,8 @@ agent::Driver real_driver() noexcept {
   driver.device_attribute = real<Hook::cuDeviceGetAttribute>();
   driver.current_context = real<Hook::cuCtxGetCurrent>();
   driver.current_device = real<Hook::cuCtxGetDevice>();
+  driver.context_push = real<Hook::cuCtxPushCurrent_v2>();
+  driver.context_pop = real<Hook::cuCtxPopCurrent_v2>();
   driver.synchronize_context = real<Hook::cuCtxSynchronize>();
   driver.event_create = real<Hook::cuEventCreate>();
   driver.event_destroy = real<Hook::cuEventDestroy_v2>();
@@ -27,6 +29,7 @@ agent::Driver real_driver() noexcept {
   driver.event_query = real<Hook::cuEventQuery>();
   driver.event_elapsed = real<Hook::cuEventElapsedTime>();
   driver.event_synchronize = real<Hook::cuEventSynchronize>();
+  driver.stream_create = real<Hook::cuStreamCreate>();
   driver.stream_wait_event = real<Hook::cuStreamWaitEvent>();
   driver.stream_synchronize = real<Hook::cuStreamSynchronize>();
   driver.stream_is_capturing = real<Hook::cuStreamIsCapturing>();

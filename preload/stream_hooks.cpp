@@ -26,7 +26,7 @@ template <typename Ask>
 CUresult wait_for(agent::StreamName stream, Ask&& ask) noexcept {
   if (!agent::operations_are_watched()) return ask();
   const agent::HostWait wait = agent::begin_host_wait_for_stream(stream);
-  const CUresult result = ask();
+  const CUresult result = agent::noted(ask());
   if (result == CUDA_SUCCESS) agent::host_wait_done(wait);
   return result;
 }
@@ -43,20 +43,35 @@ CUresult synchronize(CUstream stream, bool per_thread) noexcept {
   return result;
 }
 
-// Queries are not recorded: how often a program asks is chance.
-template <Hook hook>
+// Queries are not recorded: how often a program asks is chance. Where nothing was queued since a free that natively
+// waits for the stream, and here has not, the answer is that all is done.
+template <Hook hook, Hook wait>
 CUresult query(CUstream stream, bool per_thread) noexcept {
-  return wait_for({stream, per_thread}, [&] { return real<hook>()(stream); });
+  const agent::StreamName name{stream, per_thread};
+  return wait_for(name, [&] {
+    const CUresult result = real<hook>()(stream);
+    return result == CUDA_ERROR_NOT_READY && agent::is_behind_free(name) ? real<wait>()(stream) : result;
+  });
 }
 
 template <Hook hook>
 CUresult wait_event(CUstream stream, CUevent event, unsigned int flags, bool per_thread) noexcept {
-  const CUresult result = real<hook>()(stream, event, flags);
   const agent::StreamName name{stream, per_thread};
-  if (result != CUDA_SUCCESS || !agent::operations_are_watched() || agent::is_captured(name)) return result;
-  agent::note_event_waited(name, event);
+  if (!agent::operations_are_watched() || agent::is_captured(name)) return real<hook>()(stream, event, flags);
+  const agent::EventWait wait = agent::begin_event_wait(name, event);
+  const CUresult result = agent::noted(real<hook>()(stream, event, flags));
+  if (result != CUDA_SUCCESS) return result;
+  agent::event_wait_done(wait);
   agent::record_simple(shm::RecordKind::kEventWait, shm::EventBody{number_of(event), agent::stream_number(name)});
   return result;
+}
+
+// The stream goes on when a value is there, which may be the host's to write.
+template <Hook hook, typename Value>
+CUresult wait_value(CUstream stream, CUdeviceptr address, Value value, unsigned int flags, bool per_thread) noexcept {
+  const agent::StreamName name{stream, per_thread};
+  if (agent::operations_are_watched() && !agent::is_captured(name)) agent::note_stream_may_be_held_up(name);
+  return agent::noted(real<hook>()(stream, address, value, flags));
 }
 
 CUstream handle_of(CUstream stream, bool per_thread) noexcept {
@@ -101,7 +116,9 @@ CUresult cuStreamDestroy_v2(CUstream stream) noexcept { return destroy<Hook::cuS
 
 CUresult cuStreamSynchronize(CUstream stream) noexcept { return synchronize<Hook::cuStreamSynchronize>(stream, false); }
 
-CUresult cuStreamQuery(CUstream stream) noexcept { return query<Hook::cuStreamQuery>(stream, false); }
+CUresult cuStreamQuery(CUstream stream) noexcept {
+  return query<Hook::cuStreamQuery, Hook::cuStreamSynchronize>(stream, false);
+}
 
 CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned int flags) noexcept {
   return wait_event<Hook::cuStreamWaitEvent>(stream, event, flags, false);
@@ -128,7 +145,9 @@ CUresult cuStreamSynchronize_ptsz(CUstream stream) noexcept {
   return synchronize<Hook::cuStreamSynchronize_ptsz>(stream, true);
 }
 
-CUresult cuStreamQuery_ptsz(CUstream stream) noexcept { return query<Hook::cuStreamQuery_ptsz>(stream, true); }
+CUresult cuStreamQuery_ptsz(CUstream stream) noexcept {
+  return query<Hook::cuStreamQuery_ptsz, Hook::cuStreamSynchronize_ptsz>(stream, true);
+}
 
 CUresult cuStreamWaitEvent_ptsz(CUstream stream, CUevent event, unsigned int flags) noexcept {
   return wait_event<Hook::cuStreamWaitEvent_ptsz>(stream, event, flags, true);
@@ -150,6 +169,40 @@ CUresult cuStreamBeginCaptureToGraph_ptsz(CUstream stream, CUgraph graph, const 
 
 CUresult cuStreamEndCapture_ptsz(CUstream stream, CUgraph* graph) noexcept {
   return end_capture<Hook::cuStreamEndCapture_ptsz>(stream, graph, true);
+}
+
+CUresult cuStreamWaitValue32(CUstream stream, CUdeviceptr address, cuuint32_t value, unsigned int flags) noexcept {
+  return wait_value<Hook::cuStreamWaitValue32>(stream, address, value, flags, false);
+}
+
+CUresult cuStreamWaitValue32_ptsz(CUstream stream, CUdeviceptr address, cuuint32_t value, unsigned int flags) noexcept {
+  return wait_value<Hook::cuStreamWaitValue32_ptsz>(stream, address, value, flags, true);
+}
+
+CUresult cuStreamWaitValue32_v2(CUstream stream, CUdeviceptr address, cuuint32_t value, unsigned int flags) noexcept {
+  return wait_value<Hook::cuStreamWaitValue32_v2>(stream, address, value, flags, false);
+}
+
+CUresult cuStreamWaitValue32_v2_ptsz(CUstream stream, CUdeviceptr address, cuuint32_t value,
+                                     unsigned int flags) noexcept {
+  return wait_value<Hook::cuStreamWaitValue32_v2_ptsz>(stream, address, value, flags, true);
+}
+
+CUresult cuStreamWaitValue64(CUstream stream, CUdeviceptr address, cuuint64_t value, unsigned int flags) noexcept {
+  return wait_value<Hook::cuStreamWaitValue64>(stream, address, value, flags, false);
+}
+
+CUresult cuStreamWaitValue64_ptsz(CUstream stream, CUdeviceptr address, cuuint64_t value, unsigned int flags) noexcept {
+  return wait_value<Hook::cuStreamWaitValue64_ptsz>(stream, address, value, flags, true);
+}
+
+CUresult cuStreamWaitValue64_v2(CUstream stream, CUdeviceptr address, cuuint64_t value, unsigned int flags) noexcept {
+  return wait_value<Hook::cuStreamWaitValue64_v2>(stream, address, value, flags, false);
+}
+
+CUresult cuStreamWaitValue64_v2_ptsz(CUstream stream, CUdeviceptr address, cuuint64_t value,
+                                     unsigned int flags) noexcept {
+  return wait_value<Hook::cuStreamWaitValue64_v2_ptsz>(stream, address, value, flags, true);
 }
 
 }  // namespace memopt::preload::hooks

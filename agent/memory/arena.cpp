@@ -8,6 +8,7 @@
 #include "agent/link/link.h"
 #include "agent/memory/arena_state.h"
 #include "agent/order/captures.h"
+#include "agent/order/current_context.h"
 #include "agent/order/in_flight.h"
 #include "agent/process/log.h"
 #include "agent/process/options.h"
@@ -18,9 +19,9 @@
 
 namespace memopt::agent {
 
-int arena_lock_word = 0;
 std::uint64_t arena_range_begin = 0;
 std::uint64_t arena_range_bytes = 0;
+bool arena_on = false;
 
 namespace {
 
@@ -30,21 +31,23 @@ constinit Arena* g_arena = nullptr;
 // Acquire pairs with the release in arena_allocate: who sees the arena sees what it was made of.
 inline Arena* current() noexcept { return __atomic_load_n(&g_arena, __ATOMIC_ACQUIRE); }
 
-// Changes whenever a thread's current context may have changed.
-constinit std::uint64_t g_context_changes = 1;
+// Nothing will be served, or the context has failed: the driver answers, and no lock is taken.
+constinit bool g_refused = false;
 
 // What a thread remembers; trivial, so that no destructor runs at its end.
 struct ThreadState {
-  std::uint64_t context_changes;  // at which the context was found good; 0: never
-  LaneState* lane;                // null: it has none (yet)
-  bool known;                     // has been given a lane, if there was one
+  LaneState* lane;  // null: it has none (yet)
+  bool known;       // has been given a lane, if there was one
 };
 constinit thread_local ThreadState t_state __attribute__((tls_model("initial-exec"))) = {};
 
 void set_range(std::uint64_t begin, std::uint64_t bytes) noexcept {
-  __atomic_store_n(&arena_range_begin, begin, __ATOMIC_RELAXED);
+  // In this order, which arena_may_own relies on.
   __atomic_store_n(&arena_range_bytes, bytes, __ATOMIC_RELAXED);
+  __atomic_store_n(&arena_range_begin, begin, __ATOMIC_RELEASE);
 }
+
+void switch_on(bool on) noexcept { __atomic_store_n(&arena_on, on, __ATOMIC_RELEASE); }
 
 std::uint64_t rounded(std::uint64_t bytes) {
   return (bytes + shm::kPlanAlignment - 1) / shm::kPlanAlignment * shm::kPlanAlignment;
@@ -52,9 +55,10 @@ std::uint64_t rounded(std::uint64_t bytes) {
 
 // Which streams need no wait before they touch bytes with these former users.
 std::uint64_t ready_streams(const Release& former) noexcept {
-  if (former.everything || former.unordered) return 0;
+  if (former.everything) return 0;
   if (former.count == 0) return kAllStreams;
-  if (former.count == 1 && former.uses[0].slot != kOverflowSlot) return std::uint64_t{1} << former.uses[0].slot;
+  const auto slot = static_cast<StreamSlot>(former.uses[0].slot);
+  if (former.count == 1 && slot != kOverflowSlot && slot < kReadySlots) return std::uint64_t{1} << slot;
   return 0;
 }
 
@@ -70,6 +74,7 @@ std::uint64_t ready_streams(const Release& former) noexcept {
     if (!chosen.is_on(shm::OptionId::kPlan) && !arena.record_only) {
       arena.service = Arena::Service::kNone;
       arena.why = "MEMOPT_PLAN=0: allocation is left to the driver";
+      __atomic_store_n(&g_refused, true, __ATOMIC_RELAXED);
       return;
     }
     if (arena.record_only) {
@@ -83,7 +88,9 @@ std::uint64_t ready_streams(const Release& former) noexcept {
       arena.slab.use_driver_block();
       log(LogLevel::kInfo, "{}: blocks come from cuMemAlloc", arena.why);
     }
+    arena.streams.set_context(arena.context);
     arena.pools.start(device);
+    switch_on(true);
     start_device_times(shm::sampling(chosen.value(shm::OptionId::kDeviceTimes)));
     start_link(link_options(chosen));
     start_recording(arena.record_only);
@@ -92,18 +99,15 @@ std::uint64_t ready_streams(const Release& former) noexcept {
   }
 }
 
-// Is the thread's context the one whose memory this is? Asked of the driver only after something may have changed it.
-bool context_is_ours(Arena& arena, ThreadState& thread) noexcept {
-  const std::uint64_t changes = __atomic_load_n(&g_context_changes, __ATOMIC_ACQUIRE);
-  if (thread.context_changes == changes) [[likely]]
-    return true;
-  CUcontext context = nullptr;
-  if (driver().current_context(&context) != CUDA_SUCCESS || context == nullptr) return false;
-  if (arena.service == Arena::Service::kNotStarted) start(arena);
+// Is the thread's context the one whose memory this is?
+bool context_is_ours(Arena& arena) noexcept {
+  if (arena.service == Arena::Service::kNotStarted) [[unlikely]] {
+    CUcontext context = nullptr;
+    if (driver().current_context(&context) != CUDA_SUCCESS || context == nullptr) return false;
+    start(arena);
+  }
   // Another context has streams of its own, and takes its memory with it when it goes: that is the driver's to serve.
-  if (context != arena.context) return false;
-  thread.context_changes = changes;
-  return true;
+  return arena.context != nullptr && is_current(driver(), arena.context);
 }
 
 // The state of the thread's lane, about the plans that are there now; null if it has none: asked again at the next
@@ -145,22 +149,29 @@ bool note_driver_block(Arena& arena, Block& block) noexcept {
   return true;
 }
 
-CUresult serve_by_driver(Arena& arena, Block& block) noexcept {
+CUresult serve_by_driver(Arena& arena, ArenaLock& lock, Block& block) noexcept {
   CUdeviceptr address = 0;
-  const CUresult result = driver().mem_alloc(&address, block.bytes);
+  const std::uint64_t releases = arena.releases;
+  CUresult result = CUDA_SUCCESS;
+  {
+    const Unlocked unlocked(lock);
+    result = driver().mem_alloc(&address, block.bytes);
+  }
   if (result != CUDA_SUCCESS) return result;
   block.base = address;
   block.window = nullptr;
-  if (note_driver_block(arena, block)) return CUDA_SUCCESS;
+  if (arena.releases == releases && note_driver_block(arena, block)) return CUDA_SUCCESS;
+  const Unlocked unlocked(lock);
   driver().mem_free(address);
   return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-// Not by the plan: from what is held, then, `from_slab`, from free bytes of the slab, then from new chunks.
-CUresult serve_dynamically(Arena& arena, Block& block, bool from_slab) noexcept {
-  if (arena.service == Arena::Service::kDriver) return serve_by_driver(arena, block);
+// From what is held, then, `from_slab`, from free bytes of the slab, then from new chunks. CUDA_ERROR_NOT_READY: what
+// could serve is still in use (Bootstrap::awaited).
+CUresult serve_from_chunks(Arena& arena, Block& block, bool from_slab) noexcept {
   if (arena.slab.live_bytes() != 0) {
-    if (arena.bootstrap.serve(block, true) == CUDA_SUCCESS) return CUDA_SUCCESS;
+    const CUresult held = arena.bootstrap.serve(block, true);
+    if (held == CUDA_SUCCESS || held == CUDA_ERROR_NOT_READY) return held;
     OwnershipMap& map = arena.slab.window().map;
     std::uint64_t begin = 0;
     Block* in_the_way = nullptr;
@@ -177,6 +188,21 @@ CUresult serve_dynamically(Arena& arena, Block& block, bool from_slab) noexcept 
     arena.housekeeping = true;
   }
   return arena.bootstrap.serve(block, false);
+}
+
+// Not by the plan.
+CUresult serve_dynamically(Arena& arena, ArenaLock& lock, Block& block, bool from_slab) noexcept {
+  // What is waited for may be used by other threads meanwhile, and be in use again.
+  constexpr int kPatience = 64;
+  if (arena.service == Arena::Service::kDriver) return serve_by_driver(arena, lock, block);
+  CUresult result = serve_from_chunks(arena, block, from_slab);
+  for (int i = 0; result == CUDA_ERROR_NOT_READY; ++i) {
+    const Release uses = arena.bootstrap.awaited();
+    if (arena.streams.finish(lock, uses) != CUDA_SUCCESS || i == kPatience) return CUDA_ERROR_OUT_OF_MEMORY;
+    if (arena.service != Arena::Service::kChunks) return CUDA_ERROR_NOT_SUPPORTED;
+    result = serve_from_chunks(arena, block, from_slab);
+  }
+  return result;
 }
 
 // Makes `block` lie at the place; false if somebody is there.
@@ -229,12 +255,15 @@ struct StreamOrder {
 };
 
 // The block's place in the order of its stream: behind the former users of its bytes, before whatever uses it.
-void order_allocation(Arena& arena, Block& block, StreamName stream) noexcept {
-  const StreamUse use = arena.streams.begin(stream);
-  arena.streams.wait(static_cast<StreamSlot>(use.slot), block.former);
+void order_allocation(Arena& arena, ArenaLock& lock, Block& block, StreamName stream) noexcept {
+  Operation operation;
+  operation.use = arena.streams.begin(stream);
+  if (block.former.everything) arena.streams.cut();
+  arena.streams.add_needs(static_cast<StreamSlot>(operation.use.slot), block.former, &operation.needs);
+  order_operation(lock, operation);
   queued();
   block.ready = kAllStreams;
-  block.uses.add(use);
+  block.uses.add(operation.use);
 }
 
 void insert(Arena& arena, Block* block) noexcept {
@@ -268,10 +297,26 @@ void record(Arena& arena, const Made& made, std::size_t bytes, void* return_addr
   errno = kept_errno;
 }
 
+// There is no host memory to list it: as if it had not been served.
+[[gnu::cold]] Served refuse_late(Arena& arena, Block* block) noexcept {
+  if (block->window != nullptr && block->window->kind == Window::Kind::kSlab) {
+    block->window->map.give_back(block->span, block->former);
+  } else if (block->window != nullptr) {
+    arena.bootstrap.take_back(*block, block->former);
+  } else {
+    return {true, CUDA_ERROR_OUT_OF_MEMORY};
+  }
+  if (block->pool != nullptr) arena.pools.freed(block->pool, block->bytes);
+  arena.blocks.drop(block);
+  return {};
+}
+
 // `order` null: a plain allocation.
 [[gnu::always_inline]] inline Served allocate(CUdeviceptr* address, std::size_t bytes, void* return_address,
                                               const StreamOrder* order) noexcept {
   if (address == nullptr || bytes == 0) return {};
+  if (__atomic_load_n(&g_refused, __ATOMIC_RELAXED)) [[unlikely]]
+    return {};
   const CostProbe probe;
   ThreadState& thread = t_state;
   if (make_arena() == nullptr) [[unlikely]]
@@ -285,7 +330,7 @@ void record(Arena& arena, const Made& made, std::size_t bytes, void* return_addr
   Made made_block;
   {
     ArenaLock lock;
-    if (!context_is_ours(arena, thread)) [[unlikely]]
+    if (!context_is_ours(arena)) [[unlikely]]
       return {};
     if (arena.service == Arena::Service::kNone || arena.streams.capturing()) [[unlikely]]
       return {};
@@ -307,7 +352,7 @@ void record(Arena& arena, const Made& made, std::size_t bytes, void* return_addr
       const bool by_driver = order != nullptr && arena.service == Arena::Service::kDriver;
       // A thread that follows finds its other places free only if this block does not lie in one of them.
       if (!by_driver) {
-        result = serve_dynamically(arena, *block, !(thread.lane != nullptr && thread.lane->live.following));
+        result = serve_dynamically(arena, lock, *block, !(thread.lane != nullptr && thread.lane->live.following));
       }
       if (result != CUDA_SUCCESS) {
         arena.blocks.drop(block);
@@ -320,12 +365,25 @@ void record(Arena& arena, const Made& made, std::size_t bytes, void* return_addr
       }
     }
     if (order != nullptr) {
-      order_allocation(arena, *block, order->stream);
+      const std::uint64_t releases = arena.releases;
+      order_allocation(arena, lock, *block, order->stream);
+      // Its memory went with the context meanwhile.
+      if (arena.releases != releases) {
+        arena.blocks.drop(block);
+        return {};
+      }
       block->pool = pool;
       arena.pools.allocated(pool, bytes);
     } else {
       block->ready = ready_streams(block->former);
+      if (block->former.everything) arena.streams.cut();
+      block->ready_at = arena.streams.reuses();
     }
+    if (arena.streams.wants_events()) [[unlikely]]
+      arena.streams.record_wanted(lock);
+    // Other threads may have inserted theirs while the lock was given back.
+    if (!arena.blocks.reserve_one()) [[unlikely]]
+      return refuse_late(arena, block);
     insert(arena, block);
     *address = block->base;
     if (!recording()) [[likely]]
@@ -371,7 +429,7 @@ bool arena_note_async(CUdeviceptr address, std::size_t bytes, StreamName stream,
   Made made_block;
   {
     ArenaLock lock;
-    if (arena.service != Arena::Service::kDriver || arena.streams.capturing() || !context_is_ours(arena, t_state) ||
+    if (arena.service != Arena::Service::kDriver || arena.streams.capturing() || !context_is_ours(arena) ||
         !arena.blocks.reserve_one()) {
       return false;
     }
@@ -392,15 +450,43 @@ bool arena_note_async(CUdeviceptr address, std::size_t bytes, StreamName stream,
   return true;
 }
 
+void arena_failed(Arena& arena, CUresult result) noexcept {
+  // Those after which a context can only be destroyed.
+  switch (result) {
+    case CUDA_ERROR_ECC_UNCORRECTABLE:
+    case CUDA_ERROR_ILLEGAL_ADDRESS:
+    case CUDA_ERROR_LAUNCH_TIMEOUT:
+    case CUDA_ERROR_ASSERT:
+    case CUDA_ERROR_HARDWARE_STACK_ERROR:
+    case CUDA_ERROR_ILLEGAL_INSTRUCTION:
+    case CUDA_ERROR_MISALIGNED_ADDRESS:
+    case CUDA_ERROR_INVALID_ADDRESS_SPACE:
+    case CUDA_ERROR_INVALID_PC:
+    case CUDA_ERROR_LAUNCH_FAILED:
+    case CUDA_ERROR_EXTERNAL_DEVICE:
+      break;
+    default:
+      return;
+  }
+  arena.failure = result;
+  __atomic_store_n(&g_refused, true, __ATOMIC_RELAXED);
+}
+
+void note_failure(CUresult result) noexcept {
+  CUcontext context = nullptr;
+  if (!arena_is_on() || driver().current_context(&context) != CUDA_SUCCESS) return;
+  ArenaLock lock;
+  // Another context's error is none of ours.
+  if (context == current()->context) arena_failed(*current(), result);
+}
+
 std::uint64_t arena_reserve_bytes() noexcept {
-  if (current() == nullptr) return 0;
+  if (!arena_is_on()) return 0;
   ArenaLock lock;
   if (current()->service == Arena::Service::kNone) return 0;
   return current()->bootstrap.cached_bytes() + current()->slab.live_bytes() -
          current()->slab.window().map.owned_bytes();
 }
-
-void note_context_change() noexcept { __atomic_add_fetch(&g_context_changes, 1, __ATOMIC_RELEASE); }
 
 void note_context_destroyed(CUcontext context) noexcept {
   if (current() == nullptr || context == nullptr) return;
@@ -411,8 +497,10 @@ void note_context_destroyed(CUcontext context) noexcept {
   // The driver takes the blocks of a context with it, and its work is over. Ours outlive it as chunks, so they are
   // given back here.
   arena.streams.forget();
+  switch_on(false);
   set_range(0, 0);
   arena.why = "the context in which memory was served was destroyed";
+  arena.failure = CUDA_SUCCESS;
   arena.footprint_at_end = arena_footprint(arena);
   arena.service = Arena::Service::kNone;
   stop_recording();
@@ -422,7 +510,9 @@ void note_context_destroyed(CUcontext context) noexcept {
 
 void forget_arena_after_fork() noexcept {
   // The parent's device memory is nothing that a child can use, and its lock may be held by a thread that is not here.
-  arena_lock_word = 0;
+  arena_lock_word = {};
+  switch_on(false);
+  g_refused = false;
   __atomic_store_n(&g_arena, nullptr, __ATOMIC_RELAXED);
   set_range(0, 0);
   t_state = {};

@@ -5,8 +5,7 @@
 // addresses; live blocks never share an address. Who owns which physical bytes, and who used them last, is kept in
 // ownership maps that are asked at every taking (ownership.h).
 //
-// One lock guards it all; it is held for a few instructions on the planned path and across driver calls on the cold
-// ones.
+// One lock guards it all (order/arena_lock.h).
 #pragma once
 
 #include <cuda.h>
@@ -15,8 +14,9 @@
 #include <cstdint>
 #include <vector>
 
+#include "agent/order/arena_lock.h"
 #include "agent/order/streams.h"
-#include "agent/process/spin_lock.h"
+#include "agent/order/use_set.h"
 #include "shm/status.h"
 
 namespace memopt::agent {
@@ -27,45 +27,57 @@ struct Block;
 // Numbers of blocks (shm/record.h).
 std::uint64_t block_number(const Block& block) noexcept;
 
-extern int arena_lock_word;  // for ArenaLock only
-class ArenaLock : public QuickGuard {
- public:
-  ArenaLock() noexcept : QuickGuard(arena_lock_word) {}
-};
-
 // Could the address, or word, belong to a block of ours? One comparison; no lock. False for all while the arena is off.
+// It changes while others read it: whoever sees the new begin sees the new length, and an old begin with a new length
+// is too much rather than too little.
 extern std::uint64_t arena_range_begin, arena_range_bytes;
 inline bool arena_may_own(std::uint64_t address) noexcept {
-  return address - __atomic_load_n(&arena_range_begin, __ATOMIC_RELAXED) <
-         __atomic_load_n(&arena_range_bytes, __ATOMIC_RELAXED);
+  const std::uint64_t begin = __atomic_load_n(&arena_range_begin, __ATOMIC_ACQUIRE);
+  return address - begin < __atomic_load_n(&arena_range_bytes, __ATOMIC_RELAXED);
 }
+
+// Is there memory to serve or to follow? Before the first allocation, with MEMOPT_PLAN=0 and after the context has gone
+// there is not.
+extern bool arena_on;
+inline bool arena_is_on() noexcept { return __atomic_load_n(&arena_on, __ATOMIC_ACQUIRE); }
 
 // With ArenaLock held. ---------------------------------------------------------------------------------------------
 
-// Begins an operation on a stream: everything used with the result has that position.
-StreamUse begin_operation(StreamName stream) noexcept;
+// An operation that is about to be queued: everything that it uses has the position `use`; what it must be behind is
+// gathered in `needs`.
+struct Operation {
+  StreamUse use;
+  UseSet needs;
+};
+
+// Begins an operation on a stream: behind the plain frees so far.
+void begin_operation(StreamName stream, Operation* operation) noexcept;
 
 // The live blocks that an address means: the one it lies in, and the one that ends there. Returns how many (0 to 2).
 std::size_t find_blocks(std::uint64_t address, Block* found[2]) noexcept;
 
-// The operation `use` touches the block: it is put behind the former owners of the block's bytes (by a wait on the
-// stream, before the operation is queued), and the block is known to be used by that stream.
-void use_block(Block& block, StreamUse use) noexcept;
+// The operation touches the block: it must be behind the former owners of the block's bytes, and the block is known to
+// be used by the operation's stream.
+void use_block(Block& block, Operation& operation) noexcept;
 
-// find_blocks and use_block for each of several addresses, for which nobody needs to know the blocks. Returns whether
-// there was one.
-bool use_addresses(const std::uint64_t* addresses, std::size_t count, StreamUse use) noexcept;
+// find_blocks and use_block for each of several addresses, for which the caller does not need to know the blocks.
+// Returns whether there was one.
+bool use_addresses(const std::uint64_t* addresses, std::size_t count, Operation& operation) noexcept;
 
 // As use_block, for every live block: the operation cannot be read (a launch whose parameters are unknown, a graph).
-void use_everything(StreamUse use) noexcept;
+void use_everything(Operation& operation) noexcept;
+
+// Puts the operation behind what it needs: by waits on its stream, before it is queued. The lock is given back
+// meanwhile.
+void order_operation(ArenaLock& lock, Operation& operation) noexcept;
 
 // Work is queued whose effect the host can see without a copy of its own or a wait (a copy to the host, a host
 // function, a kernel that was given page-locked memory): a plain free will wait for it.
-void host_visible(StreamUse use) noexcept;
+void host_visible(const Operation& operation) noexcept;
 
 // An address inside a block is stored where launches do not show it (payload of a copy to the device, module global).
-// The block counts as used by every stream.
-void escaped(Block& block) noexcept;
+// The block counts as used by every stream, and its former users are waited for; the lock is given back meanwhile.
+void escaped(ArenaLock& lock, Block& block) noexcept;
 
 // Without the lock. ------------------------------------------------------------------------------------------------
 
@@ -115,10 +127,17 @@ bool arena_block_at(std::uint64_t address, BlockExtent* extent) noexcept;
 // Bytes that the driver counts as used but that would be served without it: added to cuMemGetInfo's free.
 std::uint64_t arena_reserve_bytes() noexcept;
 
-// The calling thread's current context may have changed (cuCtxSetCurrent, push, pop, ...).
-void note_context_change() noexcept;
 // The context is gone, and with it goes what we hold for it.
 void note_context_destroyed(CUcontext context) noexcept;
+
+// What a call of the driver's returned. After an error that the context does not survive (an illegal address, say), it
+// is the driver that answers allocations and frees, as natively.
+void note_failure(CUresult result) noexcept;
+inline CUresult noted(CUresult result) noexcept {
+  if (result != CUDA_SUCCESS) [[unlikely]]
+    note_failure(result);
+  return result;
+}
 
 // For status; may throw std::bad_alloc. `plan` is filled only where memory is served or recorded.
 void read_arena(shm::Status* status);

@@ -1,5 +1,6 @@
 // The arena's other half: frees, and what is given back to the driver (arena.h).
 #include <cerrno>
+#include <new>
 
 #include "agent/memory/arena.h"
 #include "agent/memory/arena_state.h"
@@ -10,14 +11,6 @@
 
 namespace memopt::agent {
 namespace {
-
-void drop_block(Arena& arena, Block* block) noexcept {
-  arena.blocks.erase(block->base);
-  arena.live_bytes -= block->bytes;
-  if (block->pool != nullptr) [[unlikely]]
-    arena.pools.freed(block->pool, block->bytes);
-  arena.blocks.drop(block);
-}
 
 // Recorded before it happens, so that its number is not yet another block's.
 void record_free_of(Arena& arena, CUdeviceptr address, std::uint64_t stream) noexcept {
@@ -32,17 +25,20 @@ void record_free_of(Arena& arena, CUdeviceptr address, std::uint64_t stream) noe
   errno = kept_errno;
 }
 
-// A graph may use the bytes for as long as it lives: they stay as they are, without being a block.
-void abandon_kept(Arena& arena, Block* block) noexcept {
-  if (block->window == nullptr) arena.driver_blocks.erase(block->base);
+// The block is none of the program's any more: no other thread finds it.
+void unlist(Arena& arena, Block* block) noexcept {
+  if (block->window == nullptr) {
+    arena.driver_blocks.erase(block->base);
+    arena.driver_bytes -= block->bytes;
+  }
   arena.blocks.erase(block->base);
   arena.live_bytes -= block->bytes;
-  if (block->pool != nullptr) arena.pools.freed(block->pool, block->bytes);
+  if (block->pool != nullptr) [[unlikely]]
+    arena.pools.freed(block->pool, block->bytes);
 }
 
-// The bytes are nobody's any more, once `uses` are over.
-void give_back(Arena& arena, Block* block, Release uses) noexcept {
-  arena.streams.record_events(uses);
+// Its bytes are free, once `uses` are over.
+void give_back(Arena& arena, Block* block, const Release& uses) noexcept {
   if (block->window->kind == Window::Kind::kSlab) [[likely]] {
     block->window->map.give_back(block->span, uses);
   } else {
@@ -50,7 +46,75 @@ void give_back(Arena& arena, Block* block, Release uses) noexcept {
     // What lived across the switch to a plan is not needed again. Later the same is served off the plan each time.
     if (arena.plan != nullptr && arena.calm_iterations <= kCalm) arena.housekeeping = true;
   }
-  drop_block(arena, block);
+  arena.blocks.drop(block);
+}
+
+// A graph may use the bytes for as long as it lives: they stay as they are, without being a block.
+void abandon_kept(Arena& arena, Block* block) noexcept {
+  const std::uint64_t driver_bytes = arena.driver_bytes;
+  unlist(arena, block);
+  arena.driver_bytes = driver_bytes;
+}
+
+// Driver calls are to be made before the bytes are free: events on the streams that are not over, a wait for what the
+// host can see. The lock is given back for them; the block is in no list meanwhile, and its bytes are its own.
+[[gnu::cold, gnu::noinline]] CUresult free_slowly(Arena& arena, ArenaLock& lock, Block* block, Release uses,
+                                                  const StreamTable::Free* barrier) noexcept {
+  const bool kept = block->kept;
+  const std::uint64_t releases = arena.releases;
+  if (kept) {
+    abandon_kept(arena, block);
+  } else {
+    unlist(arena, block);
+  }
+  // Events first: what others queue during the wait is none of what the bytes wait for.
+  if (barrier != nullptr && barrier->needs_fold) {
+    arena.streams.fold(lock, *barrier, &uses);
+  } else {
+    arena.streams.record_events(lock, uses);
+  }
+  CUresult result = CUDA_SUCCESS;
+  if (barrier != nullptr) {
+    result = arena.streams.finish_host_visible(lock);
+    if (uses.unordered) {
+      uses.unordered = false;
+      arena.streams.record_events(lock, uses);
+    }
+    arena.streams.end_free(*barrier, uses);
+  }
+  arena_failed(arena, result);
+  if (kept) return result;
+  if (arena.releases == releases) {
+    give_back(arena, block, uses);
+  } else {
+    arena.blocks.drop(block);  // all memory went with its context meanwhile
+  }
+  return result;
+}
+
+// The driver made the block, and its free waits for whatever uses it.
+[[gnu::cold, gnu::noinline]] CUresult free_by_driver(Arena& arena, ArenaLock& lock, Block* block) noexcept {
+  unlist(arena, block);
+  const CUdeviceptr address = block->base;
+  const std::uint64_t releases = arena.releases;
+  CUresult result = CUDA_SUCCESS;
+  {
+    const Unlocked unlocked(lock);
+    result = driver().mem_free(address);
+  }
+  if (result != CUDA_SUCCESS && arena.releases == releases && arena.blocks.reserve_one()) {
+    try {
+      arena.driver_blocks.emplace(address, block);
+      arena.driver_bytes += block->bytes;
+      arena.live_bytes += block->bytes;
+      arena.blocks.insert(block);
+      return result;
+    } catch (const std::bad_alloc&) {
+      // It is still the driver's, and not followed any more.
+    }
+  }
+  arena.blocks.drop(block);
+  return result;
 }
 
 }  // namespace
@@ -65,29 +129,21 @@ Served arena_free(CUdeviceptr address) noexcept {
   ArenaLock lock;
   Block* const block = arena.blocks.find(address);
   if (block == nullptr) [[unlikely]] {
-    // In the range of our chunks nobody else has anything.
+    // In the range of our chunks nothing else lies.
     if (arena.service != Arena::Service::kChunks) return {};
     return {true, CUDA_ERROR_INVALID_VALUE};
   }
-  arena.streams.finish_host_visible();
-  if (block->kept) [[unlikely]] {
-    abandon_kept(arena, block);
-    return {true, CUDA_SUCCESS};
-  }
-  if (block->window == nullptr) {
-    // The driver's own free waits for whatever uses the block.
-    const CUresult result = driver().mem_free(block->base);
-    if (result == CUDA_SUCCESS) {
-      arena.driver_blocks.erase(block->base);
-      arena.driver_bytes -= block->bytes;
-      drop_block(arena, block);
-    }
-    return {true, result};
-  }
-  Release uses = block->uses;
-  // Never touched: then what was before still holds.
-  if (uses.empty()) uses = block->former;
-  if (block->escaped) uses.everything = true;
+  if (arena.failure != CUDA_SUCCESS) [[unlikely]]
+    return {true, arena.failure};
+  if (block->window == nullptr && !block->kept) [[unlikely]]
+    return {true, free_by_driver(arena, lock, block)};
+  // All that is queued now, whether it was seen to use the block or not: natively the free would wait for it.
+  Release uses;
+  const StreamTable::Free barrier = arena.streams.begin_free(&uses);
+  if (block->kept || barrier.needs_fold || arena.streams.has_visible() || arena.streams.needs_events(uses)) [[unlikely]]
+    return {true, free_slowly(arena, lock, block, uses, &barrier)};
+  arena.streams.end_free(barrier, uses);
+  unlist(arena, block);
   give_back(arena, block, uses);
   return {true, CUDA_SUCCESS};
 }
@@ -107,15 +163,16 @@ Served arena_free_async(CUdeviceptr address, StreamName stream) noexcept {
     if (arena.service != Arena::Service::kChunks) return {};
     return {true, CUDA_ERROR_INVALID_VALUE};
   }
+  if (arena.failure != CUDA_SUCCESS) [[unlikely]]
+    return {true, arena.failure};
   if (block->kept) [[unlikely]] {
     abandon_kept(arena, block);
     return {true, CUDA_SUCCESS};
   }
   if (block->window == nullptr) {
     // Freed by the driver, after this: it knows the order itself.
-    arena.driver_blocks.erase(block->base);
-    arena.driver_bytes -= block->bytes;
-    drop_block(arena, block);
+    unlist(arena, block);
+    arena.blocks.drop(block);
     return {};
   }
   const StreamUse use = arena.streams.begin(stream);
@@ -123,7 +180,10 @@ Served arena_free_async(CUdeviceptr address, StreamName stream) noexcept {
   Release uses;
   uses.add(use);
   // A plain allocation that nothing on this stream has used: its former users are not known to be before the free.
-  if ((block->ready >> use.slot & 1) == 0) uses.add(block->former);
+  if (!is_ready(arena, *block, static_cast<StreamSlot>(use.slot))) uses.add(block->former);
+  if (arena.streams.needs_events(uses)) [[unlikely]]
+    return {true, free_slowly(arena, lock, block, uses, nullptr)};
+  unlist(arena, block);
   give_back(arena, block, uses);
   return {true, CUDA_SUCCESS};
 }
@@ -134,9 +194,7 @@ bool arena_relieve() noexcept {
   Arena& arena = *memopt::agent::arena();
   if (arena.service != Arena::Service::kChunks) return false;
   const std::uint64_t before = arena.chunks.counts().held_bytes;
-  const HostWait all = arena.streams.begin_wait_for_context();
-  if (driver().synchronize_context() != CUDA_SUCCESS) return false;
-  arena.streams.completed(all);
+  if (arena.streams.finish_all(lock) != CUDA_SUCCESS || arena.service != Arena::Service::kChunks) return false;
   arena.bootstrap.trim(~std::size_t{0});
   return arena.chunks.counts().held_bytes < before;
 }

@@ -26,7 +26,7 @@ Block* find_inside(Arena& arena, std::uint64_t address, Block** ends_here) noexc
   }
   Window* const window =
       arena.service == Arena::Service::kDriver ? &arena.slab.window() : arena.chunks.window_at(address);
-  if (window == nullptr) return nullptr;
+  if (window == nullptr || window->base == 0) return nullptr;
   const std::uint64_t offset = address - window->base;
   if (offset >= window->map.bytes()) {
     Span* const last = offset == window->map.bytes() && offset != 0 ? window->map.find(offset - 1, nullptr) : nullptr;
@@ -42,13 +42,18 @@ Block* find_inside(Arena& arena, std::uint64_t address, Block** ends_here) noexc
 }
 
 // Puts the operation behind the block's former owners, and makes it one of the block's uses.
-inline void touch(Arena& arena, Block& block, StreamUse use) noexcept {
-  if ((block.ready >> use.slot & 1) == 0) [[unlikely]] {
-    arena.streams.wait(static_cast<StreamSlot>(use.slot), block.former);
-    if (use.slot != kOverflowSlot) block.ready |= std::uint64_t{1} << use.slot;
+inline void touch(Arena& arena, Block& block, Operation& operation) noexcept {
+  const auto slot = static_cast<StreamSlot>(operation.use.slot);
+  if (!is_ready(arena, block, slot)) [[unlikely]] {
+    // It is ready when all waits have been issued, not before: another thread may use the stream.
+    if (arena.streams.add_needs(slot, block.former, &operation.needs) && slot < kReadySlots && slot != kOverflowSlot) {
+      if (block.ready_at != arena.streams.reuses()) block.ready = 0;
+      block.ready |= std::uint64_t{1} << slot;
+      block.ready_at = arena.streams.reuses();
+    }
   }
-  block.uses.add(use);
-  if (arena.streams.capturing() && arena.streams.is_capturing(static_cast<StreamSlot>(use.slot))) [[unlikely]]
+  block.uses.add(operation.use);
+  if (arena.streams.capturing() && arena.streams.is_capturing(slot)) [[unlikely]]
     block.kept = true;
 }
 
@@ -76,9 +81,11 @@ inline std::size_t look_up(Arena& arena, std::uint64_t address, Block* found[2])
 
 std::uint64_t block_number(const Block& block) noexcept { return block.number; }
 
-StreamUse begin_operation(StreamName stream) noexcept {
+void begin_operation(StreamName stream, Operation* operation) noexcept {
   Arena* const now = arena();
-  return now != nullptr ? now->streams.begin(stream) : StreamUse{};
+  if (now == nullptr) return;
+  operation->use = now->streams.begin(stream);
+  now->streams.add_barrier_needs(static_cast<StreamSlot>(operation->use.slot), &operation->needs);
 }
 
 std::size_t find_blocks(std::uint64_t address, Block* found[2]) noexcept {
@@ -86,36 +93,50 @@ std::size_t find_blocks(std::uint64_t address, Block* found[2]) noexcept {
   return now != nullptr && arena_may_own(address) ? look_up(*now, address, found) : 0;
 }
 
-void use_block(Block& block, StreamUse use) noexcept { touch(*arena(), block, use); }
+void use_block(Block& block, Operation& operation) noexcept { touch(*arena(), block, operation); }
 
-bool use_addresses(const std::uint64_t* addresses, std::size_t count, StreamUse use) noexcept {
+bool use_addresses(const std::uint64_t* addresses, std::size_t count, Operation& operation) noexcept {
   Arena* const now = arena();
   if (now == nullptr) return false;
   bool any = false;
   for (std::size_t i = 0; i < count; ++i) {
     Block* found[2];
     const std::size_t blocks = look_up(*now, addresses[i], found);
-    for (std::size_t k = 0; k < blocks; ++k) touch(*now, *found[k], use);
+    for (std::size_t k = 0; k < blocks; ++k) touch(*now, *found[k], operation);
     any = any || blocks != 0;
   }
   return any;
 }
 
-void use_everything(StreamUse use) noexcept {
+void use_everything(Operation& operation) noexcept {
   Arena* const now = arena();
   if (now == nullptr) return;
-  now->blocks.for_each([&](Block& block) { touch(*now, block, use); });
+  now->blocks.for_each([&](Block& block) { touch(*now, block, operation); });
 }
 
-void host_visible(StreamUse use) noexcept {
-  if (Arena* const now = arena()) now->streams.host_visible(use);
+void order_operation(ArenaLock& lock, Operation& operation) noexcept {
+  Arena* const now = arena();
+  if (now == nullptr) return;
+  if (!operation.needs.empty()) [[unlikely]] {
+    now->streams.wait(lock, static_cast<StreamSlot>(operation.use.slot), operation.needs);
+    operation.needs = UseSet();
+  }
+  if (now->streams.is_full()) [[unlikely]]
+    now->streams.finish_all(lock);
 }
 
-void escaped(Block& block) noexcept {
+void host_visible(const Operation& operation) noexcept {
+  if (Arena* const now = arena()) now->streams.host_visible(operation.use);
+}
+
+void escaped(ArenaLock& lock, Block& block) noexcept {
   if (block.escaped) return;
   block.escaped = true;
   // From now on any stream may use it without our knowing, so its former users must be through.
-  if (block.ready != kAllStreams && arena()->streams.finish(block.former)) block.ready = kAllStreams;
+  if (block.ready == kAllStreams) return;
+  const std::uint64_t number = block.number;
+  const Release former = block.former;
+  if (arena()->streams.finish(lock, former) == CUDA_SUCCESS && block.number == number) block.ready = kAllStreams;
 }
 
 bool arena_block_at(std::uint64_t address, BlockExtent* extent) noexcept {

@@ -160,6 +160,7 @@ void arena_deviated(Arena& arena, const LanePosition& at) noexcept {
 }
 
 void arena_release_all(Arena& arena) noexcept {
+  ++arena.releases;
   arena.plan.reset();
   arena.next.reset();
   arena.phase = Arena::Phase::kNoPlan;

@@ -59,6 +59,7 @@ struct Arena {
   Service service = Service::kNotStarted;
   std::string why;  // not kChunks
   CUcontext context = nullptr;
+  CUresult failure = CUDA_SUCCESS;  // that the context has not survived
   bool synchronous = false;
   bool record_only = false;
 
@@ -66,6 +67,7 @@ struct Arena {
   std::unique_ptr<FollowedPlan> plan;  // live
   std::unique_ptr<FollowedPlan> next;  // being built, or armed
   std::uint64_t serial = 0;            // changes with plan and next
+  std::uint64_t releases = 0;          // how often everything was given back: no window is older
   std::array<LaneState, shm::kMaxLanes> lanes;
   bool housekeeping = false;          // something is to be given back, a little at each boundary
   std::uint64_t calm_iterations = 0;  // since the last deviation
@@ -92,6 +94,12 @@ struct Arena {
 
 // Block::ready of a block that every stream may touch.
 inline constexpr std::uint64_t kAllStreams = ~std::uint64_t{0};
+inline constexpr StreamSlot kReadySlots = 63;  // have a bit of their own
+
+inline bool is_ready(const Arena& arena, const Block& block, StreamSlot slot) noexcept {
+  const std::uint64_t bit = block.ready >> (slot < kReadySlots ? slot : kReadySlots) & 1;
+  return bit != 0 && (block.ready_at == arena.streams.reuses() || block.ready == kAllStreams);
+}
 
 // Iterations without deviation after which nothing is recorded any more.
 inline constexpr std::uint64_t kCalm = 4;
@@ -103,6 +111,8 @@ Arena* make_arena() noexcept;
 
 // Called with the lock held. -------------------------------------------------------------------------------------
 
+// What a call of the driver's in the arena's context returned (note_failure).
+void arena_failed(Arena& arena, CUresult result) noexcept;
 // Service::kDriver: pointers into [base, base + bytes] may be ours from now on.
 void arena_widen_range(std::uint64_t base, std::uint64_t bytes) noexcept;
 // Takes up a plan that has come, and goes on with what is being built.

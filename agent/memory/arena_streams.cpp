@@ -1,78 +1,102 @@
-// Streams and events, as the hooks tell of them (streams.h): each takes the lock, and the stream table does the rest.
+#include "agent/memory/arena_streams.h"
+
+#include <utility>
+
 #include "agent/memory/arena.h"
 #include "agent/memory/arena_state.h"
 #include "agent/recording/device_times.h"
 
 namespace memopt::agent {
+namespace {
+
+// Calls `what` with the stream table and the lock, where there is memory of ours to order.
+template <typename What>
+auto with_streams(What&& what) noexcept -> decltype(what(std::declval<StreamTable&>(), std::declval<ArenaLock&>())) {
+  if (!arena_is_on()) return decltype(what(std::declval<StreamTable&>(), std::declval<ArenaLock&>()))();
+  ArenaLock lock;
+  return what(arena()->streams, lock);
+}
+
+}  // namespace
 
 void note_stream_created(CUstream stream) noexcept {
-  if (arena() == nullptr) return;
-  ArenaLock lock;
-  arena()->streams.created(stream);
+  with_streams([&](StreamTable& streams, ArenaLock&) { streams.created(stream); });
 }
 
 void note_stream_destroyed(CUstream stream) noexcept {
   forget_stream(stream);
-  if (arena() == nullptr) return;
-  ArenaLock lock;
-  arena()->streams.destroyed(stream);
+  with_streams([&](StreamTable& streams, ArenaLock& lock) { streams.destroyed(lock, stream); });
 }
 
 void note_capture_begins(CUstream stream) noexcept {
-  if (arena() == nullptr) return;
-  ArenaLock lock;
-  arena()->streams.capture_begins(stream);
+  with_streams([&](StreamTable& streams, ArenaLock& lock) { streams.capture_begins(lock, stream); });
 }
 
 void note_capture_ended(CUstream stream) noexcept {
-  if (arena() == nullptr) return;
-  ArenaLock lock;
-  arena()->streams.capture_ended(stream);
+  with_streams([&](StreamTable& streams, ArenaLock&) { streams.capture_ended(stream); });
+}
+
+void note_stream_may_be_held_up(StreamName stream) noexcept {
+  with_streams([&](StreamTable& streams, ArenaLock& lock) { streams.leave_event(lock, stream); });
 }
 
 HostWait begin_host_wait_for_context() noexcept {
-  if (arena() == nullptr) return {};
-  ArenaLock lock;
-  return arena()->streams.begin_wait_for_context();
+  return with_streams([](StreamTable& streams, ArenaLock&) { return streams.begin_wait_for_context(); });
 }
 
 HostWait begin_host_wait_for_stream(StreamName stream) noexcept {
-  if (arena() == nullptr) return {};
-  ArenaLock lock;
-  return arena()->streams.begin_wait_for_stream(stream);
+  return with_streams([&](StreamTable& streams, ArenaLock&) { return streams.begin_wait_for_stream(stream); });
+}
+
+HostWait begin_host_wait_for_own(StreamName stream) noexcept {
+  return with_streams([&](StreamTable& streams, ArenaLock&) { return streams.begin_wait_for_own(stream); });
 }
 
 HostWait begin_host_wait_for_event(CUevent event) noexcept {
-  if (arena() == nullptr) return {};
-  ArenaLock lock;
-  return arena()->streams.begin_wait_for_event(event);
+  return with_streams([&](StreamTable& streams, ArenaLock&) { return streams.begin_wait_for_event(event); });
 }
 
 void host_wait_done(const HostWait& wait) noexcept {
-  if (arena() == nullptr || wait.scope == 0) return;
-  {
-    ArenaLock lock;
-    arena()->streams.completed(wait);
-  }
+  if (!wait.uses.empty()) with_streams([&](StreamTable& streams, ArenaLock&) { streams.completed(wait); });
   look_for_device_times();
 }
 
-void note_event_recorded(CUevent event, StreamName stream) noexcept {
-  if (arena() == nullptr) return;
-  ArenaLock lock;
-  arena()->streams.event_recorded(event, stream);
+EventRecord begin_event_record(CUevent event, StreamName stream) noexcept {
+  return with_streams([&](StreamTable& streams, ArenaLock&) { return streams.begin_event_record(event, stream); });
+}
+
+void event_record_done(const EventRecord& record, bool succeeded) noexcept {
+  if (record.event == nullptr) return;
+  with_streams([&](StreamTable& streams, ArenaLock&) { streams.event_recorded(record, succeeded); });
+}
+
+EventWait begin_event_wait(StreamName stream, CUevent event) noexcept {
+  return with_streams([&](StreamTable& streams, ArenaLock&) { return streams.begin_event_wait(stream, event); });
+}
+
+void event_wait_done(const EventWait& wait) noexcept {
+  if (wait.event == nullptr) return;
+  with_streams([&](StreamTable& streams, ArenaLock&) { streams.event_waited(wait); });
+}
+
+void note_event_in_graph(CUevent event, bool external) noexcept {
+  with_streams([&](StreamTable& streams, ArenaLock&) { streams.event_in_graph(event, external); });
 }
 
 void note_event_destroyed(CUevent event) noexcept {
-  if (arena() == nullptr) return;
-  ArenaLock lock;
-  arena()->streams.event_destroyed(event);
+  with_streams([&](StreamTable& streams, ArenaLock&) { streams.event_destroyed(event); });
 }
 
-void note_event_waited(StreamName stream, CUevent event) noexcept {
-  if (arena() == nullptr) return;
-  ArenaLock lock;
-  arena()->streams.event_waited(stream, event);
+void note_graph_launched() noexcept {
+  with_streams([](StreamTable& streams, ArenaLock&) { streams.forget_events(); });
+}
+
+bool is_behind_free(CUevent event) noexcept {
+  return with_streams([&](StreamTable& streams, ArenaLock&) { return streams.is_behind_free(event); });
+}
+
+bool is_behind_free(StreamName stream) noexcept {
+  return with_streams([&](StreamTable& streams, ArenaLock&) { return streams.is_behind_free(stream); });
 }
 
 }  // namespace memopt::agent

@@ -20,8 +20,10 @@ struct Block {
   std::uint64_t number = 0;  // shm/record.h; never used twice
   Window* window = nullptr;  // in which it lies
   Span* span = nullptr;      // that it owns
-  // Streams whose further work is behind the former owners of the bytes, a bit per slot.
+  // Streams whose further work is behind the former owners of the bytes, a bit per slot; the last is set only with all
+  // others, and stands for all further slots. Of the table as it was at `ready_at` (StreamTable::reuses).
   std::uint64_t ready = 0;
+  std::uint64_t ready_at = 0;
   Release former;               // those former owners' uses
   Release uses;                 // its own
   CUmemoryPool pool = nullptr;  // by cuMemAllocAsync: of which pool

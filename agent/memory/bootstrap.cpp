@@ -30,7 +30,7 @@ void erase_value(auto& list, auto value) {
 CUresult Bootstrap::serve(Block& block, bool only_held) noexcept {
   try {
     const bool large = block.bytes >= chunks_.chunk_bytes();
-    if (row_.may_give_up()) shorten_row(false);
+    if (row_.may_give_up()) shorten_row();
     const CUresult result = !large        ? serve_shared(block, only_held)
                             : row_.open() ? serve_in_row(block, only_held)
                                           : serve_own(block, only_held);
@@ -77,9 +77,9 @@ CUresult Bootstrap::serve_in_row(Block& block, bool only_held) {
   return result;
 }
 
-bool Bootstrap::shorten_row(bool wait) noexcept {
+bool Bootstrap::shorten_row() noexcept {
   try {
-    return row_.give_up(wait, &free_);
+    return row_.give_up(&free_);
   } catch (const std::bad_alloc&) {
     return false;
   }
@@ -179,9 +179,15 @@ CUresult Bootstrap::gather(std::size_t count, bool only_held, std::vector<Chunk*
     const bool grow = !only_held && result == CUDA_SUCCESS && may_grow(chunks_.chunk_bytes());
     if (!grow) {
       Window* const window = oldest();
-      if ((row_.may_give_up() && shorten_row(true)) || (window != nullptr && dismantle(window, true))) {
+      if ((row_.may_give_up() && shorten_row()) || (window != nullptr && dismantle(window))) {
         take_free();
         continue;
+      }
+      awaited_ = row_.may_give_up() ? row_.awaited() : Release{};
+      if (window != nullptr) awaited_ = window->map.last_uses();
+      if (!streams_.is_over(awaited_, false)) {
+        result = CUDA_ERROR_NOT_READY;
+        break;
       }
       if (only_held || result != CUDA_SUCCESS) break;
     }
@@ -229,9 +235,8 @@ void Bootstrap::forget(Window* window) noexcept {
   delete window;
 }
 
-bool Bootstrap::dismantle(Window* window, bool wait) noexcept {
-  Release uses = window->map.last_uses();
-  if (wait ? !streams_.finish(uses) : !streams_.is_over(uses, true)) return false;
+bool Bootstrap::dismantle(Window* window) noexcept {
+  if (!streams_.is_over(window->map.last_uses(), true)) return false;
   try {
     free_.reserve(free_.size() + window->chunks.size());
   } catch (const std::bad_alloc&) {
@@ -298,7 +303,7 @@ void Bootstrap::keep(Chunk* chunk) noexcept {
 
 bool Bootstrap::trim(std::size_t limit) noexcept {
   std::size_t done = 0;
-  if (row_.may_give_up() && shorten_row(false)) ++done;
+  if (row_.may_give_up() && shorten_row()) ++done;
   for (std::size_t i = 0; i < retiring_.size() && done < limit;) {
     Window* const window = retiring_[i];
     if (!streams_.is_over(window->map.last_uses(), true)) {
@@ -316,7 +321,7 @@ bool Bootstrap::trim(std::size_t limit) noexcept {
     ++done;
   }
   for (std::size_t i = 0; i < cached_.size() && done < limit;) {
-    if (dismantle(cached_[i], false)) {
+    if (dismantle(cached_[i])) {
       ++done;
     } else {
       ++i;
@@ -326,7 +331,7 @@ bool Bootstrap::trim(std::size_t limit) noexcept {
   for (std::size_t i = 0; i < shared_.size() && done < limit;) {
     if (shared_[i]->map.has_owner()) {
       ++i;
-    } else if (dismantle(shared_[i], false)) {
+    } else if (dismantle(shared_[i])) {
       ++done;
     } else {
       left = true;

@@ -27,8 +27,10 @@ class Bootstrap {
   Bootstrap& operator=(const Bootstrap&) = delete;
 
   // Gives the block base, window, span and former uses. `only_held`: without asking the driver for more. The driver's
-  // code; CUDA_ERROR_OUT_OF_MEMORY too where the host is out of memory.
+  // code; CUDA_ERROR_OUT_OF_MEMORY too where the host is out of memory. CUDA_ERROR_NOT_READY: what is held could serve
+  // if the work that used it were over: the caller waits for awaited(), without the lock, and asks again.
   CUresult serve(Block& block, bool only_held) noexcept;
+  const Release& awaited() const { return awaited_; }
   // The block lies in a window of ours.
   void take_back(Block& block, const Release& uses) noexcept;
 
@@ -78,10 +80,10 @@ class Bootstrap {
   CUresult serve_shared(Block& block, bool only_held);
   bool take(Window& window, std::uint64_t begin, std::uint64_t end, Block& block) noexcept;
   Window* find_cached(std::size_t count) noexcept;
-  bool shorten_row(bool wait) noexcept;
+  bool shorten_row() noexcept;
   CUresult gather(std::size_t count, bool only_held, std::vector<Chunk*>* gathered);
   CUresult open(Window::Kind kind, std::vector<Chunk*> chunks, Window** window);
-  bool dismantle(Window* window, bool wait) noexcept;
+  bool dismantle(Window* window) noexcept;
   void forget(Window* window) noexcept;
   bool may_grow(std::uint64_t bytes) const noexcept;
   bool could_have(std::size_t count, bool only_held) const noexcept;
@@ -94,6 +96,7 @@ class Bootstrap {
   std::vector<Window*> owned_;     // kOwn, of a live block
   std::vector<Window*> retiring_;  // to be unmapped when their work is over
   std::vector<Chunk*> free_;       // mapped nowhere, but perhaps in the slab that is being built
+  Release awaited_;
   std::uint64_t frees_ = 0;
   std::uint64_t served_bytes_ = 0;  // of live blocks, rounded up as they are held
   std::uint64_t served_peak_ = 0;

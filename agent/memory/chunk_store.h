@@ -61,9 +61,10 @@ class ChunkStore {
   CUresult map(std::uint64_t address, const std::vector<Chunk*>& chunks);  // all or none, with access
   CUresult unmap(std::uint64_t address, std::uint64_t bytes);
 
-  // The window at an address of the range.
+  // The window at an address; null where there is none, beyond the range, too.
   Window* window_at(std::uint64_t address) const {
-    return pages_[static_cast<std::size_t>((address - range_begin_) / chunk_bytes_)];
+    const std::uint64_t offset = address - range_begin_;
+    return offset < range_bytes_ ? pages_[static_cast<std::size_t>(offset / chunk_bytes_)] : nullptr;
   }
   void set_window(std::uint64_t address, std::uint64_t bytes, Window* window);
 

@@ -67,10 +67,11 @@ void Row::take_back(Block& block, const Release& uses) noexcept {
   closed_ = true;
 }
 
-bool Row::give_up(bool wait, std::vector<Chunk*>* freed) {
+bool Row::give_up(std::vector<Chunk*>* freed) {
   const std::uint64_t chunk_bytes = chunks_.chunk_bytes();
   const std::size_t before = freed->size();
   bool left = false;
+  awaited_ = {};
   for (Span* span = window_.map.first(); span != nullptr;) {
     if (span->owner != nullptr) {
       span = span->next;
@@ -85,7 +86,8 @@ bool Row::give_up(bool wait, std::vector<Chunk*>* freed) {
     }
     end = end / chunk_bytes * chunk_bytes;
     if (begin >= end) continue;
-    if (wait ? !streams_.finish(uses) : !streams_.is_over(uses, true)) {
+    if (!streams_.is_over(uses, true)) {
+      if (!left) awaited_ = uses;
       left = true;
       continue;
     }

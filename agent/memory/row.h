@@ -37,10 +37,12 @@ class Row {
   // The block lies here: it is freed, and the row closed.
   void take_back(Block& block, const Release& uses) noexcept;
 
-  // Unmaps the chunks that are free as a whole and gives them to `freed`: those whose last uses are over, or, with
-  // `wait`, all. Returns whether there were any. May throw std::bad_alloc; what was freed till then is in `freed`.
-  bool give_up(bool wait, std::vector<Chunk*>* freed);
+  // Unmaps the chunks that are free as a whole and whose last uses are over, and gives them to `freed`. Returns whether
+  // there were any. May throw std::bad_alloc; what was freed till then is in `freed`.
+  bool give_up(std::vector<Chunk*>* freed);
   bool may_give_up() const { return dirty_; }
+  // What is to be over before it can give up more.
+  const Release& awaited() const { return awaited_; }
 
   // Everything back to the driver; the context goes.
   void release_all() noexcept;
@@ -55,6 +57,7 @@ class Row {
   Block gone_;              // owner of bytes without a chunk; its number is 0
   std::uint64_t used_ = 0;  // bytes from the beginning
   bool closed_ = false;
+  Release awaited_;
   bool dirty_ = false;  // something was freed since give_up() found nothing left to wait for
 };
 

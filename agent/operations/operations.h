@@ -9,6 +9,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "agent/memory/arena.h"
+#include "agent/memory/arena_streams.h"
 #include "agent/order/captures.h"
 #include "agent/order/in_flight.h"
 #include "agent/order/streams.h"
@@ -77,10 +79,11 @@ class QueuedAtEnd {
     operation_queued();
   }
   // What the driver said, for the hook to hand on.
-  template <typename Result>
-  Result ended(Result result) const noexcept {
-    if (result != Result{}) [[unlikely]]
+  CUresult ended(CUresult result) const noexcept {
+    if (result != CUDA_SUCCESS) [[unlikely]] {
       forget_operation();
+      note_failure(result);
+    }
     return result;
   }
   QueuedAtEnd(const QueuedAtEnd&) = delete;

@@ -1,42 +1,147 @@
 #include "agent/order/in_flight.h"
 
+#include <pthread.h>
+
 #include <algorithm>
+#include <new>
+
+#include "agent/process/spin_lock.h"
 
 namespace memopt::agent {
 
-constinit InFlight in_flight_threads[kInFlightThreads] = {};
 constinit thread_local InFlight* in_flight_own = nullptr;
 
 namespace {
 
-constinit std::uint32_t g_registered = 0;
+constexpr std::uint64_t kIndexBits = 16;
+static_assert(kInFlightThreads < (1u << kIndexBits));
+
+constinit InFlight g_threads[kInFlightThreads] = {};
+// Of a thread for which there was no host memory.
+constinit InFlight g_last_resort = {};
+// Operations that no entry names, and threads whose entries nobody looks at. While there are any, nothing is certain.
+constinit std::uint64_t g_unnamed = 0;
+
+constinit int g_lock = 0;
+constinit std::uint32_t g_used = 0;        // entries that were ever in use
+constinit std::uint64_t g_registered = 0;  // threads so far
+constinit std::uint32_t g_free[kInFlightThreads] = {};
+constinit std::uint32_t g_free_count = 0;
+
+constinit pthread_once_t g_key_once = PTHREAD_ONCE_INIT;
+constinit pthread_key_t g_key = 0;
+constinit bool g_has_key = false;
+
+bool is_listed(const InFlight& entry) noexcept { return &entry >= g_threads && &entry < g_threads + kInFlightThreads; }
+
+// At the end of a thread. Should a later destructor of its make another call, it gets a new entry, and this runs again.
+void release_entry(void* entry) noexcept {
+  auto* const own = static_cast<InFlight*>(entry);
+  queued();
+  in_flight_own = nullptr;
+  if (!is_listed(*own)) {
+    __atomic_fetch_sub(&g_unnamed, 1, __ATOMIC_RELEASE);
+    delete own;
+    return;
+  }
+  const LockGuard guard(g_lock);
+  __atomic_store_n(&own->number, 0, __ATOMIC_RELEASE);
+  g_free[g_free_count++] = static_cast<std::uint32_t>(own - g_threads);
+}
+
+void make_key() { g_has_key = pthread_key_create(&g_key, release_entry) == 0; }
+
+// Beyond the table: the thread has an entry that nobody looks at.
+[[gnu::cold]] InFlight* register_unlisted() noexcept {
+  __atomic_fetch_add(&g_unnamed, 1, __ATOMIC_RELAXED);
+  InFlight* own = new (std::nothrow) InFlight;
+  if (own == nullptr) {
+    own = &g_last_resort;
+  } else if (g_has_key) {
+    pthread_setspecific(g_key, own);
+  }
+  own->number = ++g_registered << kIndexBits | kInFlightThreads;
+  return in_flight_own = own;
+}
 
 }  // namespace
 
 InFlight* in_flight_register() noexcept {
-  const std::uint32_t index = __atomic_fetch_add(&g_registered, 1, __ATOMIC_RELAXED);
-  in_flight_own = &in_flight_threads[std::min(index, kInFlightThreads - 1)];
-  return in_flight_own;
+  pthread_once(&g_key_once, make_key);
+  const LockGuard guard(g_lock);
+  if (g_free_count == 0 && g_used == kInFlightThreads) return register_unlisted();
+  std::uint32_t index = g_used;
+  if (g_free_count != 0) {
+    index = g_free[--g_free_count];
+  } else {
+    __atomic_store_n(&g_used, g_used + 1, __ATOMIC_RELEASE);
+  }
+  InFlight* const own = in_flight_own = &g_threads[index];
+  __atomic_store_n(&own->number, ++g_registered << kIndexBits | index, __ATOMIC_RELEASE);
+  if (g_has_key) pthread_setspecific(g_key, own);
+  return own;
 }
 
-std::uint64_t in_flight_covered(std::uint32_t slot, std::uint64_t position) noexcept {
-  const std::uint32_t registered = __atomic_load_n(&g_registered, __ATOMIC_RELAXED);
-  // The last entry's threads overwrite each other's: what they have in flight is not known.
-  if (registered >= kInFlightThreads) return 0;
-  for (std::uint32_t i = 0; i < registered; ++i) {
-    const InFlight& thread = in_flight_threads[i];
-    if (&thread == in_flight_own) continue;
-    if (__atomic_load_n(&thread.active, __ATOMIC_ACQUIRE) == slot + std::uint64_t{1}) {
-      position = std::min(position, thread.position - 1);
-    }
+void in_flight_add(InFlight& own) noexcept {
+  __atomic_fetch_add(&g_unnamed, 1, __ATOMIC_RELAXED);
+  ++own.unnamed;
+}
+
+void in_flight_remove(InFlight& own) noexcept {
+  // Release pairs with the acquire in in_flight_covered.
+  __atomic_fetch_sub(&g_unnamed, own.unnamed, __ATOMIC_RELEASE);
+  own.unnamed = 0;
+}
+
+namespace {
+
+// What the thread says of the stream; `position` where it has nothing in flight there.
+std::uint64_t covered_by(const InFlight& thread, std::uint32_t slot, std::uint64_t position) noexcept {
+  if (__atomic_load_n(&thread.active, __ATOMIC_ACQUIRE) != slot + std::uint64_t{1}) return position;
+  return std::min(position, __atomic_load_n(&thread.position, __ATOMIC_RELAXED) - 1);
+}
+
+}  // namespace
+
+void Announcers::change(std::uint32_t slot) noexcept {
+  constexpr std::uint64_t kNone = ~std::uint64_t{0};
+  if (last != nullptr && covered_by(*last, slot, kNone) != kNone) several = true;
+  last = in_flight_own;
+}
+
+std::uint64_t in_flight_covered(Announcers& announcers, std::uint32_t slot, std::uint64_t position,
+                                bool with_own) noexcept {
+  if (__atomic_load_n(&g_unnamed, __ATOMIC_ACQUIRE) != 0) return 0;
+  const InFlight* const without = with_own ? in_flight_own : nullptr;
+  if (!announcers.several) {
+    const InFlight* const last = announcers.last;
+    return last == nullptr || last == without ? position : covered_by(*last, slot, position);
   }
-  return position;
+  std::uint64_t covered = position;
+  bool others = false;
+  const std::uint32_t used = __atomic_load_n(&g_used, __ATOMIC_ACQUIRE);
+  for (std::uint32_t i = 0; i < used; ++i) {
+    const std::uint64_t reached = covered_by(g_threads[i], slot, position);
+    others = others || (reached != position && &g_threads[i] != announcers.last);
+    if (&g_threads[i] != without) covered = std::min(covered, reached);
+  }
+  announcers.several = others;
+  return covered;
+}
+
+bool has_ended(ThreadNumber thread) noexcept {
+  const std::uint64_t index = thread & ((std::uint64_t{1} << kIndexBits) - 1);
+  return index < kInFlightThreads && __atomic_load_n(&g_threads[index].number, __ATOMIC_ACQUIRE) != thread;
 }
 
 void forget_in_flight_after_fork() noexcept {
-  for (InFlight& thread : in_flight_threads) thread = {};
-  __atomic_store_n(&g_registered, 0, __ATOMIC_RELAXED);
+  for (std::uint32_t i = 0; i < g_used; ++i) g_threads[i] = {};
+  g_lock = 0;
+  g_used = 0;
+  g_free_count = 0;
+  g_unnamed = 0;
   in_flight_own = nullptr;
+  if (g_has_key) pthread_setspecific(g_key, nullptr);
 }
 
 }  // namespace memopt::agent

@@ -1,6 +1,7 @@
-// Operations that a thread has announced (a hook was entered, the operation has its position on a stream) but perhaps
-// not queued yet (the driver's function has not returned). An event that another thread records meanwhile on that
-// stream may come before the operation, and must not be taken for one that comes after it.
+// The program's threads that queue operations, and what each has announced (a hook was entered, the operation has its
+// position on a stream) but perhaps not queued yet (the driver's function has not returned). An event that is recorded
+// meanwhile on that stream, or a wait for it, may come before the operation, whichever thread records or waits: the one
+// that has announced it, too.
 //
 // announce() under the arena's lock, queued() by the same thread without it, covered() under the lock.
 #pragma once
@@ -9,34 +10,74 @@
 
 namespace memopt::agent {
 
-inline constexpr std::uint32_t kInFlightThreads = 256;
+// A thread that queues operations, for its whole life; never used for another. 0: none.
+using ThreadNumber = std::uint64_t;
 
-struct InFlight {
+// At once. While there are more, what is queued is not known for certain, and the host waits instead.
+inline constexpr std::uint32_t kInFlightThreads = 32768;
+
+// A line of its own: the thread writes it at each operation.
+struct alignas(64) InFlight {
   std::uint64_t active = 0;  // 1 + the stream's slot; 0: nothing is in flight
   std::uint64_t position = 0;
+  std::uint64_t unnamed = 0;  // operations in flight beside that one, on other streams
+  ThreadNumber number = 0;    // of the thread whose entry it is
 };
 
-extern InFlight in_flight_threads[kInFlightThreads];
-// The calling thread's entry; null before its first operation. All threads beyond the table share one that is never
-// cleared.
+// The calling thread's entry; null before its first operation.
 extern constinit thread_local InFlight* in_flight_own __attribute__((tls_model("initial-exec")));
 InFlight* in_flight_register() noexcept;
+void in_flight_add(InFlight& own) noexcept;
+void in_flight_remove(InFlight& own) noexcept;
+
+inline InFlight& in_flight() noexcept {
+  InFlight* const own = in_flight_own;
+  return own != nullptr ? *own : *in_flight_register();
+}
+
+inline ThreadNumber this_thread() noexcept { return in_flight().number; }
 
 inline void announce(std::uint32_t slot, std::uint64_t position) noexcept {
-  InFlight* own = in_flight_own;
-  if (own == nullptr) [[unlikely]]
-    own = in_flight_register();
-  own->position = position;
-  __atomic_store_n(&own->active, slot + std::uint64_t{1}, __ATOMIC_RELAXED);
+  InFlight& own = in_flight();
+  if (own.active != 0) [[unlikely]] {
+    // One call queues several operations: the first on a stream stands for those behind it.
+    if (own.active != slot + std::uint64_t{1}) in_flight_add(own);
+    return;
+  }
+  __atomic_store_n(&own.position, position, __ATOMIC_RELAXED);
+  // Release pairs with the acquire in in_flight_covered: who sees the entry sees its position.
+  __atomic_store_n(&own.active, slot + std::uint64_t{1}, __ATOMIC_RELEASE);
 }
 
 inline void queued() noexcept {
+  InFlight* const own = in_flight_own;
+  if (own == nullptr) return;
   // Release pairs with the acquire in in_flight_covered: who sees the entry cleared comes after the driver's call.
-  if (in_flight_own != nullptr) __atomic_store_n(&in_flight_own->active, 0, __ATOMIC_RELEASE);
+  __atomic_store_n(&own->active, 0, __ATOMIC_RELEASE);
+  if (own->unnamed != 0) [[unlikely]]
+    in_flight_remove(*own);
 }
 
+// Which threads may have something in flight on a stream: as a rule the one that announced last, or none.
+struct Announcers {
+  const InFlight* last = nullptr;
+  bool several = false;
+
+  // The calling thread has just announced an operation on it.
+  void add(std::uint32_t slot) noexcept {
+    if (last != in_flight_own) [[unlikely]]
+      change(slot);
+  }
+  void change(std::uint32_t slot) noexcept;
+};
+
 // The position of the stream up to which everything is queued for certain, given that `position` is the last announced.
-std::uint64_t in_flight_covered(std::uint32_t slot, std::uint64_t position) noexcept;
+// `with_own`: what the calling thread has announced counts, as the driver's call will have returned.
+std::uint64_t in_flight_covered(Announcers& announcers, std::uint32_t slot, std::uint64_t position,
+                                bool with_own = false) noexcept;
+
+// Has the thread ended, for certain?
+bool has_ended(ThreadNumber thread) noexcept;
 
 void forget_in_flight_after_fork() noexcept;
 

@@ -4,18 +4,32 @@
 // one stream: later the stream may be gone, capturing, or waiting for the very stream that would wait for it. A wait is
 // issued only on an event that has been recorded; one event serves all uses before it.
 //
-// Not thread-safe: guarded by the arena's lock. Makes driver calls; none in the steady state of a program with one
-// stream.
+// **The free as a barrier.** A plain cuMemFree of the driver's waits for all work of the context, and programs rely on
+// that: what is queued afterwards, on any stream, sees what was queued before. Ours waits only for what the host can
+// see without asking (host_visible). It raises a barrier at the positions that all streams had when it was called: the
+// next operation on each stream is put behind what was queued on the others before; events and streams of which the
+// host asks whether they are complete are waited for if nothing has happened to them since (is_behind_free). What other
+// threads queue before the free returns is not held up by it, as it is not natively: a host function that is waited for
+// may be waiting for them.
+//
+// Guarded by the arena's lock. Functions that take the lock as an argument give it back while they call the driver
+// (arena_lock.h); all others make no driver call that can wait, and none at all in the steady state of a program with
+// one stream.
 #pragma once
 
 #include <cuda.h>
 
 #include <array>
 #include <cstdint>
+#include <memory>
+#include <unordered_map>
+#include <vector>
 
+#include "agent/order/arena_lock.h"
 #include "agent/order/in_flight.h"
 #include "agent/order/ownership.h"
 #include "agent/order/streams.h"
+#include "agent/order/use_set.h"
 #include "agent/process/driver.h"
 
 namespace memopt::agent {
@@ -26,124 +40,280 @@ struct OrderCounts {
   std::uint64_t host_waits = 0;  // the host thread waited for the device
 };
 
+// What will be complete when the host has waited (or has asked, and was told that it is): known before the driver's
+// call, believed after its success.
+struct HostWait {
+  UseSet uses;
+  CUevent event = nullptr;  // what is waited for; only if it was not recorded anew meanwhile
+  std::uint64_t version = 0;
+};
+
+// An event of the program's that is being recorded: its place, known before the driver's call.
+struct EventRecord {
+  CUevent event = nullptr;
+  StreamUse place;
+  std::uint64_t version = 0;
+};
+
+// A stream that is being made to wait for an event of the program's.
+struct EventWait {
+  StreamSlot slot = kOverflowSlot;
+  CUevent event = nullptr;  // null: nothing is known of it
+  StreamUse place;
+  std::uint64_t version = 0;
+};
+
 class StreamTable {
  public:
-  constexpr explicit StreamTable(const Driver& driver) : driver_(driver) {}
+  explicit StreamTable(const Driver& driver);
   StreamTable(const StreamTable&) = delete;
   StreamTable& operator=(const StreamTable&) = delete;
+  ~StreamTable();
+
+  // The context whose streams these are, whichever is current when the driver is called.
+  void set_context(CUcontext context) { context_ = context; }
 
   StreamSlot slot_of(StreamName name) noexcept {
-    if (name.handle == last_.handle && name.per_thread == last_.per_thread && last_slot_ != kNone) [[likely]] {
-      if (name.handle != nullptr || !name.per_thread) return last_slot_;
-    }
+    if (name.handle == last_.handle && name.per_thread == last_.per_thread && last_slot_ != kNone) [[likely]]
+      return last_slot_;
     return look_up(name);
   }
 
+  // Announces an operation (in_flight.h).
   StreamUse begin(StreamName name) noexcept {
     const StreamSlot slot = slot_of(name);
-    Stream& stream = streams_[slot];
+    Stream& stream = *streams_[slot];
     if (stream.position == 0) [[unlikely]]
-      first_operation(slot);
+      ++active_;
+    note_cut(stream);
+    if (!stream.unfolded) [[unlikely]]
+      note_unfolded(slot);
     announce(slot, ++stream.position);
+    stream.announcers.add(slot);
     return {slot, stream.position};
   }
 
-  std::uint64_t position(StreamSlot slot) const { return streams_[slot].position; }
+  std::uint64_t position(StreamSlot slot) const { return streams_[slot]->position; }
   bool one_stream() const { return active_ <= 1; }
 
+  // What an operation on `slot` must be behind, as far as it is not yet, is added to `needs`; true if that is nothing.
+  bool add_needs(StreamSlot slot, const Release& release, UseSet* needs) noexcept;
+  // Likewise for the plain frees so far.
+  bool add_barrier_needs(StreamSlot slot, UseSet* needs) noexcept {
+    return streams_[slot]->behind_barrier == barrier_ || look_at_barrier(slot, needs);
+  }
+  // Puts work that is queued on `slot` from now on behind all of `needs`; where that can't be done by an event, the
+  // host waits.
+  void wait(ArenaLock& lock, StreamSlot slot, const UseSet& needs) noexcept;
+  void wait(ArenaLock& lock, StreamSlot slot, const Release& release) noexcept;
+
   // The uses of `release` get events, where they need some.
-  void record_events(Release& release) noexcept;
+  bool needs_events(const Release& release) const noexcept;
+  void record_events(ArenaLock& lock, Release& release) noexcept;
+  // Bytes are released, or taken, whose last uses are too many to tell (Release::everything): whoever needs them to be
+  // over needs what is queued now.
+  void cut() noexcept { ++cut_; }
+  // The stream gets one, if there is work on it that none stands for: before something that may hold it up for as long
+  // as the host pleases, which bytes that were used before should not have to wait for.
+  void leave_event(ArenaLock& lock, StreamName name) noexcept;
 
-  // Work that is queued on `slot` from now on is behind `release`.
-  void wait(StreamSlot slot, const Release& release) noexcept;
-
-  // Is it over, as far as is known? `ask`: the driver is asked too.
+  // Is it over, as far as is known? `ask`: the driver is asked, too; where there is no event to ask for, one is wanted.
   bool is_over(const Release& release, bool ask) noexcept;
+  bool wants_events() const { return wants_events_; }
+  void record_wanted(ArenaLock& lock) noexcept;
 
-  // The host waits until it is over; false if the driver refused.
-  bool finish(const Release& release) noexcept;
+  // The host waits until it is over; the driver's code.
+  CUresult finish(ArenaLock& lock, const Release& release) noexcept;
+  CUresult finish_all(ArenaLock& lock) noexcept;
+  // Too many streams at once: the table has no room for another before work on others is known to be over.
+  bool is_full() const { return full_; }
 
-  // The work that the host can see (arena.h, host_visible) up to now, and waiting for it.
+  // A plain free. begin_free() says what is queued when it is called, seen or not: the last uses of the bytes. Where
+  // that is too many streams for a release, the free needs fold(): a stream of ours waits for all of them, and stands
+  // for them from then on. end_free(), when what the host can see of it is over: from now on it is a barrier.
+  struct Free {
+    std::uint64_t number = 0;
+    bool needs_fold = false;
+    UseSet queued;
+  };
+  Free begin_free(Release* uses) noexcept;
+  void fold(ArenaLock& lock, const Free& free, Release* uses) noexcept;
+  void end_free(const Free& free, const Release& uses) noexcept;
+  // Work whose effect the host can see without asking (a copy to the host, a host function, a kernel that was given
+  // page-locked memory): a plain free waits for it, as nothing later shows that the program looks.
   void host_visible(StreamUse use) noexcept {
-    streams_[use.slot].visible = use.position;
+    streams_[use.slot]->visible = use.position;
     any_visible_ = true;
   }
-  void finish_host_visible() noexcept {
-    if (any_visible_) [[unlikely]]
-      wait_for_visible();
-  }
+  bool has_visible() const { return any_visible_; }
+  CUresult finish_host_visible(ArenaLock& lock) noexcept;
 
   void created(CUstream stream) noexcept;
-  void destroyed(CUstream stream) noexcept;
-  void capture_begins(CUstream stream) noexcept;
+  void destroyed(ArenaLock& lock, CUstream stream) noexcept;
+  void capture_begins(ArenaLock& lock, CUstream stream) noexcept;
   void capture_ended(CUstream stream) noexcept;
   bool capturing() const { return capturing_ != 0; }
-  bool is_capturing(StreamSlot slot) const { return streams_[slot].capturing; }
+  bool is_capturing(StreamSlot slot) const { return streams_[slot]->capturing; }
 
   HostWait begin_wait_for_context() const noexcept;
-  HostWait begin_wait_for_stream(StreamName stream) noexcept;
+  HostWait begin_wait_for_stream(StreamName name) noexcept;
+  // The calling thread's own operation, which it has announced, and what is before it: a copy that the host waits for.
+  HostWait begin_wait_for_own(StreamName name) noexcept;
   HostWait begin_wait_for_event(CUevent event) const noexcept;
   void completed(const HostWait& wait) noexcept;
 
-  void event_recorded(CUevent event, StreamName stream) noexcept;
+  // Before the driver's call, and after it. `external`: the record is a node of a graph, which records the
+  // event whenever the graph runs.
+  EventRecord begin_event_record(CUevent event, StreamName name) noexcept;
+  void event_recorded(const EventRecord& record, bool succeeded) noexcept;
+  void event_in_graph(CUevent event, bool external) noexcept;
+  EventWait begin_event_wait(StreamName name, CUevent event) noexcept;
+  void event_waited(const EventWait& wait) noexcept;
   void event_destroyed(CUevent event) noexcept;
-  void event_waited(StreamName stream, CUevent event) noexcept;
+  // A graph is launched, which may record any event.
+  void forget_events() noexcept;
+
+  // Has the program freed a block since the event was recorded, or since anything was queued on the stream? Then
+  // natively it would be complete.
+  bool is_behind_free(CUevent event) const noexcept;
+  bool is_behind_free(StreamName name) noexcept;
 
   // The context is gone, or the process was forked: nothing is known any more, and nothing is given back to the driver.
   void forget() noexcept;
 
   const OrderCounts& counts() const { return counts_; }
+  // How often a slot came to mean another stream.
+  std::uint64_t reuses() const { return reuses_; }
+  std::size_t slots() const { return streams_.size(); }  // in the table, free ones included
 
  private:
   static constexpr StreamSlot kNone = ~StreamSlot{0};
-  static constexpr std::uint32_t kEvents = 32;          // of ours, per stream
-  static constexpr std::uint32_t kProgramEvents = 256;  // of the program's that are remembered
+  static constexpr std::uint32_t kEvents = 32;  // of ours that are kept per stream
 
-  struct RecordedEvent {
-    CUevent event;
-    std::uint64_t position;
+  // An event of ours. While `pins` is not 0 a thread calls the driver with it, without the lock.
+  struct OwnEvent {
+    CUevent handle = nullptr;
+    std::uint64_t table = 0;  // of which it is
+    std::uint64_t position = 0;
+    std::uint32_t pins = 0;
+    bool dropped = false;
   };
   struct Stream {
     CUstream handle = nullptr;
-    std::uint64_t thread = 0;  // of a per-thread default stream: whose
+    ThreadNumber thread = 0;  // of a per-thread default stream: whose
     bool used = false;
     bool capturing = false;
-    std::uint64_t position = 0;   // of the last operation begun
-    std::uint64_t completed = 0;  // the host knows that all up to here is over
-    std::uint64_t visible = 0;    // last work whose effect the host can see
-    std::uint64_t events = 0;     // recorded so far; the last kEvents of them are in `ring`, at events % kEvents
-    std::array<RecordedEvent, kEvents> ring{};
-    std::array<std::uint64_t, kStreamSlots> behind{};  // per stream: position of it that this one waits for already
+    mutable Announcers announcers;
+    bool wants_event = false;
+    bool unfolded = false;             // is in `unfolded_`
+    std::uint32_t pins = 0;            // threads that call the driver with it, without the lock
+    std::uint64_t position = 0;        // of the last operation begun
+    std::uint64_t completed = 0;       // the host knows that all up to here is over
+    std::uint64_t visible = 0;         // last work whose effect the host can see
+    std::uint64_t freed_at = 0;        // position at the last barrier: other streams go on behind it
+    std::uint64_t behind_barrier = 0;  // barrier that it is known to be behind
+    std::uint64_t behind_cut = 0;      // that it is behind all of
+    std::uint64_t cut = 0;             // the last cut that it knows of
+    std::uint64_t cut_position = 0;    // its position then
+    std::uint32_t events = 0;          // in `ring`, the oldest first
+    std::array<OwnEvent*, kEvents> ring{};
+    std::vector<std::uint64_t> behind;  // per slot: position of it that this one waits for already
   };
+  struct Key {
+    CUstream handle;
+    ThreadNumber thread;
+    bool operator==(const Key&) const = default;
+  };
+  struct KeyHash {
+    std::size_t operator()(const Key& key) const noexcept {
+      return (reinterpret_cast<std::uintptr_t>(key.handle) ^ key.thread << 20) * 0x9e3779b97f4a7c15u >> 13;
+    }
+  };
+  // What the program's event stands for; `known` false: nothing, at the moment.
   struct ProgramEvent {
-    CUevent event = nullptr;
-    StreamSlot slot = 0;
-    std::uint64_t position = 0;
+    StreamUse place;
+    bool known = false;
+    bool external = false;        // a graph records it whenever it runs
+    std::uint32_t recording = 0;  // threads that record it now
+    std::uint64_t version = 0;    // of the record
+    std::uint64_t frees = 0;      // begun when it was recorded
   };
 
+  void note_cut(Stream& stream) const noexcept {
+    if (stream.cut == cut_) [[likely]]
+      return;
+    stream.cut = cut_;
+    stream.cut_position = stream.position;
+  }
+  // Its operations up to here are queued for certain.
+  std::uint64_t covered(StreamSlot slot, bool with_own = false) const noexcept {
+    const Stream& stream = *streams_[slot];
+    return in_flight_covered(stream.announcers, slot, stream.position, with_own);
+  }
+  // What was queued on the stream at the last cut.
+  std::uint64_t at_cut(const Stream& stream) const noexcept {
+    return stream.cut == cut_ ? stream.cut_position : stream.position;
+  }
+  bool is_satisfied(StreamSlot slot, StreamUse use) const noexcept {
+    if (slot == use.slot && slot != kOverflowSlot) return true;
+    if (use.position <= streams_[use.slot]->completed) return true;
+    const std::vector<std::uint64_t>& behind = streams_[slot]->behind;
+    return use.slot < behind.size() && use.position <= behind[use.slot];
+  }
+
   StreamSlot look_up(StreamName name) noexcept;
-  bool reusable(StreamSlot slot) noexcept;
+  StreamSlot make_slot(const Key& key) noexcept;
+  bool add_slot() noexcept;
+  void retire(StreamSlot slot) noexcept;
+  void retire_ended_threads() noexcept;
+  StreamSlot take_retired() noexcept;
+  bool look_at_barrier(StreamSlot slot, UseSet* needs) noexcept;
+  void note_unfolded(StreamSlot slot) noexcept;
+  bool make_fold_stream() noexcept;
+  std::size_t gather_unfolded(UseSet* queued, Release* few) noexcept;
+  void wait_for_all(ArenaLock& lock, StreamSlot slot) noexcept;
+  bool create_stream(CUstream* stream) noexcept;
+
   bool captures(const Stream& stream) const noexcept;
-  void first_operation(StreamSlot slot) noexcept;
   bool usable_here(const Stream& stream) const noexcept;
   CUstream name_of(const Stream& stream) const noexcept;
-  const RecordedEvent* event_after(const Stream& stream, std::uint64_t position) const noexcept;
-  bool record(StreamSlot slot) noexcept;
-  bool needs_event(StreamUse use) const noexcept;
-  void wait_for(StreamSlot slot, StreamUse use) noexcept;
-  bool finish_stream(StreamSlot slot, std::uint64_t position) noexcept;
-  bool finish_all() noexcept;
-  void wait_for_visible() noexcept;
+  OwnEvent* event_after(const Stream& stream, std::uint64_t position) const noexcept;
+  bool lacks_event(const Stream& stream, std::uint64_t position) const noexcept;
+  OwnEvent* take_event() noexcept;
+  void keep(Stream& stream, OwnEvent* event) noexcept;
+  void drop(OwnEvent* event) noexcept;
+  void unpin(OwnEvent* event) noexcept;
+  bool record(ArenaLock& lock, StreamSlot slot) noexcept;
+  void wait_for(ArenaLock& lock, StreamSlot slot, StreamUse use) noexcept;
+  CUresult finish_use(ArenaLock& lock, StreamUse use) noexcept;
+  bool is_use_over(StreamUse use, bool ask) noexcept;
   const ProgramEvent* find_event(CUevent event) const noexcept;
 
   const Driver& driver_;
+  CUcontext context_ = nullptr;
   StreamName last_{};
   StreamSlot last_slot_ = kNone;
+  std::uint64_t table_ = 1;   // its number, for what threads remember of it
   std::uint32_t active_ = 0;  // slots with operations
   std::uint32_t capturing_ = 0;
   bool any_visible_ = false;
-  std::array<Stream, kStreamSlots> streams_{};
-  std::array<ProgramEvent, kProgramEvents> program_events_{};
+  bool wants_events_ = false;
+  bool full_ = false;
+  std::uint64_t cut_ = 0;      // of positions of all streams, for releases of everything
+  std::uint64_t barrier_ = 0;  // its number
+  Release behind_barrier_;     // what it stands for
+  std::uint64_t frees_begun_ = 0;
+  std::uint64_t last_free_ = 0;  // the last of them that has ended
+  std::vector<std::unique_ptr<Stream>> streams_;
+  std::unordered_map<Key, StreamSlot, KeyHash> slots_;
+  std::vector<StreamSlot> own_;       // per-thread default streams
+  std::size_t look_at_own_ = 16;      // when there are so many, ended threads are looked for
+  std::vector<StreamSlot> unfolded_;  // with work that the stream of ours does not stand for
+  std::vector<StreamSlot> retired_;   // of streams that are gone, to be used again once their work is over
+  std::vector<OwnEvent*> spare_;
+  std::unordered_map<CUevent, ProgramEvent> program_events_;
+  std::uint64_t version_ = 0;
+  std::uint64_t reuses_ = 0;
   OrderCounts counts_{};
 };
 

@@ -1,32 +1,34 @@
-// The streams that the program uses, by number, and what is known of their order: how far each has got, which is behind
-// which. All functions are called with the arena's lock held (arena.h) unless said otherwise.
+// The streams that the program uses, by number.
 //
-// A stream's *position* counts the operations that were queued on it and touch blocks of ours. A use of a block is
-// (slot, position). A use is over when the host has seen the stream complete that position; a stream is behind a use
-// if an event recorded on the used stream at or after that position is waited for by it.
+// A stream's *position* counts the operations that were queued on it. A use of a block is (slot, position). A use is
+// over when the host has seen the stream complete that position; a stream is behind a use if an event recorded on the
+// used stream at or after that position is waited for by it.
 #pragma once
 
 #include <cuda.h>
 
-#include <array>
 #include <cstdint>
 
 namespace memopt::agent {
 
-// Numbers of streams are small; slot 0 is the legacy default stream, the last one stands for all that found no place.
+// Slot 0 is the legacy default stream, slot 1 stands for all that found no place, slot 2 is a stream of ours on which
+// what many streams do comes together (StreamTable::fold).
 using StreamSlot = std::uint32_t;
 inline constexpr StreamSlot kLegacySlot = 0;
-inline constexpr StreamSlot kOverflowSlot = 63;
-inline constexpr std::uint32_t kStreamSlots = 64;
+inline constexpr StreamSlot kOverflowSlot = 1;
+inline constexpr StreamSlot kFoldSlot = 2;
+inline constexpr StreamSlot kFirstSlot = 3;
+// More streams at once than that share the overflow slot, for which the host waits.
+inline constexpr StreamSlot kMostSlots = 4096;
 
 // One word, since blocks and spans keep several of them.
 struct StreamUse {
   constexpr StreamUse() = default;
   constexpr StreamUse(StreamSlot its_slot, std::uint64_t its_position)
-      : slot(its_slot & 0xffu), position(its_position & 0xffffffffffffffu) {}
+      : slot(its_slot & 0xffffu), position(its_position & 0xffffffffffffu) {}
 
-  std::uint64_t slot : 8 = 0;
-  std::uint64_t position : 56 = 0;
+  std::uint64_t slot : 16 = 0;
+  std::uint64_t position : 48 = 0;
 };
 static_assert(sizeof(StreamUse) == 8);
 
@@ -37,24 +39,11 @@ struct StreamName {
   bool per_thread = false;
 };
 
-// What the hooks tell. Each takes the arena's lock itself.
-void note_stream_created(CUstream stream) noexcept;
-void note_stream_destroyed(CUstream stream) noexcept;  // before the driver's call: releases get their events
-void note_capture_begins(CUstream stream) noexcept;    // before the driver's call
-void note_capture_ended(CUstream stream) noexcept;
-// The host has waited for (or has asked, and found complete) all work of a stream, of the context, or of an event.
-// `begin` before the driver's call tells what will be complete; `done` after its success.
-struct HostWait {
-  std::uint64_t scope = 0;  // 0: nothing is known to be complete, 1: the context, 2: one slot
-  StreamSlot slot = 0;
-  std::array<std::uint64_t, kStreamSlots> positions{};
-};
-HostWait begin_host_wait_for_context() noexcept;
-HostWait begin_host_wait_for_stream(StreamName stream) noexcept;
-HostWait begin_host_wait_for_event(CUevent event) noexcept;
-void host_wait_done(const HostWait& wait) noexcept;
-void note_event_recorded(CUevent event, StreamName stream) noexcept;  // after the driver's success
-void note_event_destroyed(CUevent event) noexcept;
-void note_event_waited(StreamName stream, CUevent event) noexcept;  // the program makes the stream wait
+inline bool is_own_default(StreamName name) noexcept {
+  return name.handle == CU_STREAM_PER_THREAD || (name.handle == nullptr && name.per_thread);
+}
+inline bool is_legacy(StreamName name) noexcept {
+  return !is_own_default(name) && (name.handle == nullptr || name.handle == CU_STREAM_LEGACY);
+}
 
 }  // namespace memopt::agent

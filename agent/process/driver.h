@@ -29,6 +29,8 @@ struct Driver {
   CUresult (*device_attribute)(int*, CUdevice_attribute, CUdevice) = nullptr;
   CUresult (*current_context)(CUcontext*) = nullptr;
   CUresult (*current_device)(CUdevice*) = nullptr;
+  CUresult (*context_push)(CUcontext) = nullptr;
+  CUresult (*context_pop)(CUcontext*) = nullptr;
   CUresult (*synchronize_context)() = nullptr;
   // Order.
   CUresult (*event_create)(CUevent*, unsigned int flags) = nullptr;
@@ -37,6 +39,7 @@ struct Driver {
   CUresult (*event_query)(CUevent) = nullptr;
   CUresult (*event_elapsed)(float* milliseconds, CUevent from, CUevent to) = nullptr;
   CUresult (*event_synchronize)(CUevent) = nullptr;
+  CUresult (*stream_create)(CUstream*, unsigned int flags) = nullptr;
   CUresult (*stream_wait_event)(CUstream, CUevent, unsigned int flags) = nullptr;
   CUresult (*stream_synchronize)(CUstream) = nullptr;
   CUresult (*stream_is_capturing)(CUstream, CUstreamCaptureStatus*) = nullptr;

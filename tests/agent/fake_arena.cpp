@@ -2,10 +2,12 @@
 
 #include <deque>
 
+#include "agent/memory/arena_streams.h"
+
 namespace memopt::agent {
-int arena_lock_word = 0;
 std::uint64_t arena_range_begin = 0;
 std::uint64_t arena_range_bytes = 0;
+bool arena_on = true;
 }  // namespace memopt::agent
 
 namespace memopt::test {
@@ -59,10 +61,12 @@ using test::state;
 
 std::uint64_t block_number(const Block& block) noexcept { return block.number; }
 
-StreamUse begin_operation(StreamName stream) noexcept {
+void begin_operation(StreamName stream, Operation* operation) noexcept {
   state().streams.push_back(stream.handle);
-  return {static_cast<StreamSlot>(state().streams.size() - 1), ++state().position};
+  operation->use = {static_cast<StreamSlot>(state().streams.size() - 1), ++state().position};
 }
+void order_operation(ArenaLock&, Operation&) noexcept {}
+void note_failure(CUresult) noexcept {}
 
 std::size_t find_blocks(std::uint64_t address, Block* found[2]) noexcept {
   std::size_t count = 0;
@@ -75,22 +79,25 @@ std::size_t find_blocks(std::uint64_t address, Block* found[2]) noexcept {
   return count;
 }
 
-void use_block(Block& block, StreamUse use) noexcept {
+void use_block(Block& block, Operation& operation) noexcept {
+  const StreamUse use = operation.use;
   state().uses.push_back({block.number, state().streams[use.slot], use.position});
 }
-bool use_addresses(const std::uint64_t* addresses, std::size_t count, StreamUse use) noexcept {
+bool use_addresses(const std::uint64_t* addresses, std::size_t count, Operation& operation) noexcept {
   bool any = false;
   for (std::size_t i = 0; i < count; ++i) {
     Block* found[2] = {nullptr, nullptr};
     const std::size_t blocks = find_blocks(addresses[i], found);
-    for (std::size_t k = 0; k < blocks; ++k) use_block(*found[k], use);
+    for (std::size_t k = 0; k < blocks; ++k) use_block(*found[k], operation);
     any = any || blocks != 0;
   }
   return any;
 }
-void use_everything(StreamUse) noexcept { ++state().everything; }
-void host_visible(StreamUse) noexcept { ++state().visible; }
-void escaped(Block& block) noexcept { block.escaped = true; }
+void use_everything(Operation&) noexcept { ++state().everything; }
+void host_visible(const Operation&) noexcept { ++state().visible; }
+void escaped(ArenaLock&, Block& block) noexcept { block.escaped = true; }
+void note_stream_may_be_held_up(StreamName) noexcept {}
+void note_graph_launched() noexcept {}
 void note_capture_begins(CUstream stream) noexcept { state().begun.push_back(stream); }
 void note_capture_ended(CUstream stream) noexcept { state().ended.push_back(stream); }
 

@@ -118,7 +118,18 @@ struct Memory {
     auto block = std::make_unique<Block>();
     block->bytes = bytes;
     block->number = ++numbers;
-    if (bootstrap.serve(*block, false) != CUDA_SUCCESS) return nullptr;
+    CUresult result = bootstrap.serve(*block, false);
+    while (result == CUDA_ERROR_NOT_READY) {
+      ArenaLock lock;
+      const Release uses = bootstrap.awaited();
+      if (streams.finish(lock, uses) != CUDA_SUCCESS) return nullptr;
+      result = bootstrap.serve(*block, false);
+    }
+    if (streams.wants_events()) {
+      ArenaLock lock;
+      streams.record_wanted(lock);
+    }
+    if (result != CUDA_SUCCESS) return nullptr;
     return blocks.emplace(block->number, std::move(block)).first->second.get();
   }
   // As if the block had been used on a stream.
@@ -126,7 +137,8 @@ struct Memory {
     Release uses;
     uses.add(streams.begin({}));
     queued();
-    streams.record_events(uses);
+    ArenaLock lock;
+    streams.record_events(lock, uses);
     bootstrap.take_back(*block, uses);
     blocks.erase(block->number);
   }

@@ -4,6 +4,9 @@
 
 #include <cerrno>
 #include <cstring>
+#include <random>
+#include <utility>
+#include <vector>
 
 #include "agent/operations/pinned_memory.h"
 #include "agent/recording/recorder.h"
@@ -62,12 +65,13 @@ TEST_F(Operations, ALaunchUsesTheBlocksThatItsParametersMean) {
   EXPECT_EQ(test::visible_operations(), 0);
 }
 
-TEST_F(Operations, ALaunchWithoutOurAddressesLeavesTheArenaAlone) {
+TEST_F(Operations, ALaunchWithoutOurAddressesHasItsPlaceAndUsesNothing) {
   const CUfunction function = test::make_function("k", {{0, 8}});
   std::uint64_t elsewhere = 0x1234;
   void* parameters[] = {&elsewhere};
   before_launch({.function = function, .parameters = parameters});
-  EXPECT_EQ(test::operations(), 0);
+  EXPECT_EQ(test::operations(), 1);
+  EXPECT_TRUE(test::uses().empty());
 }
 
 TEST_F(Operations, PackedParametersAreReadWithoutALayout) {
@@ -206,16 +210,32 @@ TEST_F(Operations, AddressesInAPayloadEscape) {
   EXPECT_FALSE(test::block_with(a_).escaped);
 }
 
-TEST_F(Operations, OnlyTheFirstMebibyteOfAPayloadIsRead) {
-  constexpr std::size_t kWords = (1u << 20) / 8;
-  std::vector<std::uint64_t> payload(kWords + 1, 0);
-  payload[kWords] = kRange + 0x4000;
-  CopyCall call{.kind = CopyKind::kToDevice, .from_host = payload.data(), .bytes = payload.size() * 8};
-  before_copy(call);
-  EXPECT_FALSE(test::block_with(b_).escaped);
-  payload[kWords - 1] = kRange + 0x4000;
-  before_copy(call);
-  EXPECT_TRUE(test::block_with(b_).escaped);
+TEST_F(Operations, AllOfAPayloadIsRead) {
+  std::mt19937_64 random(1);
+  for (const std::size_t words : {1ul, 3ul, 8ul, 63ul, 511ul, 512ul, 513ul, 1040ul, (8ul << 20) / 8 + 5}) {
+    // Words of any value, on both sides of the range and of the sign.
+    std::vector<std::uint64_t> payload(words);
+    for (std::uint64_t& word : payload) {
+      do {
+        word = random() % 2 != 0   ? random()
+               : random() % 2 != 0 ? kRange - 1 - random() % 1000
+                                   : ~std::uint64_t{0} - random() % 9;
+      } while (agent::arena_may_own(word));
+    }
+    const CopyCall call{.kind = CopyKind::kToDevice, .from_host = payload.data(), .bytes = words * 8};
+    test::reset_arena(kRange, kRangeBytes);
+    const std::uint64_t block = test::add_block(kRange + 0x4000, 0x1000);
+    before_copy(call);
+    EXPECT_FALSE(test::block_with(block).escaped) << words;
+    for (const std::size_t at : {std::size_t{0}, words / 2, words - 1}) {
+      test::reset_arena(kRange, kRangeBytes);
+      const std::uint64_t escapes = test::add_block(kRange + 0x4000, 0x1000);
+      const std::uint64_t kept = std::exchange(payload[at], kRange + 0x4fff);
+      before_copy(call);
+      EXPECT_TRUE(test::block_with(escapes).escaped) << words << " words, at " << at;
+      payload[at] = kept;
+    }
+  }
 }
 
 TEST_F(Operations, CopiesToTheHostAreVisibleUnlessTheCallWaits) {

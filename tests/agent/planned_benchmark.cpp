@@ -57,6 +57,8 @@ Driver quiet_driver() {
   functions.event_record = [](CUevent, CUstream) { return ++g_driver_calls, CUDA_SUCCESS; };
   functions.event_query = [](CUevent) { return CUDA_SUCCESS; };
   functions.stream_wait_event = [](CUstream, CUevent, unsigned int) { return ++g_driver_calls, CUDA_SUCCESS; };
+  functions.event_synchronize = [](CUevent) { return ++g_driver_calls, CUDA_SUCCESS; };
+  functions.stream_synchronize = [](CUstream) { return ++g_driver_calls, CUDA_SUCCESS; };
   functions.synchronize_context = []() { return ++g_driver_calls, CUDA_SUCCESS; };
   functions.stream_is_capturing = [](CUstream, CUstreamCaptureStatus* status) {
     return *status = CU_STREAM_CAPTURE_STATUS_NONE, CUDA_SUCCESS;

@@ -27,7 +27,8 @@ struct SlabTest : testing::Test, Memory {
     Release uses;
     uses.add(streams.begin({}));
     queued();
-    streams.record_events(uses);
+    ArenaLock lock;
+    streams.record_events(lock, uses);
     return uses;
   }
 
@@ -49,6 +50,11 @@ TEST_F(SlabTest, ASmallerPlanGivesChunksBackOnceTheyAreFreeAndTheirWorkIsOver) {
   fake.busy = true;
   slab.window().map.give_back(span, used());
   EXPECT_TRUE(slab.shorten(100));
+  ASSERT_TRUE(streams.wants_events()) << "or there would never be an answer";
+  {
+    ArenaLock lock;
+    streams.record_wanted(lock);
+  }
   EXPECT_TRUE(slab.shorten(100));
   EXPECT_EQ(held(), 7 * kChunk) << "the device may still write there";
   fake.busy = false;

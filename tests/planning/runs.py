@@ -16,6 +16,7 @@ MEMOPTCTL = os.path.join(BUILD, "bin", "memoptctl")
 PLANNER = os.path.join(BUILD, "bin", "memoptd")
 WORKLOADS = os.path.join(BUILD, "workloads")
 LOOP = os.path.join(BUILD, "tests", "loop")
+ORDER = os.path.join(BUILD, "tests", "order")
 POOLS = os.path.join(BUILD, "tests", "pools")
 SOURCE = os.environ["TEST_SOURCE"]
 NETS = os.path.join(SOURCE, "integration", "workloads", "nets", "nets.py")

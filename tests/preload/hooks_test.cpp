@@ -49,6 +49,7 @@ struct Agent {
   bool follows = false;
   CUmemoryPool pool_of_blocks = nullptr;
   bool relieved = false;
+  bool behind_free = false;
   std::vector<std::string> pool_calls;
   std::vector<memopt::agent::device_times_detail::Open> measured;  // as each hook ended
 };
@@ -155,13 +156,34 @@ void arena_pool_trim(CUmemoryPool, std::size_t keep) noexcept {
 }
 void note_stream_created(CUstream) noexcept { note("stream created"); }
 void note_stream_destroyed(CUstream) noexcept { note("stream destroyed"); }
+bool arena_on = true;
+void note_failure(CUresult) noexcept {}
+void note_stream_may_be_held_up(StreamName) noexcept { note("may be held up"); }
+void note_event_in_graph(CUevent, bool external) noexcept { note(external ? "event of a graph" : "event captured"); }
+bool is_behind_free(CUevent) noexcept { return g_agent.behind_free; }
+bool is_behind_free(StreamName) noexcept { return g_agent.behind_free; }
 HostWait begin_host_wait_for_context() noexcept { return {}; }
+HostWait begin_host_wait_for_own(StreamName) noexcept { return {}; }
 HostWait begin_host_wait_for_stream(StreamName) noexcept { return {}; }
 HostWait begin_host_wait_for_event(CUevent) noexcept { return {}; }
 void host_wait_done(const HostWait&) noexcept { note("host waited"); }
-void note_event_recorded(CUevent, StreamName) noexcept { note("event recorded"); }
+EventRecord begin_event_record(CUevent event, StreamName) noexcept {
+  note(g_driver.empty() ? "event is recorded" : "event is recorded, after the driver's call");
+  EventRecord record;
+  record.event = event;
+  return record;
+}
+void event_record_done(const EventRecord&, bool succeeded) noexcept {
+  note(succeeded ? "event recorded" : "event not recorded");
+}
 void note_event_destroyed(CUevent) noexcept { note("event destroyed"); }
-void note_event_waited(StreamName, CUevent) noexcept { note("event waited"); }
+EventWait begin_event_wait(StreamName, CUevent event) noexcept {
+  note(g_driver.empty() ? "event is waited for" : "event is waited for, after the driver's call");
+  EventWait wait;
+  wait.event = event;
+  return wait;
+}
+void event_wait_done(const EventWait&) noexcept { note("event waited"); }
 
 }  // namespace memopt::agent
 
@@ -467,7 +489,7 @@ struct NoteRow {
   std::vector<std::string> failed;  // after a refusal
 };
 
-TEST_F(Hooks, OrderIsToldAfterSuccessAndEndsBeforeTheCall) {
+TEST_F(Hooks, OrderIsToldWhereItIsKnown) {
   CUstream made = nullptr;
   const auto event = reinterpret_cast<CUevent>(0x60);
   const NoteRow table[] = {
@@ -475,8 +497,22 @@ TEST_F(Hooks, OrderIsToldAfterSuccessAndEndsBeforeTheCall) {
       {"destroy", [&] { hooks::cuStreamDestroy_v2(stream()); }, {"stream destroyed"}, {"stream destroyed"}},
       {"synchronize", [&] { hooks::cuStreamSynchronize(stream()); }, {"host waited"}, {}},
       {"query", [&] { hooks::cuStreamQuery(stream()); }, {"host waited"}, {}},
-      {"wait", [&] { hooks::cuStreamWaitEvent(stream(), event, 0); }, {"event waited"}, {}},
-      {"record", [&] { hooks::cuEventRecord(event, stream()); }, {"event recorded"}, {}},
+      {"wait",
+       [&] { hooks::cuStreamWaitEvent(stream(), event, 0); },
+       {"event is waited for", "event waited"},
+       {"event is waited for"}},
+      {"wait for a value",
+       [&] { hooks::cuStreamWaitValue32_v2(stream(), kOurs, 1, 0); },
+       {"may be held up"},
+       {"may be held up"}},
+      {"record",
+       [&] { hooks::cuEventRecord(event, stream()); },
+       {"event is recorded", "event recorded"},
+       {"event is recorded", "event not recorded"}},
+      {"record node",
+       [&] { hooks::cuGraphAddEventRecordNode(nullptr, nullptr, nullptr, 0, event); },
+       {"event of a graph"},
+       {"event of a graph"}},
       {"event destroy", [&] { hooks::cuEventDestroy_v2(event); }, {"event destroyed"}, {"event destroyed"}},
       {"event synchronize", [&] { hooks::cuEventSynchronize(event); }, {"host waited"}, {}},
       {"event query", [&] { hooks::cuEventQuery(event); }, {"host waited"}, {}},
@@ -501,10 +537,12 @@ TEST_F(Hooks, OrderIsToldAfterSuccessAndEndsBeforeTheCall) {
   for (const NoteRow& row : table) {
     SCOPED_TRACE(row.name);
     g_agent = Agent();
+    g_driver.clear();
     g_result = CUDA_SUCCESS;
     row.call();
     EXPECT_EQ(g_agent.notes, row.told);
     g_agent = Agent();
+    g_driver.clear();
     g_result = CUDA_ERROR_NOT_READY;
     row.call();
     EXPECT_EQ(g_agent.notes, row.failed);
@@ -515,7 +553,31 @@ TEST_F(Hooks, EventsOfACaptureAreNoOrder) {
   g_agent.captured.insert(stream());
   hooks::cuEventRecord(nullptr, stream());
   hooks::cuStreamWaitEvent(stream(), nullptr, 0);
-  EXPECT_TRUE(g_agent.notes.empty());
+  hooks::cuEventRecordWithFlags(nullptr, stream(), CU_EVENT_RECORD_EXTERNAL);
+  EXPECT_EQ(g_agent.notes, (std::vector<std::string>{"event captured", "event of a graph"}));
+}
+
+// A plain free of ours does not wait, but whoever asks is told what would be so if it had.
+TEST_F(Hooks, WhatWasQueuedBeforeAFreeIsWaitedForWhenItIsAskedFor) {
+  const auto event = reinterpret_cast<CUevent>(0x60);
+  const auto calls = [&](const std::function<void()>& call) {
+    g_driver.clear();
+    call();
+    std::vector<memopt::preload::Hook> hooks;
+    for (const DriverCall& made : g_driver) hooks.push_back(made.hook);
+    return hooks;
+  };
+  using memopt::preload::Hook;
+  using Made = std::vector<Hook>;
+  float milliseconds = 0;
+  g_result = CUDA_ERROR_NOT_READY;
+  EXPECT_EQ(calls([&] { hooks::cuEventQuery(event); }), Made{Hook::cuEventQuery});
+  g_agent.behind_free = true;
+  EXPECT_EQ(calls([&] { hooks::cuEventQuery(event); }), (Made{Hook::cuEventQuery, Hook::cuEventSynchronize}));
+  EXPECT_EQ(calls([&] { hooks::cuStreamQuery(stream()); }), (Made{Hook::cuStreamQuery, Hook::cuStreamSynchronize}));
+  EXPECT_EQ(calls([&] { hooks::cuEventElapsedTime_v2(&milliseconds, event, event); }),
+            (Made{Hook::cuEventElapsedTime_v2, Hook::cuEventSynchronize, Hook::cuEventSynchronize,
+                  Hook::cuEventElapsedTime_v2}));
 }
 
 TEST_F(Hooks, HostMemoryIsKnownWhileItLives) {

@@ -1,0 +1,40 @@
+#include "agent/order/current_context.h"
+
+namespace memopt::agent {
+namespace {
+
+// Changes whenever a thread's current context may have changed.
+constinit std::uint64_t g_changes = 1;
+
+struct Known {
+  std::uint64_t changes;  // up to which `context` is current; 0: never asked
+  CUcontext context;
+};
+constinit thread_local Known t_known __attribute__((tls_model("initial-exec"))) = {};
+
+}  // namespace
+
+void note_context_change() noexcept { __atomic_add_fetch(&g_changes, 1, __ATOMIC_RELEASE); }
+
+bool is_current(const Driver& driver, CUcontext context) noexcept {
+  const std::uint64_t changes = __atomic_load_n(&g_changes, __ATOMIC_ACQUIRE);
+  Known& known = t_known;
+  if (known.changes != changes) [[unlikely]] {
+    CUcontext current = nullptr;
+    if (driver.current_context(&current) != CUDA_SUCCESS) return false;
+    known = {changes, current};
+  }
+  return known.context == context;
+}
+
+CurrentContext::CurrentContext(const Driver& driver, CUcontext context) noexcept : driver_(driver) {
+  if (context == nullptr || is_current(driver, context)) return;
+  pushed_ = driver.context_push(context) == CUDA_SUCCESS;
+}
+
+CurrentContext::~CurrentContext() {
+  CUcontext popped = nullptr;
+  if (pushed_) driver_.context_pop(&popped);
+}
+
+}  // namespace memopt::agent

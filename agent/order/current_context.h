@@ -1,0 +1,33 @@
+// Which context is current on the calling thread, asked of the driver only after something may have changed it.
+//
+// Any thread; no lock.
+#pragma once
+
+#include <cuda.h>
+
+#include <cstdint>
+
+#include "agent/process/driver.h"
+
+namespace memopt::agent {
+
+// Some thread's current context may have changed (cuCtxSetCurrent, push, pop, ...).
+void note_context_change() noexcept;
+
+bool is_current(const Driver& driver, CUcontext context) noexcept;
+
+// While one lives, the context is current on the calling thread: its events can be made and its work waited for,
+// whatever the program has made current. Null: nothing changes.
+class CurrentContext {
+ public:
+  CurrentContext(const Driver& driver, CUcontext context) noexcept;
+  ~CurrentContext();
+  CurrentContext(const CurrentContext&) = delete;
+  CurrentContext& operator=(const CurrentContext&) = delete;
+
+ private:
+  const Driver& driver_;
+  bool pushed_ = false;
+};
+
+}  // namespace memopt::agent

@@ -1,0 +1,107 @@
+// The plain free as a barrier.
+#include <algorithm>
+
+#include "agent/order/stream_table.h"
+
+namespace memopt::agent {
+
+// Room for it was made with the slot.
+void StreamTable::note_unfolded(StreamSlot slot) noexcept {
+  streams_[slot]->unfolded = true;
+  unfolded_.push_back(slot);
+}
+
+// What is queued and not known to be over, on all streams; those that are folded are one use. Returns how many uses; as
+// many of them as a release has room for are in `few`.
+std::size_t StreamTable::gather_unfolded(UseSet* queued, Release* few) noexcept {
+  std::size_t kept = 0;
+  std::size_t count = 0;
+  const auto add = [&](StreamUse use) {
+    queued->append(use);
+    if (++count <= Release::kUses) few->add(use);
+  };
+  for (const StreamSlot slot : unfolded_) {
+    Stream& stream = *streams_[slot];
+    if (stream.position <= stream.completed || is_satisfied(kFoldSlot, {slot, stream.position})) {
+      stream.unfolded = false;
+      continue;
+    }
+    unfolded_[kept++] = slot;
+    // What other threads have announced, and not queued, is none of what comes before.
+    const StreamUse use{slot, covered(slot)};
+    if (use.position > stream.completed) add(use);
+  }
+  unfolded_.resize(kept);
+  const StreamUse folded{kFoldSlot, streams_[kFoldSlot]->position};
+  // Asked only where the answer may spare something.
+  if (!is_use_over(folded, count <= Release::kUses)) add(folded);
+  return count;
+}
+
+StreamTable::Free StreamTable::begin_free(Release* uses) noexcept {
+  Free free;
+  free.number = ++frees_begun_;
+  *uses = {};
+  free.needs_fold = gather_unfolded(&free.queued, uses) > Release::kUses;
+  return free;
+}
+
+void StreamTable::wait_for_all(ArenaLock& lock, StreamSlot slot) noexcept {
+  const std::uint64_t cut = cut_;
+  const std::uint64_t table = table_;
+  Free all;
+  Release uses;
+  gather_unfolded(&all.queued, &uses);
+  fold(lock, all, &uses);
+  for (std::uint32_t i = 0; i < uses.count; ++i) {
+    if (!is_satisfied(slot, uses.uses[i])) wait_for(lock, slot, uses.uses[i]);
+  }
+  if (table == table_) streams_[slot]->behind_cut = cut;
+}
+
+void StreamTable::fold(ArenaLock& lock, const Free& free, Release* uses) noexcept {
+  *uses = {};
+  // The host waits then, as it does natively.
+  if (free.queued.everything() || !make_fold_stream()) {
+    finish_all(lock);
+    return;
+  }
+  for (const StreamUse use : free.queued.uses()) {
+    if (!is_satisfied(kFoldSlot, use)) wait_for(lock, kFoldSlot, use);
+  }
+  // Another thread may record its place first: that is behind these waits, too.
+  Stream& stream = *streams_[kFoldSlot];
+  const StreamUse place{kFoldSlot, ++stream.position};
+  uses->add(place);
+  if (!record(lock, kFoldSlot)) finish_use(lock, place);
+}
+
+void StreamTable::end_free(const Free& free, const Release& uses) noexcept {
+  for (const StreamUse use : free.queued.uses()) {
+    if (use.slot >= streams_.size()) continue;
+    Stream& stream = *streams_[use.slot];
+    if (use.position <= stream.position) stream.freed_at = std::max<std::uint64_t>(stream.freed_at, use.position);
+  }
+  // One that began later stands for what this one does, too.
+  if (free.number < last_free_) return;
+  last_free_ = free.number;
+  behind_barrier_ = uses;
+  ++barrier_;
+}
+
+bool StreamTable::look_at_barrier(StreamSlot slot, UseSet* needs) noexcept {
+  // Only what has been issued counts: another thread's operation on the stream may come first.
+  if (!add_needs(slot, behind_barrier_, needs)) return false;
+  streams_[slot]->behind_barrier = barrier_;
+  return true;
+}
+
+bool StreamTable::make_fold_stream() noexcept {
+  Stream& stream = *streams_[kFoldSlot];
+  if (stream.used) return true;
+  if (!create_stream(&stream.handle)) return false;
+  stream.used = true;
+  return true;
+}
+
+}  // namespace memopt::agent
