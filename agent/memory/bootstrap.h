@@ -1,7 +1,8 @@
 // Serves blocks before there is a plan, and what a plan does not know. Blocks of at least one chunk stand in a row
-// until the program frees one (row.h); later ones get a window and chunks of their own. Smaller ones share. Windows of
-// freed blocks stay mapped, to be used again, as long as what is held stays near what has been needed; then their
-// chunks are taken for others.
+// until the program frees one (row.h); later ones get a window and chunks of their own. Smaller ones share
+// (shared_windows.h). Windows of freed blocks stay mapped, to be used again, as long as what is held stays near what
+// has been needed; then their chunks are taken for others. Serving and freeing never look at each block, window or
+// chunk.
 //
 // Not thread-safe: guarded by the arena's lock.
 #pragma once

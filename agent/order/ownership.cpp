@@ -10,10 +10,6 @@ namespace {
 constexpr std::size_t kSpansAtFirst = 4;
 constexpr std::size_t kMostSpansAtOnce = 256;
 
-bool contains(const Span* span, std::uint64_t offset) noexcept {
-  return span->linked && span->begin <= offset && offset < span->end;
-}
-
 }  // namespace
 
 void Release::add_other(StreamUse use) noexcept {
@@ -96,9 +92,7 @@ void OwnershipMap::shrink(std::uint64_t bytes) noexcept {
   bytes_ = std::min(bytes_, bytes);
 }
 
-Span* OwnershipMap::find(std::uint64_t offset, Span* hint) noexcept {
-  if (hint != nullptr && contains(hint, offset)) [[likely]]
-    return hint;
+[[gnu::noinline]] Span* OwnershipMap::search(std::uint64_t offset) noexcept {
   if (offset >= bytes_) return nullptr;
   const std::size_t own = static_cast<std::size_t>(offset >> kCoarseShift);
   // An entry is of use if its span is not another one by now: it lies there, or begins there.

@@ -91,7 +91,11 @@ class OwnershipMap {
   void add_release(std::uint64_t begin, std::uint64_t end, const Release& release) noexcept;
 
   // The span in which `offset` lies; null beyond the end.
-  Span* find(std::uint64_t offset, Span* hint) noexcept;
+  Span* find(std::uint64_t offset, Span* hint) noexcept {
+    if (hint != nullptr && contains(hint, offset)) [[likely]]
+      return hint;
+    return search(offset);
+  }
 
   // The smallest run of free bytes that is large enough, the lowest of several; false if there is none. Looks at a
   // thousand spans and no more: where there are more, each search goes on behind the one before it.
@@ -109,6 +113,11 @@ class OwnershipMap {
   static constexpr unsigned kCoarseShift = 18;
   static constexpr std::size_t kMostWalked = 1024;  // spans
 
+  static bool contains(const Span* span, std::uint64_t offset) noexcept {
+    return span->linked && span->begin <= offset && offset < span->end;
+  }
+
+  Span* search(std::uint64_t offset) noexcept;
   Span* make() noexcept;  // unlinked; null when out of memory
   void insert_behind(Span* span, Span* added) noexcept;
   void drop(Span* span) noexcept;
