@@ -29,11 +29,11 @@ Block* find_inside(Arena& arena, std::uint64_t address, Block** ends_here) noexc
   if (window == nullptr || window->base == 0) return nullptr;
   const std::uint64_t offset = address - window->base;
   if (offset >= window->map.bytes()) {
-    Span* const last = offset == window->map.bytes() && offset != 0 ? window->map.find(offset - 1, nullptr) : nullptr;
+    Span* const last = offset == window->map.bytes() && offset != 0 ? window->find(offset - 1) : nullptr;
     if (last != nullptr && ends(last->owner)) *ends_here = last->owner;
     return nullptr;
   }
-  Span* const span = window->map.find(offset, nullptr);
+  Span* const span = window->find(offset);
   if (span->begin == offset && span->previous != nullptr && ends(span->previous->owner)) {
     *ends_here = span->previous->owner;
   }

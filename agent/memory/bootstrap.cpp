@@ -13,17 +13,12 @@ constexpr std::uint64_t kAlignment = shm::kPlanAlignment;
 // What is held may go beyond what has been needed by a sixteenth, or this much, before cached windows are taken apart.
 constexpr std::uint64_t kSlack = std::uint64_t{8} << 20;
 constexpr std::size_t kMostSharedChunks = 16;
+// Windows that are asked about at one trim() in vain: work on some of them may go on for long.
+constexpr std::size_t kTries = 64;
 // So many chunks at once are not asked for without asking first whether there are as many.
 constexpr std::size_t kLarge = 64;
 
 constexpr std::uint64_t round_up(std::uint64_t value, std::uint64_t to) { return (value + to - 1) / to * to; }
-
-void erase_value(auto& list, auto value) {
-  const auto at = std::find(list.begin(), list.end(), value);
-  if (at == list.end()) return;
-  *at = list.back();
-  list.pop_back();
-}
 
 }  // namespace
 
@@ -63,7 +58,7 @@ CUresult Bootstrap::serve_in_row(Block& block, bool only_held) {
   std::vector<Chunk*> gathered;
   CUresult result = gather(count, only_held, &gathered);
   if (result != CUDA_SUCCESS) return result;
-  free_.reserve(free_.size() + gathered.size());
+  make_room(&free_, gathered.size());
   try {
     result = row_.append(block, gathered);
   } catch (const std::bad_alloc&) {
@@ -71,18 +66,48 @@ CUresult Bootstrap::serve_in_row(Block& block, bool only_held) {
   }
   if (result != CUDA_SUCCESS) {
     for (Chunk* const chunk : gathered) {
-      if (chunk->home == nullptr) free_.push_back(chunk);
+      if (chunk->home == nullptr) add_free(chunk);
     }
   }
   return result;
 }
 
 bool Bootstrap::shorten_row() noexcept {
+  const std::size_t before = free_.size();
+  bool any = false;
   try {
-    return row_.give_up(&free_);
+    any = row_.give_up(&free_);
   } catch (const std::bad_alloc&) {
-    return false;
   }
+  for (std::size_t i = before; i < free_.size(); ++i) free_[i]->spare = true;
+  return any;
+}
+
+void Bootstrap::add_free(Chunk* chunk) noexcept {
+  chunk->spare = true;
+  free_.push_back(chunk);
+}
+
+void Bootstrap::cache(Window& window) noexcept {
+  window.freed_at = ++frees_;
+  window.searched = 0;
+  cached_.push_back(window);
+  by_size_.insert(window);
+  unsearched_cached_.push_back(window);
+  cached_chunks_ += window.chunks.size();
+}
+
+void Bootstrap::uncache(Window& window) noexcept {
+  cached_.erase(cached_.iterator_to(window));
+  by_size_.erase(by_size_.iterator_to(window));
+  if (window.unsearched.is_linked()) unsearched_cached_.erase(unsearched_cached_.iterator_to(window));
+  cached_chunks_ -= window.chunks.size();
+}
+
+void Bootstrap::own(Window& window) noexcept {
+  window.searched = 0;
+  owned_.push_back(window);
+  unsearched_owned_.push_back(window);
 }
 
 CUresult Bootstrap::serve_own(Block& block, bool only_held) {
@@ -90,56 +115,57 @@ CUresult Bootstrap::serve_own(Block& block, bool only_held) {
       static_cast<std::size_t>(round_up(block.bytes, chunks_.chunk_bytes()) / chunks_.chunk_bytes());
   Window* window = find_cached(count);
   if (window != nullptr) {
-    erase_value(cached_, window);
+    uncache(*window);
   } else {
     std::vector<Chunk*> gathered;
     CUresult result = gather(count, only_held, &gathered);
     if (result == CUDA_SUCCESS) result = open(Window::Kind::kOwn, std::move(gathered), &window);
     if (result != CUDA_SUCCESS) return result;
   }
-  owned_.push_back(window);
-  if (take(*window, 0, window->bytes, block)) return CUDA_SUCCESS;
-  owned_.pop_back();
-  cached_.push_back(window);
-  return CUDA_ERROR_OUT_OF_MEMORY;
+  if (!take(*window, 0, window->bytes, block)) {
+    cache(*window);
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  }
+  own(*window);
+  return CUDA_SUCCESS;
 }
 
 CUresult Bootstrap::serve_shared(Block& block, bool only_held) {
   // One byte more than asked: a pointer to the block's end then lies in the block's own span, and what launches name is
   // the same in each iteration, whoever is the neighbour.
   const std::uint64_t bytes = round_up(block.bytes + 1, kAlignment);
-  for (Window* const window : shared_) {
-    std::uint64_t begin = 0;
-    if (window->map.find_free(bytes, &begin)) {
-      return take(*window, begin, begin + bytes, block) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
-    }
+  Window* window = shared_.find(bytes);
+  if (window == nullptr) {
+    shared_.make_room();
+    // Larger as more is shared, so that there are few of them.
+    const std::size_t count = std::clamp<std::size_t>(
+        static_cast<std::size_t>(shared_.bytes() / 8 / chunks_.chunk_bytes()), 1, kMostSharedChunks);
+    std::vector<Chunk*> gathered;
+    CUresult result = gather(count, only_held, &gathered);
+    if (result == CUDA_SUCCESS) result = open(Window::Kind::kShared, std::move(gathered), &window);
+    if (result != CUDA_SUCCESS) return result;
+    shared_.add(window);
+    empty_shared_.push_back(*window);
   }
-  // Larger as more is shared, so that there are few of them.
-  std::uint64_t shared_bytes = 0;
-  for (const Window* const window : shared_) shared_bytes += window->bytes;
-  const std::size_t count =
-      std::clamp<std::size_t>(static_cast<std::size_t>(shared_bytes / 8 / chunks_.chunk_bytes()), 1, kMostSharedChunks);
-  std::vector<Chunk*> gathered;
-  CUresult result = gather(count, only_held, &gathered);
-  Window* window = nullptr;
-  if (result == CUDA_SUCCESS) result = open(Window::Kind::kShared, std::move(gathered), &window);
-  if (result != CUDA_SUCCESS) return result;
-  shared_.push_back(window);
-  return take(*window, 0, bytes, block) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+  Span* const span = window->space->take(bytes, &block, &block.former);
+  if (span == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
+  shared_.changed(*window);
+  shared_owned_ += bytes;
+  if (window->listed.is_linked()) empty_shared_.erase(empty_shared_.iterator_to(*window));
+  block.span = span;
+  block.window = window;
+  block.base = window->base + span->begin;
+  return CUDA_SUCCESS;
 }
 
+// The smallest that is not much too large; of equal ones the one freed last: its work is on the stream that goes on,
+// and others can be taken apart.
 Window* Bootstrap::find_cached(std::size_t count) noexcept {
-  Window* best = nullptr;
-  for (Window* const window : cached_) {
-    const std::size_t chunks = window->chunks.size();
-    if (chunks < count || chunks > count + count / 8) continue;
-    // Of equal ones the one freed last: its work is on the stream that goes on, and others can be taken apart.
-    if (best == nullptr || chunks < best->chunks.size() ||
-        (chunks == best->chunks.size() && window->freed_at > best->freed_at)) {
-      best = window;
-    }
-  }
-  return best;
+  const auto smallest = by_size_.lower_bound(WindowSize::type{count, 0});
+  if (smallest == by_size_.end()) return nullptr;
+  const std::size_t chunks = smallest->chunks.size();
+  if (chunks > count + count / 8) return nullptr;
+  return &*std::prev(by_size_.lower_bound(WindowSize::type{chunks + 1, 0}));
 }
 
 bool Bootstrap::may_grow(std::uint64_t bytes) const noexcept {
@@ -150,8 +176,7 @@ bool Bootstrap::may_grow(std::uint64_t bytes) const noexcept {
 // Programs try how much they can have: what cannot be had is not gathered first, chunk by chunk, with everything given
 // up for it that is held.
 bool Bootstrap::could_have(std::size_t count, bool only_held) const noexcept {
-  std::size_t held = free_.size();
-  for (const Window* const window : cached_) held += window->chunks.size();
+  std::size_t held = free_.size() + cached_chunks_;
   if (row_.may_give_up()) held += static_cast<std::size_t>(row_.free_bytes() / chunks_.chunk_bytes());
   return count <= held || (!only_held && chunks_.could_create(count - held));
 }
@@ -162,29 +187,23 @@ CUresult Bootstrap::gather(std::size_t count, bool only_held, std::vector<Chunk*
   const auto take_free = [&] {
     while (gathered->size() < count && !free_.empty()) {
       gathered->push_back(free_.back());
+      free_.back()->spare = false;
       free_.pop_back();
     }
   };
-  const auto oldest = [&]() -> Window* {
-    Window* found = nullptr;
-    for (Window* const window : cached_) {
-      if (found == nullptr || window->freed_at < found->freed_at) found = window;
-    }
-    return found;
-  };
-  free_.reserve(free_.size() + count);
+  make_room(&free_, count);
   CUresult result = CUDA_SUCCESS;
   take_free();
   while (gathered->size() < count) {
     const bool grow = !only_held && result == CUDA_SUCCESS && may_grow(chunks_.chunk_bytes());
     if (!grow) {
-      Window* const window = oldest();
+      Window* const window = cached_.empty() ? nullptr : &cached_.front();  // freed before the others
       if ((row_.may_give_up() && shorten_row()) || (window != nullptr && dismantle(window))) {
         take_free();
         continue;
       }
       awaited_ = row_.may_give_up() ? row_.awaited() : Release{};
-      if (window != nullptr) awaited_ = window->map.last_uses();
+      if (window != nullptr) awaited_ = window->last_uses();
       if (!streams_.is_over(awaited_, false)) {
         result = CUDA_ERROR_NOT_READY;
         break;
@@ -200,26 +219,27 @@ CUresult Bootstrap::gather(std::size_t count, bool only_held, std::vector<Chunk*
     }
   }
   if (gathered->size() == count) return CUDA_SUCCESS;
-  free_.insert(free_.end(), gathered->begin(), gathered->end());
+  for (Chunk* const chunk : *gathered) add_free(chunk);
   gathered->clear();
   return result != CUDA_SUCCESS ? result : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-CUresult Bootstrap::open(Window::Kind kind, std::vector<Chunk*> chunks, Window** opened) {
-  auto window = std::make_unique<Window>();
-  window->kind = kind;
-  window->bytes = chunks.size() * chunks_.chunk_bytes();
-  window->map.grow(window->bytes, Release{});
-  cached_.reserve(cached_.size() + retiring_.size() + 16);
-  shared_.reserve(shared_.size() + 1);
-  owned_.reserve(owned_.size() + 1);
-  cached_.reserve(cached_.size() + owned_.size() + 2);
-  retiring_.reserve(cached_.capacity() + shared_.capacity() + retiring_.size());
-  window->base = chunks_.reserve(window->bytes);
-  const CUresult result = window->base == 0 ? CUDA_ERROR_OUT_OF_MEMORY : chunks_.map(window->base, chunks);
+CUresult Bootstrap::open(Window::Kind kind, std::vector<Chunk*> chunks, Window** opened) noexcept {
+  std::unique_ptr<Window> window;
+  CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
+  try {
+    window = std::make_unique<Window>();
+    window->kind = kind;
+    window->bytes = chunks.size() * chunks_.chunk_bytes();
+    window->map.grow(window->bytes, Release{});
+    if (kind == Window::Kind::kShared) window->space = std::make_unique<SharedSpace>(window->map);
+    window->base = chunks_.reserve(window->bytes);
+    if (window->base != 0) result = chunks_.map(window->base, chunks);
+  } catch (const std::bad_alloc&) {
+  }
   if (result != CUDA_SUCCESS) {
-    if (window->base != 0) chunks_.unreserve(window->base, window->bytes);
-    free_.insert(free_.end(), chunks.begin(), chunks.end());
+    if (window != nullptr && window->base != 0) chunks_.unreserve(window->base, window->bytes);
+    for (Chunk* const chunk : chunks) add_free(chunk);  // gather() has made room for them
     return result;
   }
   window->chunks = std::move(chunks);
@@ -236,19 +256,23 @@ void Bootstrap::forget(Window* window) noexcept {
 }
 
 bool Bootstrap::dismantle(Window* window) noexcept {
-  if (!streams_.is_over(window->map.last_uses(), true)) return false;
+  if (!streams_.is_over(window->last_uses(), true)) return false;
   try {
-    free_.reserve(free_.size() + window->chunks.size());
+    make_room(&free_, window->chunks.size());
   } catch (const std::bad_alloc&) {
     return false;
   }
   if (chunks_.unmap(window->base, window->bytes) != CUDA_SUCCESS) return false;
   for (Chunk* const chunk : window->chunks) {
     chunk->home = nullptr;
-    free_.push_back(chunk);
+    add_free(chunk);
   }
-  erase_value(cached_, window);
-  erase_value(shared_, window);
+  if (window->kind == Window::Kind::kShared) {
+    shared_.remove(window);
+    empty_shared_.erase(empty_shared_.iterator_to(*window));
+  } else {
+    uncache(*window);
+  }
   forget(window);
   return true;
 }
@@ -260,42 +284,87 @@ void Bootstrap::take_back(Block& block, const Release& uses) noexcept {
     row_.take_back(block, uses);
     return;
   }
+  if (window->kind == Window::Kind::kShared) {
+    shared_owned_ -= block.span->end - block.span->begin;
+    window->space->give_back(block.span, uses);
+    shared_.changed(*window);
+    if (!window->map.has_owner()) empty_shared_.push_back(*window);
+    return;
+  }
   window->map.give_back(block.span, uses);
-  if (window->kind == Window::Kind::kOwn) {
-    window->freed_at = ++frees_;
-    erase_value(owned_, window);
-    cached_.push_back(window);
+  owned_.erase(owned_.iterator_to(*window));
+  if (window->unsearched.is_linked()) unsearched_owned_.erase(unsearched_owned_.iterator_to(*window));
+  cache(*window);
+}
+
+void Bootstrap::begin_slab_search() noexcept {
+  unsearched_owned_.clear();
+  for (Window& window : owned_) {
+    window.searched = 0;
+    unsearched_owned_.push_back(window);
   }
 }
 
+Chunk* Bootstrap::find_free_chunk() noexcept {
+  searched_free_ = std::min(searched_free_, free_.size());
+  for (; searched_free_ < free_.size(); ++searched_free_) {
+    if (free_[searched_free_]->slab_slot < 0) return free_[searched_free_];
+  }
+  while (!unsearched_cached_.empty()) {
+    if (Chunk* const chunk = next_unsearched(unsearched_cached_.front())) return chunk;
+    unsearched_cached_.pop_front();
+  }
+  return nullptr;
+}
+
+Chunk* Bootstrap::next_unsearched(Window& window) noexcept {
+  for (; window.searched < window.chunks.size(); ++window.searched) {
+    Chunk* const chunk = window.chunks[window.searched];
+    if (chunk->slab_slot < 0) return chunk;
+  }
+  return nullptr;
+}
+
 void Bootstrap::hand_over(OwnershipMap& slab_map, std::uint64_t chunk_bytes) {
-  retiring_.reserve(retiring_.size() + cached_.size());
   const auto is_slabs = [](const Chunk* chunk) { return chunk->slab_slot >= 0; };
-  std::vector<Window*> kept;
-  kept.reserve(cached_.size());
-  for (Window* const window : cached_) {
-    if (std::none_of(window->chunks.begin(), window->chunks.end(), is_slabs)) {
-      kept.push_back(window);
-      continue;
-    }
-    const Release uses = window->map.last_uses();
-    for (Chunk* const chunk : window->chunks) {
+  for (auto at = cached_.begin(); at != cached_.end();) {
+    Window& window = *at++;
+    if (std::none_of(window.chunks.begin(), window.chunks.end(), is_slabs)) continue;
+    const Release uses = window.last_uses();
+    for (Chunk* const chunk : window.chunks) {
       if (!is_slabs(chunk)) continue;
       const std::uint64_t begin = static_cast<std::uint64_t>(chunk->slab_slot) * chunk_bytes;
       slab_map.add_release(begin, begin + chunk_bytes, uses);
     }
-    window->retiring = true;
+    uncache(window);
+    window.retiring = true;
     retiring_.push_back(window);
   }
-  cached_ = std::move(kept);
-  cached_.reserve(retiring_.size() + cached_.size() + 16);
-  std::erase_if(free_, is_slabs);
+  std::erase_if(free_, [&](Chunk* chunk) {
+    if (is_slabs(chunk)) chunk->spare = false;
+    return is_slabs(chunk);
+  });
+  searched_free_ = 0;
 }
 
 void Bootstrap::keep(Chunk* chunk) noexcept {
-  if (chunk->home != nullptr || std::find(free_.begin(), free_.end(), chunk) != free_.end()) return;
+  if (Window* const home = chunk->home) {
+    // The search has passed it.
+    if (home->kind != Window::Kind::kOwn || home->retiring) return;
+    home->searched = 0;
+    if (home->unsearched.is_linked()) return;
+    if (home->map.has_owner()) {
+      unsearched_owned_.push_back(*home);
+    } else {
+      unsearched_cached_.push_back(*home);
+    }
+    return;
+  }
+  searched_free_ = 0;
+  if (chunk->spare) return;
   try {
     free_.push_back(chunk);
+    chunk->spare = true;
   } catch (const std::bad_alloc&) {
     chunks_.release(chunk);
   }
@@ -303,73 +372,71 @@ void Bootstrap::keep(Chunk* chunk) noexcept {
 
 bool Bootstrap::trim(std::size_t limit) noexcept {
   std::size_t done = 0;
+  std::size_t tries = limit < ~kTries ? limit + kTries : limit;
   if (row_.may_give_up() && shorten_row()) ++done;
-  for (std::size_t i = 0; i < retiring_.size() && done < limit;) {
-    Window* const window = retiring_[i];
-    if (!streams_.is_over(window->map.last_uses(), true)) {
-      ++i;
-      continue;
-    }
-    if (chunks_.unmap(window->base, window->bytes) == CUDA_SUCCESS) {
-      for (Chunk* const chunk : window->chunks) {
+  for (auto at = retiring_.begin(); at != retiring_.end() && done < limit && tries != 0;) {
+    Window& window = *at++;
+    --tries;
+    if (!streams_.is_over(window.last_uses(), true)) continue;
+    retiring_.erase(retiring_.iterator_to(window));
+    if (chunks_.unmap(window.base, window.bytes) == CUDA_SUCCESS) {
+      for (Chunk* const chunk : window.chunks) {
         chunk->home = nullptr;
         if (chunk->slab_slot < 0) chunks_.release(chunk);
       }
-      forget(window);
+      forget(&window);
     }
-    erase_value(retiring_, window);
     ++done;
   }
-  for (std::size_t i = 0; i < cached_.size() && done < limit;) {
-    if (dismantle(cached_[i])) {
-      ++done;
-    } else {
-      ++i;
-    }
-  }
-  bool left = false;  // shared ones whose work is not over
-  for (std::size_t i = 0; i < shared_.size() && done < limit;) {
-    if (shared_[i]->map.has_owner()) {
-      ++i;
-    } else if (dismantle(shared_[i])) {
-      ++done;
-    } else {
-      left = true;
-      ++i;
+  for (Listed* const list : {&cached_, &empty_shared_}) {
+    for (auto at = list->begin(); at != list->end() && done < limit && tries != 0;) {
+      Window& window = *at++;
+      --tries;
+      if (dismantle(&window)) ++done;
     }
   }
   while (!free_.empty() && done < limit) {
-    if (free_.back()->slab_slot < 0) chunks_.release(free_.back());
+    Chunk* const chunk = free_.back();
     free_.pop_back();
+    chunk->spare = false;
+    if (chunk->slab_slot < 0) chunks_.release(chunk);
     ++done;
   }
-  return done == limit || left || !retiring_.empty() || !cached_.empty() || row_.may_give_up();
+  return done == limit || !retiring_.empty() || !cached_.empty() || !empty_shared_.empty() || row_.may_give_up();
 }
 
 void Bootstrap::release_all() noexcept {
-  for (std::vector<Window*>* const list : {&cached_, &shared_, &owned_, &retiring_}) {
-    for (Window* const window : *list) {
-      chunks_.unmap(window->base, window->bytes);
-      for (Chunk* const chunk : window->chunks) {
-        if (chunk->slab_slot < 0) chunks_.release(chunk);
-      }
-      forget(window);
+  const auto give_up = [&](Window& window) {
+    chunks_.unmap(window.base, window.bytes);
+    for (Chunk* const chunk : window.chunks) {
+      if (chunk->slab_slot < 0) chunks_.release(chunk);
     }
-    list->clear();
+    forget(&window);
+  };
+  unsearched_cached_.clear();
+  unsearched_owned_.clear();
+  by_size_.clear();
+  empty_shared_.clear();
+  for (Listed* const list : {&cached_, &owned_, &retiring_}) {
+    list->clear_and_dispose([&](Window* window) { give_up(*window); });
   }
+  shared_.for_each([&](Window& window) {
+    shared_.remove(&window);
+    give_up(window);
+  });
   row_.release_all();
   for (Chunk* const chunk : free_) {
     if (chunk->slab_slot < 0) chunks_.release(chunk);
   }
   free_.clear();
+  searched_free_ = 0;
+  cached_chunks_ = 0;
+  shared_owned_ = 0;
   served_bytes_ = 0;
 }
 
 std::uint64_t Bootstrap::cached_bytes() const noexcept {
-  std::uint64_t sum = free_.size() * chunks_.chunk_bytes() + row_.free_bytes();
-  for (const Window* const window : cached_) sum += window->bytes;
-  for (const Window* const window : shared_) sum += window->bytes - window->map.owned_bytes();
-  return sum;
+  return (free_.size() + cached_chunks_) * chunks_.chunk_bytes() + row_.free_bytes() + shared_.bytes() - shared_owned_;
 }
 
 }  // namespace memopt::agent

@@ -1,7 +1,8 @@
 // Serves blocks before there is a plan, and what a plan does not know. Blocks of at least one chunk stand in a row
-// until the program frees one (row.h); later ones get a window and chunks of their own. Smaller ones share. Windows of
-// freed blocks stay mapped, to be used again, as long as what is held stays near what has been needed; then their
-// chunks are taken for others.
+// until the program frees one (row.h); later ones get a window and chunks of their own. Smaller ones share
+// (shared_windows.h). Windows of freed blocks stay mapped, to be used again, as long as what is held stays near what
+// has been needed; then their chunks are taken for others. Serving and freeing never look at each block, window or
+// chunk.
 //
 // Not thread-safe: guarded by the arena's lock.
 #pragma once
@@ -14,6 +15,7 @@
 #include "agent/memory/blocks.h"
 #include "agent/memory/chunk_store.h"
 #include "agent/memory/row.h"
+#include "agent/memory/shared_windows.h"
 #include "agent/memory/window.h"
 #include "agent/order/ownership.h"
 #include "agent/order/stream_table.h"
@@ -35,24 +37,21 @@ class Bootstrap {
   void take_back(Block& block, const Release& uses) noexcept;
 
   // For the slab. ------------------------------------------------------------------------------------------------
-  // A chunk that is free, or will be: not the slab's yet, and not of a block of which `stays(number)` is true. Null:
-  // none. Free ones first.
+  // Another plan's blocks stay than those of the plan before: windows that were passed over are looked at again.
+  void begin_slab_search() noexcept;
+  // A chunk that is free, and not the slab's yet; null: none. The same one until it is the slab's.
+  Chunk* find_free_chunk() noexcept;
+  // Likewise, or one that will be free: of a block of which `stays(number)` is false. Free ones first.
   template <typename Stays>
   Chunk* find_chunk_for_slab(Stays&& stays) {
-    Chunk* found = nullptr;
-    chunks_.for_each([&](Chunk& chunk) {
-      if (chunk.slab_slot >= 0 || (chunk.home != nullptr && chunk.home->retiring)) return true;
-      if (is_free(chunk)) {
-        found = &chunk;
-        return false;
-      }
-      if (found == nullptr && chunk.home != nullptr && chunk.home->kind == Window::Kind::kOwn &&
-          !stays(chunk.home->map.first()->owner->number)) {
-        found = &chunk;
-      }
-      return true;
-    });
-    return found;
+    if (Chunk* const chunk = find_free_chunk()) return chunk;
+    while (!unsearched_owned_.empty()) {
+      Window& window = unsearched_owned_.front();
+      Chunk* const chunk = stays(window.map.first()->owner->number) ? nullptr : next_unsearched(window);
+      if (chunk != nullptr) return chunk;
+      unsearched_owned_.pop_front();
+    }
+    return nullptr;
   }
   static bool is_free(const Chunk& chunk) {
     return chunk.home == nullptr ||
@@ -62,7 +61,7 @@ class Bootstrap {
   // chunk has no home afterwards; `former(slot, release)` tells its last uses. May throw std::bad_alloc.
   void hand_over(OwnershipMap& slab_map, std::uint64_t chunk_bytes);
 
-  // A chunk that is nobody's, or already in a window or list of the bootstrap: then nothing happens.
+  // A chunk that is the slab's no more: nobody's, or in a window or list of the bootstrap as it was.
   void keep(Chunk* chunk) noexcept;
 
   // Gives back to the driver what is not needed: at most `limit` windows at a time, and only where work is over.
@@ -82,7 +81,12 @@ class Bootstrap {
   Window* find_cached(std::size_t count) noexcept;
   bool shorten_row() noexcept;
   CUresult gather(std::size_t count, bool only_held, std::vector<Chunk*>* gathered);
-  CUresult open(Window::Kind kind, std::vector<Chunk*> chunks, Window** window);
+  CUresult open(Window::Kind kind, std::vector<Chunk*> chunks, Window** window) noexcept;
+  void cache(Window& window) noexcept;
+  void uncache(Window& window) noexcept;
+  void own(Window& window) noexcept;
+  void add_free(Chunk* chunk) noexcept;
+  Chunk* next_unsearched(Window& window) noexcept;
   bool dismantle(Window* window) noexcept;
   void forget(Window* window) noexcept;
   bool may_grow(std::uint64_t bytes) const noexcept;
@@ -91,11 +95,21 @@ class Bootstrap {
   ChunkStore& chunks_;
   StreamTable& streams_;
   Row row_;
-  std::vector<Window*> cached_;  // kOwn, without owner
-  std::vector<Window*> shared_;
-  std::vector<Window*> owned_;     // kOwn, of a live block
-  std::vector<Window*> retiring_;  // to be unmapped when their work is over
-  std::vector<Chunk*> free_;       // mapped nowhere, but perhaps in the slab that is being built
+  using Listed = WindowList<&Window::listed>;
+  using Unsearched = WindowList<&Window::unsearched>;
+  Listed cached_;             // kOwn, without owner; the one that was freed first is the first
+  WindowsBySize by_size_;     // the same
+  Listed owned_;              // kOwn, of a live block
+  Listed retiring_;           // to be unmapped when their work is over
+  Listed empty_shared_;       // kShared, without owner
+  SharedWindows shared_;      // kShared
+  std::vector<Chunk*> free_;  // mapped nowhere, but perhaps in the slab that is being built
+  // Where the slab goes on looking for chunks: all before are its own already.
+  std::size_t searched_free_ = 0;
+  Unsearched unsearched_cached_;
+  Unsearched unsearched_owned_;
+  std::size_t cached_chunks_ = 0;   // of `cached_`
+  std::uint64_t shared_owned_ = 0;  // bytes
   Release awaited_;
   std::uint64_t frees_ = 0;
   std::uint64_t served_bytes_ = 0;  // of live blocks, rounded up as they are held

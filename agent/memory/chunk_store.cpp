@@ -4,6 +4,8 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <new>
+#include <utility>
 
 #include "agent/process/log.h"
 
@@ -71,48 +73,78 @@ bool ChunkStore::start(CUdevice device, std::string* why) {
   }
   pages_ = static_cast<Window**>(table);
   free_.emplace(range_begin_, range_bytes_);
+  free_by_bytes_.emplace(range_bytes_, range_begin_);
   return true;
 }
 
-std::uint64_t ChunkStore::reserve(std::uint64_t bytes) {
+std::uint64_t ChunkStore::reserve(std::uint64_t bytes) noexcept {
   const std::uint64_t wanted = round_up(bytes, chunk_bytes_) + chunk_bytes_;
-  for (auto piece = free_.begin(); piece != free_.end(); ++piece) {
-    if (piece->second < wanted) continue;
-    const auto [address, size] = *piece;
-    if (size > wanted) free_.emplace(address + wanted, size - wanted);
-    free_.erase(address);
-    return address;
+  const auto smallest = free_by_bytes_.lower_bound(Piece{wanted, 0});
+  if (smallest == free_by_bytes_.end()) return 0;
+  // The rest keeps the piece's entries: nothing is allocated.
+  auto by_bytes = free_by_bytes_.extract(smallest);
+  const auto [size, address] = by_bytes.value();
+  auto by_address = free_.extract(address);
+  if (size > wanted) {
+    by_bytes.value() = {size - wanted, address + wanted};
+    free_by_bytes_.insert(std::move(by_bytes));
+    by_address.key() = address + wanted;
+    by_address.mapped() = size - wanted;
+    free_.insert(std::move(by_address));
   }
-  return 0;
+  return address;
 }
 
-void ChunkStore::unreserve(std::uint64_t address, std::uint64_t bytes) {
+void ChunkStore::unreserve(std::uint64_t address, std::uint64_t bytes) noexcept {
   std::uint64_t size = round_up(bytes, chunk_bytes_) + chunk_bytes_;
+  // Joined with its free neighbours, in the entries of one of them.
+  decltype(free_)::node_type by_address;
+  decltype(free_by_bytes_)::node_type by_bytes;
+  const auto take_out = [&](auto piece) {
+    by_bytes = free_by_bytes_.extract(Piece{piece->second, piece->first});
+    by_address = free_.extract(piece);
+  };
   const auto after = free_.lower_bound(address);
   if (after != free_.end() && after->first == address + size) {
     size += after->second;
-    free_.erase(after);
+    take_out(after);
   }
   const auto behind = free_.lower_bound(address);
   if (behind != free_.begin()) {
     const auto before = std::prev(behind);
     if (before->first + before->second == address) {
-      before->second += size;
-      return;
+      address = before->first;
+      size += before->second;
+      take_out(before);
     }
   }
-  free_.emplace(address, size);
+  if (by_address.empty()) {
+    try {
+      const auto made = free_.emplace(address, size).first;
+      try {
+        free_by_bytes_.emplace(size, address);
+      } catch (const std::bad_alloc&) {
+        free_.erase(made);
+      }
+    } catch (const std::bad_alloc&) {
+      // These addresses are used no more; there are plenty.
+    }
+    return;
+  }
+  by_bytes.value() = {size, address};
+  free_by_bytes_.insert(std::move(by_bytes));
+  by_address.key() = address;
+  by_address.mapped() = size;
+  free_.insert(std::move(by_address));
 }
 
 CUresult ChunkStore::create(Chunk** chunk) {
   auto made = std::make_unique<Chunk>();
-  chunks_.reserve(chunks_.size() + 1);
   ++counts_.vmm_calls;
   const CUresult result = driver_.create(&made->handle, chunk_bytes_, &properties_, 0);
   if (result != CUDA_SUCCESS) return result;
   counts_.held_bytes += chunk_bytes_;
   counts_.peak_bytes = std::max(counts_.peak_bytes, counts_.held_bytes);
-  chunks_.push_back(made.get());
   *chunk = made.release();
   return CUDA_SUCCESS;
 }
@@ -131,7 +163,6 @@ void ChunkStore::release(Chunk* chunk) {
         static_cast<int>(result));
   }
   counts_.held_bytes -= chunk_bytes_;
-  chunks_.erase(std::find(chunks_.begin(), chunks_.end(), chunk));
   delete chunk;
 }
 

@@ -9,12 +9,14 @@
 
 #include <cuda.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
-#include <unordered_set>
+#include <utility>
 #include <vector>
 
 #include "agent/process/driver.h"
@@ -27,7 +29,13 @@ struct Chunk {
   CUmemGenericAllocationHandle handle = 0;
   Window* home = nullptr;       // the window of the bootstrap allocator that has it; null: free, or the slab's alone
   std::int64_t slab_slot = -1;  // its place in the slab, or -1
+  bool spare = false;           // in the bootstrap allocator's list of free ones
 };
+
+// Room for so many more, without a copy of the whole list at each call. Throws std::bad_alloc.
+inline void make_room(std::vector<Chunk*>* list, std::size_t more) {
+  if (list->capacity() - list->size() < more) list->reserve(list->size() + std::max(more, list->size()));
+}
 
 struct ChunkCounts {
   std::uint64_t held_bytes = 0;
@@ -49,9 +57,10 @@ class ChunkStore {
   std::uint64_t range_bytes() const { return range_bytes_; }
   std::uint64_t device_bytes() const { return device_bytes_; }
 
-  // A piece of the range of at least `bytes`, with an unmapped chunk behind it; 0 if there is none.
-  std::uint64_t reserve(std::uint64_t bytes);
-  void unreserve(std::uint64_t address, std::uint64_t bytes);
+  // A piece of the range of at least `bytes`, with an unmapped chunk behind it; 0 if there is none. From the smallest
+  // free one that is large enough.
+  std::uint64_t reserve(std::uint64_t bytes) noexcept;
+  void unreserve(std::uint64_t address, std::uint64_t bytes) noexcept;
 
   // Throw std::bad_alloc; return the driver's code otherwise.
   CUresult create(Chunk** chunk);
@@ -68,12 +77,6 @@ class ChunkStore {
   }
   void set_window(std::uint64_t address, std::uint64_t bytes, Window* window);
 
-  template <typename Visit>
-  void for_each(Visit&& visit) {
-    for (Chunk* chunk : chunks_) {
-      if (!visit(*chunk)) return;
-    }
-  }
   const ChunkCounts& counts() const { return counts_; }
 
  private:
@@ -85,9 +88,10 @@ class ChunkStore {
   std::uint64_t device_bytes_ = 0;
   std::uint64_t range_begin_ = 0;
   std::uint64_t range_bytes_ = 0;
+  using Piece = std::pair<std::uint64_t, std::uint64_t>;
   std::map<std::uint64_t, std::uint64_t> free_;  // address -> bytes, of the range
+  std::set<Piece> free_by_bytes_;                // the same: bytes and address
   Window** pages_ = nullptr;                     // per chunk-sized page of the range; mapped memory, mostly untouched
-  std::vector<Chunk*> chunks_;                   // all, in the order of their making
   ChunkCounts counts_{};
 };
 

@@ -14,15 +14,18 @@ void MemoryPools::start(CUdevice device) noexcept {
 }
 
 MemoryPools::Pool* MemoryPools::find(CUmemoryPool handle) noexcept {
-  for (Pool& pool : pools_) {
-    if (pool.handle == handle) return &pool;
-  }
-  return nullptr;
+  // Nearly always the pool of the call before.
+  if (last_ != nullptr && last_->first == handle) [[likely]]
+    return &last_->second;
+  const auto known = pools_.find(handle);
+  if (known == pools_.end()) return nullptr;
+  last_ = &*known;
+  return &last_->second;
 }
 
 void MemoryPools::add(CUmemoryPool handle, CUdevice device) noexcept {
   try {
-    if (find(handle) == nullptr) pools_.push_back({.handle = handle, .device = device});
+    pools_.try_emplace(handle, Pool{.device = device});
   } catch (...) {
     // Out of host memory: the pool is the driver's to serve.
   }
@@ -54,7 +57,8 @@ void MemoryPools::created(CUmemoryPool pool, const CUmemPoolProps& properties) n
 
 void MemoryPools::destroyed(CUmemoryPool pool) noexcept {
   // Its blocks live on; the handle may be given to another pool, which begins anew.
-  std::erase_if(pools_, [pool](const Pool& known) { return known.handle == pool; });
+  pools_.erase(pool);
+  last_ = nullptr;
   current_may_have_changed();
 }
 

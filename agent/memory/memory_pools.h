@@ -9,7 +9,8 @@
 #include <cuda.h>
 
 #include <cstdint>
-#include <vector>
+#include <unordered_map>
+#include <utility>
 
 #include "agent/process/driver.h"
 
@@ -48,7 +49,6 @@ class MemoryPools {
 
  private:
   struct Pool {
-    CUmemoryPool handle = nullptr;
     CUdevice device = 0;
     bool served = true;
     std::uint64_t used = 0;  // bytes of live blocks
@@ -66,7 +66,8 @@ class MemoryPools {
   bool asked_current_ = false;
   CUmemoryPool default_ = nullptr;
   CUmemoryPool current_ = nullptr;
-  std::vector<Pool> pools_;  // a handful
+  std::unordered_map<CUmemoryPool, Pool> pools_;
+  std::pair<const CUmemoryPool, Pool>* last_ = nullptr;  // of them, that was found last
 };
 
 }  // namespace memopt::agent

@@ -1,11 +1,15 @@
 #include "agent/memory/row.h"
 
 #include <algorithm>
+#include <bit>
 
 #include "shm/plan.h"
 
 namespace memopt::agent {
 namespace {
+
+// Freed blocks that are asked about at once in vain, each by a call of the driver.
+constexpr std::size_t kTries = 8;
 
 constexpr std::uint64_t round_up(std::uint64_t value, std::uint64_t to) { return (value + to - 1) / to * to; }
 
@@ -34,6 +38,7 @@ bool Row::chunks_for(std::uint64_t bytes, std::size_t* count) {
 CUresult Row::append(Block& block, const std::vector<Chunk*>& more) {
   const std::uint64_t bytes = more.size() * chunks_.chunk_bytes();
   window_.chunks.reserve(window_.chunks.size() + more.size());
+  freed_.reserve(std::max(std::bit_ceil(made_ + 1), std::size_t{64}));
   if (!more.empty()) {
     const CUresult mapped = chunks_.map(window_.base + window_.map.bytes(), more);
     if (mapped != CUDA_SUCCESS) return mapped;
@@ -50,10 +55,12 @@ CUresult Row::append(Block& block, const std::vector<Chunk*>& more) {
   Span* const span = window_.map.take(used_, used_ + room_of(block), &block, nullptr, &block.former, &in_the_way);
   // Out of host memory. The chunks are the row's now, for the next block or to be given up.
   if (span == nullptr) {
-    dirty_ = true;
+    freed_.push_back(used_);
+    ++made_;
     closed_ = true;
     return CUDA_ERROR_OUT_OF_MEMORY;
   }
+  ++made_;
   block.span = span;
   block.window = &window_;
   block.base = window_.base + used_;
@@ -63,54 +70,73 @@ CUresult Row::append(Block& block, const std::vector<Chunk*>& more) {
 
 void Row::take_back(Block& block, const Release& uses) noexcept {
   window_.map.give_back(block.span, uses);
-  dirty_ = true;
+  freed_.push_back(block.span->begin);
   closed_ = true;
 }
 
 bool Row::give_up(std::vector<Chunk*>* freed) {
-  const std::uint64_t chunk_bytes = chunks_.chunk_bytes();
-  const std::size_t before = freed->size();
-  bool left = false;
+  bool any = false;
   awaited_ = {};
-  for (Span* span = window_.map.first(); span != nullptr;) {
-    if (span->owner != nullptr) {
-      span = span->next;
+  // What can't be given up yet is passed over, and asked about again after the others.
+  for (std::size_t tries = kTries; tries != 0 && !freed_.empty();) {
+    if (next_freed_ >= freed_.size()) next_freed_ = 0;
+    const Outcome outcome = give_up_chunks(freed_[next_freed_], freed);
+    if (outcome == Outcome::kLater) {
+      ++next_freed_;
+      --tries;
       continue;
     }
-    const std::uint64_t begin = round_up(span->begin, chunk_bytes);
-    std::uint64_t end = span->end;
-    Release uses = span->release;
-    for (span = span->next; span != nullptr && span->owner == nullptr; span = span->next) {
-      end = span->end;
-      uses.add(span->release);
-    }
-    end = end / chunk_bytes * chunk_bytes;
-    if (begin >= end) continue;
-    if (!streams_.is_over(uses, true)) {
-      if (!left) awaited_ = uses;
-      left = true;
-      continue;
-    }
-    freed->reserve(freed->size() + static_cast<std::size_t>((end - begin) / chunk_bytes));
-    Release former;
-    Block* in_the_way = nullptr;
-    Span* const taken = window_.map.take(begin, end, &gone_, nullptr, &former, &in_the_way);
-    if (taken == nullptr) {
-      left = true;
-      continue;
-    }
-    span = taken->next;
-    // Refused (and said so): nobody gets these bytes any more.
-    if (chunks_.unmap(window_.base + begin, end - begin) != CUDA_SUCCESS) continue;
-    for (std::uint64_t at = begin; at < end; at += chunk_bytes) {
-      Chunk*& chunk = window_.chunks[static_cast<std::size_t>(at / chunk_bytes)];
-      chunk->home = nullptr;
-      freed->push_back(chunk);
-      chunk = nullptr;
-    }
+    any = any || outcome == Outcome::kGaveUp;
+    freed_[next_freed_] = freed_.back();
+    freed_.pop_back();
   }
-  dirty_ = left;
-  return freed->size() != before;
+  return any;
+}
+
+// The chunks in which the free span at `offset` has bytes, and that are free as a whole. The neighbours' blocks have at
+// least a chunk each, so that no more than a few spans have to be looked at.
+Row::Outcome Row::give_up_chunks(std::uint64_t offset, std::vector<Chunk*>* freed) {
+  const std::uint64_t chunk_bytes = chunks_.chunk_bytes();
+  const Span* middle = window_.map.find(offset, nullptr);
+  // Its first chunk was given up together with the neighbour's before it.
+  if (middle != nullptr && middle->owner != nullptr) middle = middle->next;
+  if (middle == nullptr || middle->owner != nullptr) return Outcome::kNothing;
+  Release uses = middle->release;
+  const std::uint64_t low = middle->begin / chunk_bytes * chunk_bytes;
+  const std::uint64_t high = round_up(middle->end, chunk_bytes);
+  std::uint64_t begin = middle->begin;
+  for (const Span* span = middle->previous; begin > low && span != nullptr && span->owner == nullptr;) {
+    uses.add(span->release);
+    begin = span->begin;
+    span = span->previous;
+  }
+  std::uint64_t end = middle->end;
+  for (const Span* span = middle->next; end < high && span != nullptr && span->owner == nullptr;) {
+    uses.add(span->release);
+    end = span->end;
+    span = span->next;
+  }
+  begin = round_up(std::max(begin, low), chunk_bytes);
+  end = std::min(end, high) / chunk_bytes * chunk_bytes;
+  // A chunk that is shared with an owner goes when that one's block is freed.
+  if (begin >= end) return Outcome::kNothing;
+  if (!streams_.is_over(uses, true)) {
+    awaited_ = uses;
+    return Outcome::kLater;
+  }
+  make_room(freed, static_cast<std::size_t>((end - begin) / chunk_bytes));
+  Release former;
+  Block* in_the_way = nullptr;
+  if (window_.map.take(begin, end, &gone_, nullptr, &former, &in_the_way) == nullptr) return Outcome::kLater;
+  // Refused (and said so): nobody gets these bytes any more.
+  if (chunks_.unmap(window_.base + begin, end - begin) != CUDA_SUCCESS) return Outcome::kNothing;
+  for (std::uint64_t at = begin; at < end; at += chunk_bytes) {
+    Chunk*& chunk = window_.chunks[static_cast<std::size_t>(at / chunk_bytes)];
+    chunk->home = nullptr;
+    freed->push_back(chunk);
+    chunk = nullptr;
+  }
+  return Outcome::kGaveUp;
 }
 
 void Row::release_all() noexcept {
@@ -123,7 +149,7 @@ void Row::release_all() noexcept {
   }
   window_.chunks.clear();
   closed_ = true;
-  dirty_ = false;
+  freed_.clear();
 }
 
 }  // namespace memopt::agent

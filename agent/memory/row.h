@@ -37,11 +37,11 @@ class Row {
   // The block lies here: it is freed, and the row closed.
   void take_back(Block& block, const Release& uses) noexcept;
 
-  // Unmaps the chunks that are free as a whole and whose last uses are over, and gives them to `freed`. Returns whether
-  // there were any. May throw std::bad_alloc; what was freed till then is in `freed`.
+  // Unmaps the chunks that are free as a whole and whose last uses are over, and gives them to `freed`, a few blocks'
+  // at a time. Returns whether there were any. May throw std::bad_alloc; what was freed till then is in `freed`.
   bool give_up(std::vector<Chunk*>* freed);
-  bool may_give_up() const { return dirty_; }
-  // What is to be over before it can give up more.
+  bool may_give_up() const { return !freed_.empty(); }
+  // What is to be over before it can give up more, if it could not.
   const Release& awaited() const { return awaited_; }
 
   // Everything back to the driver; the context goes.
@@ -51,14 +51,20 @@ class Row {
   std::uint64_t free_bytes() const noexcept { return window_.map.bytes() - window_.map.owned_bytes(); }
 
  private:
+  // What give_up() can do for the chunks of one freed block.
+  enum class Outcome : std::uint8_t { kNothing, kGaveUp, kLater };
+  Outcome give_up_chunks(std::uint64_t offset, std::vector<Chunk*>* freed);
+
   ChunkStore& chunks_;
   StreamTable& streams_;
   Window window_;           // a chunk that was given up is null
   Block gone_;              // owner of bytes without a chunk; its number is 0
   std::uint64_t used_ = 0;  // bytes from the beginning
   bool closed_ = false;
+  std::size_t made_ = 0;              // blocks
+  std::vector<std::uint64_t> freed_;  // where blocks were freed whose chunks are not given up; has room for all blocks
+  std::size_t next_freed_ = 0;        // with which give_up() goes on
   Release awaited_;
-  bool dirty_ = false;  // something was freed since give_up() found nothing left to wait for
 };
 
 }  // namespace memopt::agent

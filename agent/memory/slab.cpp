@@ -29,6 +29,7 @@ bool Slab::want(std::uint64_t bytes, std::function<bool(std::uint64_t)> stays) {
   window_.chunks.reserve(wanted);
   wanted_ = wanted;
   stays_ = std::move(stays);
+  bootstrap_.begin_slab_search();
   return true;
 }
 
@@ -80,13 +81,12 @@ CUresult Slab::go_live() noexcept {
     // Chunks of blocks that cross the switch stay theirs; others take their slots.
     std::size_t made = 0;
     std::size_t replaced = 0;
-    const auto never = [](std::uint64_t) { return true; };
     for (std::size_t slot = live; slot < wanted_; ++slot) {
       Chunk* const there = slot < window_.chunks.size() ? window_.chunks[slot] : nullptr;
       if (there != nullptr && Bootstrap::is_free(*there)) continue;
-      Chunk* chunk = bootstrap_.find_chunk_for_slab(never);
+      Chunk* chunk = bootstrap_.find_free_chunk();
       replaced += there != nullptr ? 1 : 0;
-      if (chunk == nullptr || !Bootstrap::is_free(*chunk)) {
+      if (chunk == nullptr) {
         ++made;
         const CUresult result = chunks_.create(&chunk);
         if (result != CUDA_SUCCESS) {

@@ -6,11 +6,9 @@
 namespace memopt::agent {
 namespace {
 
-constexpr std::size_t kSpansPerArray = 256;
-
-bool contains(const Span* span, std::uint64_t offset) noexcept {
-  return span->linked && span->begin <= offset && offset < span->end;
-}
+// Most windows have one block and one span.
+constexpr std::size_t kSpansAtFirst = 4;
+constexpr std::size_t kMostSpansAtOnce = 256;
 
 }  // namespace
 
@@ -33,7 +31,8 @@ OwnershipMap::~OwnershipMap() {
 
 Span* OwnershipMap::make() noexcept {
   if (spare_ == nullptr) {
-    Span* const array = new (std::nothrow) Span[kSpansPerArray];
+    const std::size_t count = std::min(kSpansAtFirst << std::min<std::size_t>(2 * slabs_.size(), 6), kMostSpansAtOnce);
+    Span* const array = new (std::nothrow) Span[count];
     if (array == nullptr) return nullptr;
     try {
       slabs_.push_back(array);
@@ -41,7 +40,7 @@ Span* OwnershipMap::make() noexcept {
       delete[] array;
       return nullptr;
     }
-    for (std::size_t i = 0; i < kSpansPerArray; ++i) {
+    for (std::size_t i = count; i-- > 0;) {
       array[i].next = spare_;
       spare_ = &array[i];
     }
@@ -93,20 +92,21 @@ void OwnershipMap::shrink(std::uint64_t bytes) noexcept {
   bytes_ = std::min(bytes_, bytes);
 }
 
-Span* OwnershipMap::find(std::uint64_t offset, Span* hint) noexcept {
-  if (hint != nullptr && contains(hint, offset)) [[likely]]
-    return hint;
+[[gnu::noinline]] Span* OwnershipMap::search(std::uint64_t offset) noexcept {
   if (offset >= bytes_) return nullptr;
-  std::size_t coarse = static_cast<std::size_t>(offset >> kCoarseShift);
-  Span*& near = coarse_[coarse];
-  Span* span = near != nullptr && near->linked ? near : nullptr;
-  while (span == nullptr && coarse-- > 0) {
-    if (coarse_[coarse] != nullptr && coarse_[coarse]->linked) span = coarse_[coarse];
-  }
+  const std::size_t own = static_cast<std::size_t>(offset >> kCoarseShift);
+  // An entry is of use if its span is not another one by now: it lies there, or begins there.
+  const auto near = [&](std::size_t coarse) -> Span* {
+    Span* const span = coarse_[coarse];
+    if (span == nullptr || !span->linked) return nullptr;
+    return span->begin >> kCoarseShift == coarse || contains(span, offset) ? span : nullptr;
+  };
+  Span* span = near(own);
+  for (std::size_t coarse = own; span == nullptr && coarse-- > 0;) span = near(coarse);
   if (span == nullptr) span = first_;
   while (span->begin > offset) span = span->previous;
   while (span->end <= offset) span = span->next;
-  near = span;
+  coarse_[own] = span;
   return span;
 }
 
@@ -135,6 +135,7 @@ Span* OwnershipMap::take(std::uint64_t begin, std::uint64_t end, Block* owner, S
   if (head->begin == begin && head->end == end) [[likely]] {
     former->add(head->release);
     head->owner = owner;
+    owned_bytes_ += end - begin;
     return head;
   }
   Release uses = head->release;
@@ -196,6 +197,9 @@ Span* OwnershipMap::take(std::uint64_t begin, std::uint64_t end, Block* owner, S
     span = next;
   }
   former->add(uses);
+  owned_bytes_ += end - begin;
+  // Where the next search from here begins.
+  if (head != hint) coarse_[static_cast<std::size_t>(begin >> kCoarseShift)] = taken;
   return taken;
 }
 
@@ -208,36 +212,24 @@ void OwnershipMap::add_release(std::uint64_t begin, std::uint64_t end, const Rel
 
 bool OwnershipMap::find_free(std::uint64_t bytes, std::uint64_t* begin) noexcept {
   std::uint64_t best = ~std::uint64_t{0};
-  for (const Span* span = first_; span != nullptr;) {
+  Span* span = searched_ != nullptr && searched_->linked ? searched_ : first_;
+  std::size_t walked = 0;
+  for (; span != nullptr && walked < kMostWalked; ++walked) {
     if (span->owner != nullptr) {
       span = span->next;
       continue;
     }
     const std::uint64_t from = span->begin;
     std::uint64_t to = span->end;
-    for (span = span->next; span != nullptr && span->owner == nullptr; span = span->next) to = span->end;
+    for (span = span->next; span != nullptr && span->owner == nullptr; span = span->next, ++walked) to = span->end;
     if (to - from >= bytes && to - from < best) {
       best = to - from;
       *begin = from;
-      if (best == bytes) break;
+      if (best == bytes) return true;
     }
   }
+  searched_ = span;
   return best != ~std::uint64_t{0};
-}
-
-bool OwnershipMap::has_owner() const noexcept {
-  for (const Span* span = first_; span != nullptr; span = span->next) {
-    if (span->owner != nullptr) return true;
-  }
-  return false;
-}
-
-std::uint64_t OwnershipMap::owned_bytes() const noexcept {
-  std::uint64_t sum = 0;
-  for (const Span* span = first_; span != nullptr; span = span->next) {
-    if (span->owner != nullptr) sum += span->end - span->begin;
-  }
-  return sum;
 }
 
 Release OwnershipMap::last_uses() const noexcept {
@@ -250,13 +242,15 @@ Release OwnershipMap::last_uses() const noexcept {
 
 bool OwnershipMap::consistent() const noexcept {
   std::uint64_t at = 0;
+  std::uint64_t owned = 0;
   const Span* previous = nullptr;
   for (const Span* span = first_; span != nullptr; span = span->next) {
     if (!span->linked || span->begin != at || span->end <= span->begin || span->previous != previous) return false;
+    if (span->owner != nullptr) owned += span->end - span->begin;
     at = span->end;
     previous = span;
   }
-  return at == bytes_ && previous == last_;
+  return at == bytes_ && previous == last_ && owned == owned_bytes_;
 }
 
 }  // namespace memopt::agent

@@ -3,7 +3,7 @@
 //
 // The map is a partition of [0, bytes) into spans, in a list. Takings repeat under a plan, so a caller keeps the span
 // of its last taking as a hint; with it, and with the same neighbours as last time, taking and giving back cost a few
-// loads. Without it a coarse table leads near the place.
+// loads. Without it a coarse table leads near the place: to a span that begins in the same 256 KiB, as a rule.
 //
 // Not thread-safe: guarded by the arena's lock.
 #pragma once
@@ -84,37 +84,51 @@ class OwnershipMap {
   void give_back(Span* span, const Release& release) noexcept {
     span->owner = nullptr;
     span->release = release;
+    owned_bytes_ -= span->end - span->begin;
   }
 
   // The last uses of all free bytes of [begin, end) are also `release`.
   void add_release(std::uint64_t begin, std::uint64_t end, const Release& release) noexcept;
 
   // The span in which `offset` lies; null beyond the end.
-  Span* find(std::uint64_t offset, Span* hint) noexcept;
+  Span* find(std::uint64_t offset, Span* hint) noexcept {
+    if (hint != nullptr && contains(hint, offset)) [[likely]]
+      return hint;
+    return search(offset);
+  }
 
-  // The smallest run of free bytes that is large enough, the lowest of several; false if there is none. Walks it all.
+  // The smallest run of free bytes that is large enough, the lowest of several; false if there is none. Looks at a
+  // thousand spans and no more: where there are more, each search goes on behind the one before it.
   bool find_free(std::uint64_t bytes, std::uint64_t* begin) noexcept;
 
-  bool has_owner() const noexcept;
-  std::uint64_t owned_bytes() const noexcept;
-  // All last uses, of free spans.
+  bool has_owner() const { return owned_bytes_ != 0; }
+  std::uint64_t owned_bytes() const { return owned_bytes_; }
+  // All last uses, of free spans. Walks it all.
   Release last_uses() const noexcept;
 
   Span* first() const { return first_; }
   bool consistent() const noexcept;  // for tests
 
  private:
-  static constexpr unsigned kCoarseShift = 21;
+  static constexpr unsigned kCoarseShift = 18;
+  static constexpr std::size_t kMostWalked = 1024;  // spans
 
+  static bool contains(const Span* span, std::uint64_t offset) noexcept {
+    return span->linked && span->begin <= offset && offset < span->end;
+  }
+
+  Span* search(std::uint64_t offset) noexcept;
   Span* make() noexcept;  // unlinked; null when out of memory
   void insert_behind(Span* span, Span* added) noexcept;
   void drop(Span* span) noexcept;
 
   std::uint64_t bytes_ = 0;
+  std::uint64_t owned_bytes_ = 0;
   Span* first_ = nullptr;
   Span* last_ = nullptr;
   Span* spare_ = nullptr;
-  std::vector<Span*> coarse_;  // per 2 MiB: a span that was near it; perhaps recycled since, never freed
+  Span* searched_ = nullptr;   // where find_free() goes on; null: at the beginning. Perhaps recycled since, never freed
+  std::vector<Span*> coarse_;  // per 256 KiB: a span that was found from there; perhaps recycled since, never freed
   std::vector<Span*> slabs_;   // arrays of spans
 };
 

@@ -58,7 +58,7 @@ TEST_F(BootstrapTest, EverythingGoesBack) {
     made.push_back(make(bytes));
   }
   for (Block* const block : made) free(block);
-  while (bootstrap.trim(1)) {
+  while (trim(1)) {
   }
   EXPECT_EQ(held(), 0u);
   EXPECT_TRUE(fake.mapped.empty());
@@ -72,6 +72,87 @@ TEST_F(BootstrapTest, TheContextGoesWithAllOfIt) {
   bootstrap.release_all();
   EXPECT_EQ(held(), 0u);
   EXPECT_TRUE(fake.mapped.empty());
+}
+
+TEST_F(BootstrapTest, OfEqualWindowsTheOneFreedLastIsTaken) {
+  free(make(kChunk));  // the row is closed
+  std::vector<Block*> made;
+  for (const std::uint64_t size : {9, 8, 8, 8, 16}) made.push_back(make(size * kChunk));
+  Window* const last = made[2]->window;
+  for (const std::size_t i : {3, 1, 2, 0, 4}) free(made[i]);
+  EXPECT_EQ(make(8 * kChunk)->window, last);
+  Block* const other = make(12 * kChunk);
+  EXPECT_EQ(other->window->bytes, 12 * kChunk) << "a quarter would be wasted of the one of 16";
+}
+
+TEST_F(BootstrapTest, WhatTwoBlocksOfTheRowShareGoesWithTheLaterOne) {
+  const std::uint64_t kBytes = kChunk + kChunk / 2;
+  std::vector<Block*> made;
+  for (int i = 0; i < 4; ++i) made.push_back(make(kBytes));
+  EXPECT_EQ(held(), 7 * kChunk);
+  // In an order in which the chunks at both ends of the third go with its neighbours.
+  for (const std::size_t i : {2, 1, 3, 0}) free(made[i]);
+  while (trim(1)) {
+  }
+  EXPECT_EQ(held(), 0u);
+}
+
+TEST_F(BootstrapTest, ManyFreedBlocksOfABusyRowAreAskedAboutAFewAtATime) {
+  std::vector<Block*> made;
+  for (int i = 0; i < 60; ++i) made.push_back(make(2 * kChunk));
+  fake.busy = true;
+  for (Block* const block : made) free(block);
+  fake.queries = 0;
+  ASSERT_NE(make(512), nullptr);
+  EXPECT_LE(fake.queries, 16);
+  fake.busy = false;
+  free(make(512));
+  EXPECT_EQ(bootstrap.cached_bytes(), held() - owned());
+  ASSERT_NE(make(100 * kChunk), nullptr);
+  EXPECT_LE(held(), 122 * kChunk) << "all of it serves again";
+  EXPECT_EQ(fake.host_waits, 0);
+}
+
+TEST_F(BootstrapTest, SmallBlocksFillWhatIsFreeAmongThem) {
+  std::vector<Block*> made;
+  for (int i = 0; i < 20000; ++i) made.push_back(make(1));
+  const std::uint64_t before = held();
+  EXPECT_LE(before, 20000 * 512 + 3 * kChunk);
+  for (std::size_t i = 0; i < made.size(); i += 2) free(made[i]);
+  for (int i = 0; i < 10000; ++i) ASSERT_NE(make(500), nullptr);
+  EXPECT_EQ(held(), before);
+  check();
+}
+
+TEST(ChunkStore, AddressesComeBackInOnePiece) {
+  Memory memory;
+  ChunkStore& chunks = memory.chunks;
+  const std::uint64_t all = chunks.range_bytes() - kChunk;
+  std::mt19937_64 random(1);
+  std::map<std::uint64_t, std::uint64_t> pieces;  // begin, bytes with the chunk behind
+  for (int step = 0; step < 2000; ++step) {
+    if (pieces.empty() || random() % 9 < 5) {
+      const std::uint64_t bytes = (1 + random() % 40) * kChunk;
+      const std::uint64_t begin = chunks.reserve(bytes - random() % kChunk);
+      ASSERT_GE(begin, chunks.range_begin());
+      ASSERT_LE(begin + bytes + kChunk, chunks.range_begin() + chunks.range_bytes());
+      const auto at = pieces.emplace(begin, bytes + kChunk).first;
+      if (at != pieces.begin()) {
+        ASSERT_LE(std::prev(at)->first + std::prev(at)->second, begin);
+      }
+      if (std::next(at) != pieces.end()) {
+        ASSERT_LE(begin + bytes + kChunk, std::next(at)->first);
+      }
+    } else {
+      auto at = pieces.begin();
+      std::advance(at, static_cast<std::ptrdiff_t>(random() % pieces.size()));
+      chunks.unreserve(at->first, at->second - kChunk);
+      pieces.erase(at);
+    }
+  }
+  EXPECT_EQ(chunks.reserve(all), 0u);
+  for (const auto& [begin, bytes] : pieces) chunks.unreserve(begin, bytes - kChunk);
+  EXPECT_EQ(chunks.reserve(all), chunks.range_begin());
 }
 
 TEST(Bootstrap, AnySequenceIsServedApart) {
@@ -89,14 +170,15 @@ TEST(Bootstrap, AnySequenceIsServedApart) {
       } else {
         memory.make(random() % 3 == 0 ? 1 + random() % 100000 : 1 + random() % (3 * kChunk));
       }
-      if (random() % 16 == 0) memory.bootstrap.trim(4);
+      if (random() % 16 == 0) memory.trim(4);
       ASSERT_NO_FATAL_FAILURE(memory.check());
       ASSERT_LE(memory.held(), memory.fake.capacity);
       ASSERT_EQ(memory.held(), memory.chunks.counts().held_bytes);
+      ASSERT_EQ(memory.bootstrap.cached_bytes(), memory.held() - memory.owned());
     }
     while (!memory.blocks.empty()) memory.free(memory.blocks.begin()->second.get());
     memory.fake.busy = false;
-    while (memory.bootstrap.trim(8)) {
+    while (memory.trim(8)) {
     }
     ASSERT_EQ(memory.held(), 0u);
   }

@@ -26,6 +26,7 @@ struct FakeDriver {
   std::uint64_t capacity = kDevice;
   bool busy = false;  // no event is over until the host waits for it
   int host_waits = 0;
+  int queries = 0;
 };
 inline FakeDriver* g_fake = nullptr;
 
@@ -77,7 +78,10 @@ inline Driver functions() {
   };
   driver.event_destroy = [](CUevent) { return CUDA_SUCCESS; };
   driver.event_record = [](CUevent, CUstream) { return CUDA_SUCCESS; };
-  driver.event_query = [](CUevent) { return g_fake->busy ? CUDA_ERROR_NOT_READY : CUDA_SUCCESS; };
+  driver.event_query = [](CUevent) {
+    ++g_fake->queries;
+    return g_fake->busy ? CUDA_ERROR_NOT_READY : CUDA_SUCCESS;
+  };
   driver.event_synchronize = [](CUevent) {
     ++g_fake->host_waits;
     return CUDA_SUCCESS;
@@ -132,6 +136,14 @@ struct Memory {
     if (result != CUDA_SUCCESS) return nullptr;
     return blocks.emplace(block->number, std::move(block)).first->second.get();
   }
+  // As the arena does it: an answer that there is no event for is to be had the next time.
+  bool trim(std::size_t limit) {
+    const bool more = bootstrap.trim(limit);
+    ArenaLock lock;
+    if (streams.wants_events()) streams.record_wanted(lock);
+    return more;
+  }
+
   // As if the block had been used on a stream.
   void free(Block* block) {
     Release uses;
@@ -143,6 +155,13 @@ struct Memory {
     blocks.erase(block->number);
   }
   std::uint64_t held() const { return fake.handles.size() * kChunk; }
+
+  // Of live blocks, as they are held.
+  std::uint64_t owned() const {
+    std::uint64_t sum = 0;
+    for (const auto& [number, block] : blocks) sum += block->span->end - block->span->begin;
+    return sum;
+  }
 
   // No two live blocks have an address or a byte of the device in common, and all is mapped.
   void check() {

@@ -188,5 +188,36 @@ TEST(OwnershipMap, FindsTheSmallestRunOfFreeBytes) {
   EXPECT_FALSE(map.find_free(69 * kUnit, &begin));
 }
 
+// A thousand spans a search, so that it costs the same however many there are.
+TEST(OwnershipMap, SearchesForRoomAmongManySpansGoOnWhereTheLastOneStopped) {
+  constexpr std::uint64_t kBlocks = 5000;
+  OwnershipMap map;
+  map.grow((2 * kBlocks + 10) * kUnit, {});
+  std::vector<Block> blocks(kBlocks);
+  std::vector<Span*> spans;
+  Block* in_the_way = nullptr;
+  Release former;
+  for (std::uint64_t i = 0; i < kBlocks; ++i) {
+    spans.push_back(map.take(2 * i * kUnit, (2 * i + 1) * kUnit, &blocks[i], nullptr, &former, &in_the_way));
+    ASSERT_NE(spans.back(), nullptr);
+  }
+  EXPECT_EQ(map.owned_bytes(), kBlocks * kUnit);
+  std::uint64_t begin = 0;
+  ASSERT_TRUE(map.find_free(kUnit, &begin));
+  int searches = 1;
+  while (!map.find_free(5 * kUnit, &begin)) ASSERT_LT(++searches, 20);
+  EXPECT_EQ(begin, (2 * kBlocks - 1) * kUnit);
+  EXPECT_GT(searches, 1);
+  // From the beginning again, where there is room by now.
+  map.give_back(spans[3], {});
+  map.give_back(spans[4], {});
+  while (!map.find_free(4 * kUnit, &begin) || begin != 5 * kUnit) ASSERT_LT(++searches, 40);
+  for (std::uint64_t i = 0; i < kBlocks; ++i) {
+    if (i != 3 && i != 4) map.give_back(spans[i], {});
+  }
+  EXPECT_FALSE(map.has_owner());
+  EXPECT_TRUE(map.consistent());
+}
+
 }  // namespace
 }  // namespace memopt::agent

@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <iterator>
+#include <random>
 
 #include "fake_memory.h"
 
@@ -83,12 +85,66 @@ TEST_F(SlabTest, WhatALargerPlanIsBeingBuiltFromIsNotGivenBack) {
   Block* const large = make(6 * kChunk);
   ASSERT_NE(large, nullptr);
   free(large);
-  while (fake.handles.size() > 4 && bootstrap.trim(0)) {
+  while (fake.handles.size() > 4 && trim(0)) {
   }
   ASSERT_TRUE(slab.want(8 * kChunk, [](std::uint64_t) { return false; }));
   slab.build(2);
   EXPECT_FALSE(slab.shorten(100));
   EXPECT_EQ(slab.live_bytes(), 4 * kChunk);
+}
+
+// Blocks are made and freed while it is built, and between plans; chunks are made only where no free one is left.
+TEST(Slab, IsMadeOfAllThatIsFree) {
+  std::mt19937_64 random(1);
+  for (int round = 0; round < 40; ++round) {
+    Memory memory;
+    Slab slab(memory.driver, memory.streams, memory.chunks, memory.bootstrap);
+    memory.free(memory.make(kChunk));  // the row is closed
+    while (memory.trim(1)) {
+    }
+    const auto some_steps = [&] {
+      for (int step = 0; step < 6; ++step) {
+        if (!memory.blocks.empty() && random() % 2 == 0) {
+          auto at = memory.blocks.begin();
+          std::advance(at, static_cast<std::ptrdiff_t>(random() % memory.blocks.size()));
+          memory.free(at->second.get());
+        } else {
+          ASSERT_NE(memory.make((1 + random() % 4) * kChunk), nullptr);
+        }
+      }
+      ASSERT_NO_FATAL_FAILURE(memory.check());
+    };
+    std::uint64_t live = 0;
+    for (int plan = 0; plan < 3; ++plan) {
+      some_steps();
+      // Wanted, given up for less or more, and wanted again.
+      for (int change = 0; change < 3; ++change) {
+        const std::uint64_t stays = memory.numbers - memory.numbers / 4;
+        ASSERT_TRUE(slab.want((4 + random() % 40) * kChunk, [stays](std::uint64_t block) { return block < stays; }));
+        for (int i = 0; i < 4; ++i) {
+          slab.build(random() % 8);
+          some_steps();
+        }
+      }
+      const std::uint64_t wanted = std::max(live, (live / kChunk + random() % 30) * kChunk);
+      ASSERT_TRUE(slab.want(wanted, [](std::uint64_t) { return false; }));
+      slab.build(random() % 16);
+      some_steps();
+      const std::uint64_t held = memory.held();
+      const std::uint64_t free = memory.bootstrap.cached_bytes();
+      ASSERT_EQ(slab.go_live(), CUDA_SUCCESS);
+      ASSERT_EQ(slab.live_bytes(), wanted);
+      ASSERT_EQ(memory.held(), held + wanted - live - std::min(wanted - live, free)) << "round " << round;
+      live = wanted;
+    }
+    while (!memory.blocks.empty()) memory.free(memory.blocks.begin()->second.get());
+    while (memory.trim(8)) {
+    }
+    ASSERT_EQ(memory.held(), live);
+    slab.release();
+    memory.bootstrap.release_all();
+    ASSERT_EQ(memory.held(), 0u);
+  }
 }
 
 // As where a program is only recorded: its memory is the driver's, and no chunk was ever made.
