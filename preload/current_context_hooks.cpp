@@ -83,6 +83,4 @@ CUresult cuCtxAttach(CUcontext* context, unsigned int flags) noexcept {
   return change<Hook::cuCtxAttach>(context, flags);
 }
 
-CUresult cuCtxDetach(CUcontext context) noexcept { return change<Hook::cuCtxDetach>(context); }
-
 }  // namespace memopt::preload::hooks

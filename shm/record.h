@@ -135,6 +135,7 @@ enum class StateChange : std::uint32_t {
   kLive = 1,       // a plan is followed from here on
   kDeviated = 2,   // a thread has left it
   kRestarted = 3,  // the same, and nothing was recorded for a while: what comes does not continue what was before
+  kNewContext = 4,  // the context of all that came before is gone, and its blocks with it: the program begins anew
 };
 struct StateBody {
   std::uint64_t generation;  // of the plan

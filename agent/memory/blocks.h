@@ -82,6 +82,10 @@ class BlockIndex {
   // All of them are dropped.
   void clear() noexcept;
 
+  // Numbers are never used twice in a process: another index goes on behind this one's.
+  std::uint64_t last_number() const { return last_number_; }
+  void number_behind(std::uint64_t number) { last_number_ = number; }
+
   std::size_t size() const { return count_; }
   template <typename Visit>
   void for_each(Visit&& visit) {

@@ -74,6 +74,17 @@ bool ChunkStore::start(CUdevice device, std::string* why) {
   return true;
 }
 
+void ChunkStore::end() noexcept {
+  if (pages_ == nullptr) return;
+  munmap(pages_, static_cast<std::size_t>(range_bytes_ / chunk_bytes_) * sizeof(Window*));
+  pages_ = nullptr;
+  const CUresult result = driver_.address_free(range_begin_, range_bytes_);
+  if (result != CUDA_SUCCESS) {
+    log(LogLevel::kWarn, "the driver did not take back a range of {} addresses (error {})", range_bytes_,
+        static_cast<int>(result));
+  }
+}
+
 std::uint64_t ChunkStore::reserve(std::uint64_t bytes) {
   const std::uint64_t wanted = round_up(bytes, chunk_bytes_) + chunk_bytes_;
   for (auto piece = free_.begin(); piece != free_.end(); ++piece) {
