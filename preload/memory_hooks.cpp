@@ -64,6 +64,11 @@ CUresult cuMemFree(CUdeviceptr_v1 address) noexcept {
 }
 
 CUresult cuMemFree_v2(CUdeviceptr address) noexcept {
+  if (agent::arena_may_own(address)) {
+    const CUresult refusal = agent::arena_free_refusal();
+    if (refusal != CUDA_SUCCESS) [[unlikely]]
+      return refusal;
+  }
   const agent::Served served = agent::arena_free(address);
   if (served.handled) return served.result;
   return free_block(address, [&] { return real<Hook::cuMemFree_v2>()(address); });

@@ -295,6 +295,8 @@ void record(Arena& arena, const Made& made, std::size_t bytes, void* return_addr
       return {};
     CUmemoryPool pool = nullptr;
     if (order != nullptr) {
+      // Not ours to refuse: the driver does it.
+      if (arena.known_streams.check(order->stream.handle) != CUDA_SUCCESS) return {};
       pool = order->pool != nullptr ? order->pool : arena.pools.current();
       if (!arena.pools.serves(pool)) return {};
     }
@@ -414,6 +416,14 @@ Served arena_allocate_async(CUdeviceptr* address, std::size_t bytes, CUmemoryPoo
                             void* return_address) noexcept {
   const StreamOrder order{stream, pool};
   return allocate(address, bytes, return_address, &order);
+}
+
+CUresult arena_free_refusal() noexcept {
+  const std::uint64_t changes = __atomic_load_n(&g_context_changes, __ATOMIC_ACQUIRE);
+  if (t_state.context_changes == changes) [[likely]]
+    return CUDA_SUCCESS;
+  CUdevice device = 0;
+  return driver().current_device(&device);
 }
 
 bool arena_note_async(CUdeviceptr address, std::size_t bytes, StreamName stream, void* return_address) noexcept {

@@ -76,6 +76,9 @@ struct Served {
 };
 Served arena_allocate(CUdeviceptr* address, std::size_t bytes, void* return_address) noexcept;
 Served arena_free(CUdeviceptr address) noexcept;
+// The driver frees nothing for a thread without a current context, or whose context is gone, whatever the address: its
+// code then. To be asked before arena_free() where arena_may_own() says that the address may be ours.
+CUresult arena_free_refusal() noexcept;
 
 // cuMemAllocAsync and cuMemFreeAsync, likewise; `pool` null: the device's current one. The allocation has its place in
 // the order of `stream`, before everything that the program orders behind it: the wait for former users of the bytes

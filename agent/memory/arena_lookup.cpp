@@ -43,6 +43,8 @@ Block* find_inside(Arena& arena, std::uint64_t address, Block** ends_here) noexc
 
 // Puts the operation behind the block's former owners, and makes it one of the block's uses.
 inline void touch(Arena& arena, Block& block, StreamUse use) noexcept {
+  if (use.position == 0) [[unlikely]]
+    return;
   if ((block.ready >> use.slot & 1) == 0) [[unlikely]] {
     arena.streams.wait(static_cast<StreamSlot>(use.slot), block.former);
     if (use.slot != kOverflowSlot) block.ready |= std::uint64_t{1} << use.slot;
@@ -78,7 +80,9 @@ std::uint64_t block_number(const Block& block) noexcept { return block.number; }
 
 StreamUse begin_operation(StreamName stream) noexcept {
   Arena* const now = arena();
-  return now != nullptr ? now->streams.begin(stream) : StreamUse{};
+  // On a stream that does not exist nothing is queued: position 0 is over from the beginning.
+  if (now == nullptr || now->known_streams.check(stream.handle) != CUDA_SUCCESS) return {};
+  return now->streams.begin(stream);
 }
 
 std::size_t find_blocks(std::uint64_t address, Block* found[2]) noexcept {
@@ -108,7 +112,8 @@ void use_everything(StreamUse use) noexcept {
 }
 
 void host_visible(StreamUse use) noexcept {
-  if (Arena* const now = arena()) now->streams.host_visible(use);
+  Arena* const now = arena();
+  if (now != nullptr && use.position != 0) now->streams.host_visible(use);
 }
 
 void escaped(Block& block) noexcept {

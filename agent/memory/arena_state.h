@@ -15,6 +15,7 @@
 #include "agent/memory/follower.h"
 #include "agent/memory/memory_pools.h"
 #include "agent/memory/slab.h"
+#include "agent/order/known_streams.h"
 #include "agent/order/stream_table.h"
 #include "agent/process/driver.h"
 #include "shm/channel.h"
@@ -56,6 +57,7 @@ struct Arena : ArenaSums {
   explicit Arena(const Driver& functions)
       : driver(functions),
         streams(functions),
+        known_streams(functions),
         chunks(functions),
         pools(functions),
         bootstrap(chunks, streams),
@@ -63,6 +65,7 @@ struct Arena : ArenaSums {
 
   const Driver& driver;
   StreamTable streams;
+  KnownStreams known_streams;
   ChunkStore chunks;
   MemoryPools pools;
   Bootstrap bootstrap;

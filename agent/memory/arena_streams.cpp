@@ -4,11 +4,18 @@
 #include "agent/recording/device_times.h"
 
 namespace memopt::agent {
+namespace {
+
+// With the lock held. Nothing is noted about a stream that is not there: it would have a slot for ever.
+bool exists(CUstream stream) noexcept { return arena()->known_streams.check(stream) == CUDA_SUCCESS; }
+
+}  // namespace
 
 void note_stream_created(CUstream stream) noexcept {
   if (arena() == nullptr) return;
   ArenaLock lock;
   arena()->streams.created(stream);
+  arena()->known_streams.created(stream);
 }
 
 void note_stream_destroyed(CUstream stream) noexcept {
@@ -16,17 +23,20 @@ void note_stream_destroyed(CUstream stream) noexcept {
   if (arena() == nullptr) return;
   ArenaLock lock;
   arena()->streams.destroyed(stream);
+  arena()->known_streams.destroyed(stream);
 }
 
 void note_capture_begins(CUstream stream) noexcept {
   if (arena() == nullptr) return;
   ArenaLock lock;
+  if (!exists(stream)) return;
   arena()->streams.capture_begins(stream);
 }
 
 void note_capture_ended(CUstream stream) noexcept {
   if (arena() == nullptr) return;
   ArenaLock lock;
+  if (!exists(stream)) return;
   arena()->streams.capture_ended(stream);
 }
 
@@ -39,6 +49,7 @@ HostWait begin_host_wait_for_context() noexcept {
 HostWait begin_host_wait_for_stream(StreamName stream) noexcept {
   if (arena() == nullptr) return {};
   ArenaLock lock;
+  if (!exists(stream.handle)) return {};
   return arena()->streams.begin_wait_for_stream(stream);
 }
 

@@ -1,0 +1,32 @@
+#!/usr/bin/env python3
+"""What a program is answered to wrong calls and rare questions: the same with memopt as without."""
+import os
+import unittest
+
+import cases
+from runs import BUILD, PlanningCase, Run
+
+ANSWERS = os.path.join(BUILD, "tests", "answers")
+
+
+class Answers(PlanningCase):
+    maxDiff = None
+
+    def assert_the_same(self, case):
+        native = Run([ANSWERS, case], planned=False)
+        self.assertEqual(native.code, 0, native.output + native.errors)
+        for options in ({}, {"MEMOPT_PLAN": "0"}, {"MEMOPT_RECORD": "1"}):
+            with self.subTest(options=options):
+                run = self.succeed([ANSWERS, case], **options)
+                self.assertEqual(run.output.splitlines(), native.output.splitlines())
+        return native, run
+
+    def test_wrong_frees(self):
+        self.assert_the_same("wrong-frees")
+
+    def test_wrong_streams(self):
+        self.assert_the_same("wrong-streams")
+
+
+if __name__ == "__main__":
+    cases.main()
