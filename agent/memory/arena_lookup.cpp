@@ -74,6 +74,16 @@ inline std::size_t look_up(Arena& arena, std::uint64_t address, Block* found[2])
   return count;
 }
 
+// The block in which the address lies, with the lock held; null: none.
+Block* block_around(std::uint64_t address) noexcept {
+  Block* found[2];
+  const std::size_t count = find_blocks(address, found);
+  for (std::size_t i = 0; i < count; ++i) {
+    if (address - found[i]->base < found[i]->bytes) return found[i];
+  }
+  return nullptr;
+}
+
 }  // namespace
 
 std::uint64_t block_number(const Block& block) noexcept { return block.number; }
@@ -126,14 +136,29 @@ void escaped(Block& block) noexcept {
 bool arena_block_at(std::uint64_t address, BlockExtent* extent) noexcept {
   if (!arena_may_own(address)) return false;
   ArenaLock lock;
-  Block* found[2];
-  const std::size_t count = find_blocks(address, found);
-  for (std::size_t i = 0; i < count; ++i) {
-    if (address - found[i]->base >= found[i]->bytes) continue;
-    *extent = {found[i]->base, found[i]->bytes, found[i]->number, found[i]->window == nullptr, found[i]->pool};
-    return true;
-  }
-  return false;
+  const Block* const block = block_around(address);
+  if (block == nullptr) return false;
+  *extent = {.base = block->base,
+             .bytes = block->bytes,
+             .number = block->number,
+             .driver_made = block->window == nullptr,
+             .pool = block->pool,
+             .context = block->pool == nullptr ? arena()->context : nullptr,
+             .sync_memops = block->sync_memops,
+             .chunk = arena()->chunks.chunk_bytes()};
+  return true;
+}
+
+void arena_note_sync_memops(std::uint64_t address, bool on) noexcept {
+  if (!arena_may_own(address)) return;
+  ArenaLock lock;
+  if (Block* const block = block_around(address)) block->sync_memops = on;
+}
+
+bool arena_is_unused(std::uint64_t address) noexcept {
+  if (!arena_may_own(address)) return false;
+  ArenaLock lock;
+  return arena()->service == Arena::Service::kChunks && block_around(address) == nullptr;
 }
 
 }  // namespace memopt::agent

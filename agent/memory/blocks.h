@@ -26,6 +26,7 @@ struct Block {
   Release uses;                 // its own
   CUmemoryPool pool = nullptr;  // by cuMemAllocAsync: of which pool
   bool escaped = false;         // its address is stored where launches do not show it
+  bool sync_memops = false;     // as cuPointerSetAttribute
   bool kept = false;            // named by a graph: its bytes stay its own even after it is freed
   Block* next_free = nullptr;
 };
@@ -55,6 +56,7 @@ class BlockIndex {
     block->pool = nullptr;
     block->escaped = false;
     block->kept = false;
+    block->sync_memops = false;
     return block;
   }
   // It was never inserted, or was erased.

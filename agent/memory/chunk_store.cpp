@@ -29,6 +29,12 @@ bool ChunkStore::start(CUdevice device, std::string* why) {
   properties_.type = CU_MEM_ALLOCATION_TYPE_PINNED;
   properties_.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
   properties_.location.id = device;
+  // As the driver's own allocations are where the device can: network cards read and write the blocks too.
+  int direct = 0;
+  if (driver_.device_attribute(&direct, CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED, device) ==
+      CUDA_SUCCESS) {
+    properties_.allocFlags.gpuDirectRDMACapable = direct != 0 ? 1 : 0;
+  }
   access_.location = properties_.location;
   access_.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
   std::size_t granularity = 0;

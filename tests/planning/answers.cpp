@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
+#include <iterator>
 #include <thread>
 #include <vector>
 
@@ -176,11 +177,194 @@ int wrong_streams() {
   return 0;
 }
 
+// ---- what a pointer is ----------------------------------------------------------------------------------------------
+
+enum class Shape { kNumber, kWord, kAddress, kContext, kPool, kIdentifier };
+struct Attribute {
+  const char* name;
+  CUpointer_attribute attribute;
+  std::size_t bytes;
+  Shape shape;
+};
+constexpr Attribute kAttributes[] = {
+    {"context", CU_POINTER_ATTRIBUTE_CONTEXT, 8, Shape::kContext},
+    {"memory type", CU_POINTER_ATTRIBUTE_MEMORY_TYPE, 4, Shape::kNumber},
+    {"device pointer", CU_POINTER_ATTRIBUTE_DEVICE_POINTER, 8, Shape::kAddress},
+    {"host pointer", CU_POINTER_ATTRIBUTE_HOST_POINTER, 8, Shape::kAddress},
+    {"sync memops", CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, 4, Shape::kNumber},
+    {"buffer id", CU_POINTER_ATTRIBUTE_BUFFER_ID, 8, Shape::kIdentifier},
+    {"managed", CU_POINTER_ATTRIBUTE_IS_MANAGED, 4, Shape::kNumber},
+    {"device", CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, 4, Shape::kNumber},
+    {"ipc", CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE, 4, Shape::kNumber},
+    {"range start", CU_POINTER_ATTRIBUTE_RANGE_START_ADDR, 8, Shape::kAddress},
+    {"range size", CU_POINTER_ATTRIBUTE_RANGE_SIZE, 8, Shape::kWord},
+    {"mapped", CU_POINTER_ATTRIBUTE_MAPPED, 4, Shape::kNumber},
+    {"handle types", CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES, 8, Shape::kWord},
+    {"rdma", CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE, 4, Shape::kNumber},
+    {"access", CU_POINTER_ATTRIBUTE_ACCESS_FLAGS, 4, Shape::kNumber},
+    {"pool", CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE, 8, Shape::kPool},
+    {"mapping size", CU_POINTER_ATTRIBUTE_MAPPING_SIZE, 8, Shape::kWord},
+    {"mapping start", CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR, 8, Shape::kAddress},
+    {"memory block id", CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID, 8, Shape::kIdentifier},
+    {"decompression", CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE, 4, Shape::kNumber},
+    {"tokens", CU_POINTER_ATTRIBUTE_P2P_TOKENS, 16, Shape::kNumber},
+    {"one that is none", static_cast<CUpointer_attribute>(30), 4, Shape::kNumber},
+};
+
+CUcontext g_context = nullptr;
+CUmemoryPool g_pool = nullptr;
+
+// In words that are the same wherever the block lies.
+void print_value(const Attribute& attribute, CUresult result, const unsigned char* bytes, CUdeviceptr base) {
+  std::uint64_t value = 0;
+  std::memcpy(&value, bytes, attribute.bytes < 8 ? attribute.bytes : 8);
+  std::printf("  %s: %d", attribute.name, static_cast<int>(result));
+  const bool written = value != 0xeeeeeeeeeeeeeeee && value != 0xeeeeeeee;
+  switch (attribute.shape) {
+    case Shape::kAddress:
+      if (!written || value == 0) {
+        std::printf(" %s\n", written ? "null" : "-");
+      } else {
+        std::printf(" base%+lld\n", static_cast<long long>(value - base));
+      }
+      return;
+    case Shape::kContext:
+      std::printf(" %s\n", !written                                              ? "-"
+                           : value == 0                                          ? "null"
+                           : value == reinterpret_cast<std::uint64_t>(g_context) ? "own"
+                                                                                 : "?");
+      return;
+    case Shape::kPool:
+      std::printf(" %s\n", !written                                           ? "-"
+                           : value == 0                                       ? "null"
+                           : value == reinterpret_cast<std::uint64_t>(g_pool) ? "the device's"
+                                                                              : "?");
+      return;
+    case Shape::kIdentifier:
+      std::printf(" %s\n", !written ? "-" : value == 0 ? "0" : "a number");
+      return;
+    default:
+      if (written) {
+        std::printf(" %llu\n", static_cast<unsigned long long>(value));
+      } else {
+        std::printf(" -\n");
+      }
+  }
+}
+
+void print_attributes(const char* what, CUdeviceptr address, CUdeviceptr base) {
+  constexpr std::size_t kCount = std::size(kAttributes);
+  std::printf("%s\n", what);
+  unsigned char bytes[kCount][16];
+  for (std::size_t i = 0; i < kCount; ++i) {
+    std::memset(bytes[i], 0xee, sizeof(bytes[i]));
+    const CUresult result = cuPointerGetAttribute(bytes[i], kAttributes[i].attribute, address);
+    print_value(kAttributes[i], result, bytes[i], base);
+  }
+  // All that exist at once; the last two are no attributes of any memory here.
+  std::printf(" at once\n");
+  CUpointer_attribute attributes[kCount];
+  void* data[kCount];
+  for (std::size_t i = 0; i < kCount; ++i) {
+    std::memset(bytes[i], 0xee, sizeof(bytes[i]));
+    attributes[i] = kAttributes[i].attribute;
+    data[i] = bytes[i];
+  }
+  const CUresult result = cuPointerGetAttributes(kCount - 2, attributes, data, address);
+  for (std::size_t i = 0; i + 2 < kCount; ++i) print_value(kAttributes[i], result, bytes[i], base);
+  show(" with one that is none", cuPointerGetAttributes(kCount, attributes, data, address));
+  show(" none at all", cuPointerGetAttributes(0, attributes, data, address));
+  data[3] = nullptr;
+  show(" without a place", cuPointerGetAttributes(kCount - 2, attributes, data, address));
+  show(" one without a place", cuPointerGetAttribute(nullptr, CU_POINTER_ATTRIBUTE_BUFFER_ID, address));
+  CUdeviceptr start = 0;
+  std::size_t size = 0;
+  const CUresult ranged = cuMemGetAddressRange(&start, &size, address);
+  std::printf(" address range: %d base%+lld %zu\n", static_cast<int>(ranged),
+              static_cast<long long>(start == 0 ? 0 : start - base), size);
+}
+
+unsigned long long identifier(CUdeviceptr address, CUpointer_attribute attribute = CU_POINTER_ATTRIBUTE_BUFFER_ID) {
+  unsigned long long value = 0;
+  check(cuPointerGetAttribute(&value, attribute, address), "cuPointerGetAttribute");
+  return value;
+}
+
+void set_sync(const char* what, CUdeviceptr address, unsigned int value) {
+  show(what, cuPointerSetAttribute(&value, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, address));
+}
+
+unsigned int sync_of(CUdeviceptr address) {
+  unsigned int value = 99;
+  check(cuPointerGetAttribute(&value, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, address), "cuPointerGetAttribute");
+  return value;
+}
+
+int pointer_attributes() {
+  CUdevice device = 0;
+  g_context = open_device(&device);
+  check(cuDeviceGetDefaultMemPool(&g_pool, device), "cuDeviceGetDefaultMemPool");
+  constexpr std::size_t kLarge = (std::size_t{7} << 20) + 5000;
+  const CUdeviceptr large = allocate(kLarge, 1);
+  const CUdeviceptr small = allocate(700, 2);
+  const CUdeviceptr neighbour = allocate(1300, 3);
+  CUdeviceptr ordered = 0;
+  check(cuMemAllocAsync(&ordered, 5000, nullptr), "cuMemAllocAsync");
+  print_attributes("a block", large, large);
+  print_attributes("inside", large + (5 << 20) + 3, large);
+  print_attributes("a small block", small + 1, small);
+  print_attributes("another", neighbour + 1299, neighbour);
+  print_attributes("a block of a pool", ordered + 8, ordered);
+  print_attributes("invented", 0x1234567000, 0x1234567000);
+
+  std::printf("identifiers: %d %d %d %d %d %d\n", identifier(small) != identifier(neighbour),
+              identifier(small) == identifier(small + 699), identifier(large) == identifier(large + (5 << 20)),
+              identifier(large) != identifier(small), identifier(ordered) != identifier(small),
+              identifier(large, CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID) ==
+                  identifier(large + kLarge - 1, CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID));
+  void* pinned = nullptr;
+  check(cuMemAllocHost(&pinned, 4096), "cuMemAllocHost");
+  std::printf("not that of host memory: %d\n", identifier(reinterpret_cast<CUdeviceptr>(pinned)) != identifier(small));
+
+  set_sync("set", large + 100, 1);
+  std::printf("synchronises: %u %u %u %u\n", sync_of(large), sync_of(large + (6 << 20)), sync_of(small),
+              sync_of(neighbour));
+  set_sync("set on a small one", small, 7);
+  std::printf("synchronises: %u %u\n", sync_of(small), sync_of(neighbour));
+  set_sync("set back", large, 0);
+  std::printf("synchronises: %u %u %u\n", sync_of(large), sync_of(large + (6 << 20)), sync_of(small));
+  set_sync("invented", 0x1234567000, 1);
+  set_sync("set on that of a pool", ordered, 1);
+  std::printf("synchronises: %u\n", sync_of(ordered));
+  const unsigned int on = 1;
+  show("set another attribute", cuPointerSetAttribute(&on, CU_POINTER_ATTRIBUTE_CONTEXT, large));
+  show("set nothing", cuPointerSetAttribute(nullptr, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, large));
+  check(cuCtxSetCurrent(nullptr), "cuCtxSetCurrent");
+  set_sync("set without a context", large, 1);
+  set_sync("set back without a context", large, 0);
+  print_attributes("without a context", large, large);
+  check(cuCtxSetCurrent(g_context), "cuCtxSetCurrent");
+
+  const unsigned long long before = identifier(small);
+  check(cuMemFree(small), "cuMemFree");
+  print_attributes("freed", small, small);
+  set_sync("set on a freed one", small, 1);
+  const CUdeviceptr again = allocate(700, 4);
+  std::printf("a new block: %d, synchronises: %u\n", identifier(again) != before, sync_of(again));
+  check(cuMemFree(large), "cuMemFree");
+  print_attributes("freed", large + (5 << 20), large);
+  check(cuMemFreeAsync(ordered, nullptr), "cuMemFreeAsync");
+  check(cuCtxSynchronize(), "cuCtxSynchronize");
+  work("work");
+  return 0;
+}
+
 struct Case {
   const char* name;
   int (*run)();
 };
-constexpr Case kCases[] = {{"wrong-frees", wrong_frees}, {"wrong-streams", wrong_streams}};
+constexpr Case kCases[] = {
+    {"wrong-frees", wrong_frees}, {"wrong-streams", wrong_streams}, {"pointer-attributes", pointer_attributes}};
 
 }  // namespace
 

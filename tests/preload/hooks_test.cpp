@@ -48,6 +48,7 @@ struct Agent {
   bool serves_pools = false;
   bool follows = false;
   CUmemoryPool pool_of_blocks = nullptr;
+  std::uint64_t unused = 0;  // address in memory of ours and in no block
   bool relieved = false;
   std::vector<std::string> pool_calls;
   std::vector<memopt::agent::device_times_detail::Open> measured;  // as each hook ended
@@ -115,6 +116,8 @@ bool arena_block_at(std::uint64_t address, BlockExtent* extent) noexcept {
   *extent = {.base = arena_range_begin, .bytes = 777, .number = 1, .pool = g_agent.pool_of_blocks};
   return true;
 }
+void arena_note_sync_memops(std::uint64_t, bool on) noexcept { note(on ? "sync on" : "sync off"); }
+bool arena_is_unused(std::uint64_t address) noexcept { return address == g_agent.unused; }
 std::uint64_t arena_reserve_bytes() noexcept { return 1000; }
 void note_context_change() noexcept { note("context change"); }
 Served arena_allocate_async(CUdeviceptr* address, std::size_t bytes, CUmemoryPool pool, StreamName stream,
@@ -325,7 +328,8 @@ TEST_F(Hooks, TheDriverNeedNotKnowThePoolOfABlock) {
   const auto pool = reinterpret_cast<CUmemoryPool>(0x33);
   CUmemoryPool found = nullptr;
   g_result = CUDA_ERROR_INVALID_VALUE;
-  EXPECT_EQ(hooks::cuPointerGetAttribute(&found, CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE, kOurs), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(hooks::cuPointerGetAttribute(&found, CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE, kOurs), CUDA_SUCCESS);
+  EXPECT_EQ(found, nullptr);
   g_agent.pool_of_blocks = pool;
   EXPECT_EQ(hooks::cuPointerGetAttribute(&found, CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE, kOurs), CUDA_SUCCESS);
   EXPECT_EQ(found, pool);
