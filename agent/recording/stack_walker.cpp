@@ -7,6 +7,7 @@
 #include <string>
 
 #include "agent/process/log.h"
+#include "agent/process/made_once.h"
 
 namespace memopt::agent {
 namespace {
@@ -132,17 +133,19 @@ void StackWalker::forget_code() const noexcept {
   if (flush_ != nullptr && space_ != nullptr) flush_(space_, 0, 0);
 }
 
+constinit MadeOnce<const StackWalker> g_walker;
+
 const StackWalker& stack_walker() noexcept {
-  static const StackWalker* const walker = [] {
+  // Two threads that make one each set libunwind up the same way, the second without effect.
+  return *g_walker.get([] {
     std::string folder;
     try {
       folder = folder_of_this_library();
     } catch (...) {
       folder.clear();
     }
-    return new StackWalker(folder.c_str());
-  }();
-  return *walker;
+    return new const StackWalker(folder.c_str());
+  });
 }
 
 }  // namespace memopt::agent

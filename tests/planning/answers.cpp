@@ -3,6 +3,7 @@
 //
 //   answers CASE
 #include <cuda.h>
+#include <pthread.h>
 
 #include <cstdint>
 #include <cstdio>
@@ -55,7 +56,7 @@ void work(const char* what) {
     }
   }
   for (CUstream stream : streams) check(cuStreamDestroy(stream), "cuStreamDestroy");
-  std::printf("%s: %d wrong words\n", what, wrong);
+  if (what != nullptr) std::printf("%s: %d wrong words\n", what, wrong);
 }
 
 int wrong_frees() {
@@ -359,12 +360,48 @@ int pointer_attributes() {
   return 0;
 }
 
+// ---- threads that are to be cancelled -------------------------------------------------------------------------------
+
+// The thread makes the first calls of the process, and all others, while it is to end at its next cancellation point:
+// of these its own calls have none, so that it comes to its end and ends there.
+int cancelled() {
+  bool reached = false;
+  pthread_t thread;
+  pthread_create(
+      &thread, nullptr,
+      [](void* given) -> void* {
+        pthread_cancel(pthread_self());
+        CUdevice device = 0;
+        open_device(&device);
+        CUdeviceptr kept = 0;
+        check(cuMemAlloc(&kept, 3 << 20), "cuMemAlloc");
+        work(nullptr);
+        CUdeviceptr ordered = 0;
+        check(cuMemAllocAsync(&ordered, 65536, nullptr), "cuMemAllocAsync");
+        check(cuMemFreeAsync(ordered, nullptr), "cuMemFreeAsync");
+        cuMemFree(kept + 64);
+        *static_cast<bool*>(given) = true;
+        pthread_testcancel();
+        return nullptr;
+      },
+      &reached);
+  void* result = nullptr;
+  pthread_join(thread, &result);
+  std::printf("came to its end: %d, was cancelled: %d\n", reached, result == PTHREAD_CANCELED);
+  CUdevice device = 0;
+  open_device(&device);
+  work("work");
+  return 0;
+}
+
 struct Case {
   const char* name;
   int (*run)();
 };
-constexpr Case kCases[] = {
-    {"wrong-frees", wrong_frees}, {"wrong-streams", wrong_streams}, {"pointer-attributes", pointer_attributes}};
+constexpr Case kCases[] = {{"wrong-frees", wrong_frees},
+                           {"wrong-streams", wrong_streams},
+                           {"pointer-attributes", pointer_attributes},
+                           {"cancelled", cancelled}};
 
 }  // namespace
 

@@ -12,10 +12,10 @@ ANSWERS = os.path.join(BUILD, "tests", "answers")
 class Answers(PlanningCase):
     maxDiff = None
 
-    def assert_the_same(self, case):
+    def assert_the_same(self, case, *more):
         native = Run([ANSWERS, case], planned=False)
         self.assertEqual(native.code, 0, native.output + native.errors)
-        for options in ({}, {"MEMOPT_PLAN": "0"}, {"MEMOPT_RECORD": "1"}):
+        for options in ({}, {"MEMOPT_PLAN": "0"}, {"MEMOPT_RECORD": "1"}, *more):
             with self.subTest(options=options):
                 run = self.succeed([ANSWERS, case], **options)
                 self.assertEqual(run.output.splitlines(), native.output.splitlines())
@@ -27,6 +27,10 @@ class Answers(PlanningCase):
     def test_pointer_attributes(self):
         native, _ = self.assert_the_same("pointer-attributes")
         self.assertIn("rdma: 0 1", native.output)
+
+    def test_a_thread_that_is_cancelled(self):
+        _, run = self.assert_the_same("cancelled", {"MEMOPT_LOG": "debug"}, {"MEMOPT_SYNC_PLAN": "0"})
+        self.assertIn("came to its end: 1, was cancelled: 1", run.output)
 
     def test_wrong_streams(self):
         self.assert_the_same("wrong-streams")

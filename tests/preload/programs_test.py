@@ -260,6 +260,15 @@ class Log(unittest.TestCase):
         self.assertEqual((code, output), (0, "thrown\n"))
         self.assertIn("MEMOPT_LOG_FILE=/nonexistent/log: No such file or directory", errors)
 
+    def test_a_program_without_standard_error_gets_no_message_into_its_files(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "own")
+            code, output, errors = run(["/bin/sh", "-c", "exec 2>&-; exec \"$@\"", "sh", program("awkward"), "own-file"],
+                                       environment(MEMOPT_NO_SUCH="1", MEMOPT_LOG="debug", OWN_FILE=path))
+            self.assertEqual((code, output, errors), (0, "2 0 0\n", ""))
+            with open(path, encoding="utf-8") as own:
+                self.assertEqual(own.read(), "own")
+
     def test_off_is_silent(self):
         code, output, errors = run([program("awkward"), "exceptions"], environment(MEMOPT_NO_SUCH="1", MEMOPT_LOG="off"))
         self.assertEqual((code, output, errors), (0, "thrown\n", ""))
