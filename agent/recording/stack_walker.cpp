@@ -8,6 +8,7 @@
 
 #include "agent/process/log.h"
 #include "agent/process/made_once.h"
+#include "agent/recording/readable_memory.h"
 
 namespace memopt::agent {
 namespace {
@@ -104,7 +105,18 @@ StackWalker::StackWalker(const char* library_folder) noexcept {
       dlclose(handle);
       return;
     }
+    // Before anything of it runs, which opens its pipe.
+    if (!give_pipeless_validation(handle)) {
+      log(LogLevel::kInfo, "{} takes two descriptors of the program", path_of(handle));
+    }
     set_up_caches(handle);
+    void* frames[4];
+    if (backtrace_(frames, 4) <= 0) {
+      backtrace_ = nullptr;
+      flush_ = nullptr;
+      status_ = {"frame-pointers", path_of(handle) + " does not walk a stack here"};
+      return;
+    }
     status_ = {"libunwind", path_of(handle)};
   } catch (...) {
     backtrace_ = nullptr;  // out of memory; an empty status is shown as unknown

@@ -3,12 +3,16 @@
 //
 //   answers CASE
 #include <cuda.h>
+#include <fcntl.h>
 #include <pthread.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
 #include <iterator>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -394,6 +398,44 @@ int cancelled() {
   return 0;
 }
 
+// ---- descriptors ----------------------------------------------------------------------------------------------------
+
+// The program's files have the numbers that they have without memopt, and nothing but the program reads or writes them,
+// also after it has closed all that it knows nothing of.
+int descriptors() {
+  CUdevice device = 0;
+  open_device(&device);
+  work("work");
+  const int first = open("/dev/null", O_RDONLY | O_CLOEXEC);
+  std::printf("first: %d\n", first);
+  for (int i = 3; i < 1024; ++i) {
+    // But for the device: a driver lives by its files.
+    char path[64];
+    char target[64] = {};
+    std::snprintf(path, sizeof(path), "/proc/self/fd/%d", i);
+    if (readlink(path, target, sizeof(target) - 1) > 0 && std::strstr(target, "cudasim-device") == nullptr) close(i);
+  }
+  const std::string text(100, 'x');
+  int files[12];
+  for (int& file : files) {
+    file = memfd_create("program", 0);
+    if (write(file, text.data(), text.size()) != 100 || lseek(file, 10, SEEK_SET) != 10) std::puts("not written");
+  }
+  work("work");
+  int pipes[2] = {-1, -1};
+  const bool piped = pipe2(pipes, O_NONBLOCK) == 0 && write(pipes[1], "abc", 3) == 3;
+  work("work");
+  char read_back[200];
+  std::printf("pipe: %d %d %d, %zd bytes\n", piped, pipes[0], pipes[1], read(pipes[0], read_back, sizeof(read_back)));
+  for (const int file : files) {
+    const long at = lseek(file, 0, SEEK_CUR);
+    const ssize_t bytes = pread(file, read_back, sizeof(read_back), 0);
+    const bool same = bytes == 100 && text == std::string(read_back, 100);
+    std::printf("file %d: at %ld, %zd bytes, %s\n", file, at, bytes, same ? "as written" : "changed");
+  }
+  return 0;
+}
+
 struct Case {
   const char* name;
   int (*run)();
@@ -401,7 +443,8 @@ struct Case {
 constexpr Case kCases[] = {{"wrong-frees", wrong_frees},
                            {"wrong-streams", wrong_streams},
                            {"pointer-attributes", pointer_attributes},
-                           {"cancelled", cancelled}};
+                           {"cancelled", cancelled},
+                           {"descriptors", descriptors}};
 
 }  // namespace
 

@@ -24,6 +24,9 @@ class Answers(PlanningCase):
     def test_wrong_frees(self):
         self.assert_the_same("wrong-frees")
 
+    def test_descriptors(self):
+        self.assert_the_same("descriptors")
+
     def test_pointer_attributes(self):
         native, _ = self.assert_the_same("pointer-attributes")
         self.assertIn("rdma: 0 1", native.output)
