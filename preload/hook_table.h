@@ -45,8 +45,9 @@ bool find_hook(const char* symbol, Hook* hook) noexcept;
 void* trampoline_of(Hook hook) noexcept;
 bool is_trampoline(const void* address) noexcept;
 
-// Makes `real`, the driver's answer for this entry point, the hook's real function. If the hook has one already, says
-// whether the trampoline serves as well: it does if both lie in the same library.
+// Makes `real`, a driver's answer for this entry point, the hook's real function. False: the program is to have `real`
+// itself, for it lies in another driver library than the first one that was used, or in another namespace (dlmopen).
+// All hooks lead to one driver.
 bool adopt(Hook hook, void* real) noexcept;
 
 // The real function: adopted, or looked up as the linker would. Never null: without one, a function that returns

@@ -193,6 +193,20 @@ class Status(unittest.TestCase):
         self.assertEqual([problem["code"] for problem in status["problems"]], ["bypass"])
         self.assertIn("libplugin.so", status["problems"][0]["text"])
 
+    def test_a_driver_of_another_namespace_is_left_alone(self):
+        if SANITIZED:
+            self.skipTest("the sanitizer's runtime does not survive dlmopen")
+        for arguments in ([], ["own-first"]):
+            with self.subTest(arguments=arguments):
+                child = self.start(program("two_drivers"), *arguments)
+                self.assertEqual(self.first_line, "own: 2 1 2 4; other: 1 3 1 1; \n")
+                status = status_of(child.pid)
+                self.assertEqual(status["calls"]["entry_points"],
+                                 {"cuInit": 2, "cuStreamSynchronize": 1, "cuCtxSynchronize": 2, "cuCtxGetDevice": 4})
+                self.assertEqual(status["driver"], os.path.join(FAKE, "libcuda.so.1"))
+                self.assertEqual([problem["code"] for problem in status["problems"]], ["second-driver"])
+                self.assertIn("libcuda.so.1 is a second driver", status["problems"][0]["text"])
+
     def test_disabled_there_is_no_socket_and_no_thread(self):
         child = self.start(program("linked"), MEMOPT_DISABLE="1")
         self.assertEqual(self.first_line, "0 0 0\n")
