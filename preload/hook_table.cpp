@@ -180,6 +180,20 @@ void find_problems(std::vector<shm::Problem>& problems) {
     }
     return false;
   });
+  // It has its own way to libc's dlsym; else the program's look-ups would have come by.
+  const char* other = nullptr;
+  if (!a_name_was_looked_up()) {
+    any_loaded_object([&](const ElfObject& object) {
+      if (object.contains(memopt_trampolines[0])) return true;
+      if (object.find_function("dlsym") != nullptr) other = object.path();
+      return other != nullptr;
+    });
+  }
+  if (other != nullptr) {
+    problems.push_back({"other-dlsym", std::string(other) +
+                                           " has a dlsym of its own, past which memopt sees nothing: preload it behind "
+                                           "libmemopt.so"});
+  }
   for (const std::string& path : bypassing) {
     problems.push_back(
         {"bypass", path + " reaches the driver past memopt (opened with RTLD_DEEPBIND?); its calls are not seen"});

@@ -59,6 +59,11 @@ typename Signature<hook>::Pointer real() noexcept {
   return reinterpret_cast<typename Signature<hook>::Pointer>(real_function(hook));
 }
 
+// lookup.cpp: does the address lie in an object that comes before us in the order of loading? Has a name of the
+// driver's been looked up through our dlsym?
+bool is_before_us(const void* address) noexcept;
+bool a_name_was_looked_up() noexcept;
+
 // The driver library in use: that of the first adopted function. Empty path if none.
 std::string driver_path();
 

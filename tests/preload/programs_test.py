@@ -148,6 +148,37 @@ class Coexistence(unittest.TestCase):
                 self.assertEqual((code, output), (0, "child 5\n"))
                 self.assertIn("other hook: cuInit was looked up", errors)
 
+    def test_what_goes_through_another_dlsym_is_seen(self):
+        """Also where it is before ours, and asks for libc's by version or handle: it gets ours, which hands on."""
+        if SANITIZED:
+            self.skipTest("the sanitizer's runtime calls the other library before it can run")
+        other = program("libother_hook.so")
+        for way, before in (("version", True), ("handle", True), ("version", False), ("handle", False)):
+            with self.subTest(way=way, before=before):
+                order = (other, SHIM) if before else (SHIM, other)
+                child = subprocess.Popen([program("open_plugin"), program("libplugin.so")], env=environment(order, OTHER_HOOK=way),
+                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+                self.assertEqual(child.stdout.readline(), "ready\n")
+                status = status_of(child.pid)
+                self.assertEqual(status["calls"]["entry_points"], {"cuInit": 1, "cuStreamSynchronize": 1})
+                self.assertEqual(status["problems"], [])
+                output, errors = child.communicate("\n", timeout=60)
+                self.assertEqual((child.returncode, output), (0, ""))
+                self.assertIn("other hook: cuInit was looked up", errors)
+
+    def test_another_dlsym_that_goes_past_ours_is_a_problem(self):
+        if SANITIZED:
+            self.skipTest("the sanitizer refuses RTLD_DEEPBIND")
+        child = subprocess.Popen([program("open_plugin"), program("libplugin.so")],
+                                 env=environment((program("libother_hook.so"), SHIM), OTHER_HOOK="past:" + program("liblibc_dlsym.so")),
+                                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.addCleanup(child.communicate, timeout=60)
+        self.assertEqual(child.stdout.readline(), "ready\n")
+        status = status_of(child.pid)  # what is linked is seen
+        self.assertEqual(status["calls"]["entry_points"], {"cuStreamSynchronize": 1})
+        problems = {problem["code"]: problem["text"] for problem in status["problems"]}
+        self.assertIn("libother_hook.so", problems["other-dlsym"])
+
     def test_another_interposer_of_the_driver_does_not_run_in_circles(self):
         other = program("libother_interposer.so")
         for order in ((other, SHIM), (SHIM, other)):
