@@ -8,6 +8,7 @@
 #include "agent/agent.h"
 #include "agent/memory/arena.h"
 #include "agent/operations/launch_parameters.h"
+#include "agent/process/uncancellable.h"
 #include "preload/typed_hooks.h"
 
 namespace memopt::preload::hooks {
@@ -59,6 +60,7 @@ void note_gone(CUcontext context) noexcept {
 
 template <typename Destroy>
 CUresult destroy_with_blocks(CUcontext context, Destroy&& destroy) noexcept {
+  const agent::Uncancellable scope;
   const std::vector<Block> blocks = blocks_of(context);
   drop(blocks);
   const CUresult result = destroy();
@@ -73,6 +75,7 @@ CUresult destroy_with_blocks(CUcontext context, Destroy&& destroy) noexcept {
 // The last release takes the context's memory; whether it was the last, the driver says afterwards.
 template <typename Release>
 CUresult release_primary(CUdevice device, Release&& release) noexcept {
+  const agent::Uncancellable scope;
   const CUcontext context = primary_context(device);
   const std::vector<Block> blocks = blocks_of(context);
   const CUresult result = release();
@@ -89,6 +92,7 @@ CUresult release_primary(CUdevice device, Release&& release) noexcept {
 // The context is destroyed when whoever attached to it last has left; whether it was, the driver says afterwards.
 template <typename Detach>
 CUresult detach(CUcontext context, Detach&& detach) noexcept {
+  const agent::Uncancellable scope;
   const std::vector<Block> blocks = blocks_of(context);
   const CUresult result = detach();
   if (result != CUDA_SUCCESS) return result;

@@ -1,6 +1,7 @@
 // Hooks of what is current: the calling thread's context, and waiting for all of its work.
 #include "agent/memory/arena.h"
 #include "agent/operations/operations.h"
+#include "agent/process/uncancellable.h"
 #include "agent/recording/recorder.h"
 #include "preload/typed_hooks.h"
 
@@ -29,6 +30,7 @@ bool is_current(CUcontext context) noexcept {
 }  // namespace
 
 CUresult cuCtxSynchronize() noexcept {
+  const agent::Uncancellable scope;
   if (!agent::operations_are_watched()) return real<Hook::cuCtxSynchronize>()();
   const agent::HostWait wait = agent::begin_host_wait_for_context();
   const CUresult result = real<Hook::cuCtxSynchronize>()();
@@ -40,6 +42,7 @@ CUresult cuCtxSynchronize() noexcept {
 
 // Of a context that is not the current one nothing is concluded.
 CUresult cuCtxSynchronize_v2(CUcontext context) noexcept {
+  const agent::Uncancellable scope;
   if (!agent::operations_are_watched() || (context != nullptr && !is_current(context))) {
     return real<Hook::cuCtxSynchronize_v2>()(context);
   }

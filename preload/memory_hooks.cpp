@@ -4,6 +4,7 @@
 
 #include "agent/agent.h"
 #include "agent/memory/arena.h"
+#include "agent/process/uncancellable.h"
 #include "preload/typed_hooks.h"
 
 namespace memopt::preload::hooks {
@@ -16,6 +17,7 @@ CUresult note_allocation(CUresult result, CUdeviceptr address, std::uint64_t byt
 
 template <typename Free>
 CUresult free_block(CUdeviceptr address, Free&& free) noexcept {
+  const agent::Uncancellable scope;
   shm::Bytes size;
   const bool known = agent::blocks().erase(address, &size);
   const CUresult result = free();

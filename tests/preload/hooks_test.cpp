@@ -1,6 +1,7 @@
 // The hooks of operation_hooks.inc on their own: each calls a driver made of this test, and tells an agent made of this
 // test.
 #include <gtest/gtest.h>
+#include <pthread.h>
 
 #include <cstring>
 #include <functional>
@@ -175,10 +176,14 @@ std::map<CUdeviceptr, unsigned int> g_memory_types;
 
 template <Hook hook, typename Pointer>
 struct Real;
+// The driver's functions wait as poll() does.
+bool g_cancellation_point = false;
+
 template <Hook hook, typename... Parameters>
 struct Real<hook, CUresult (*)(Parameters...)> {
   static CUresult call(Parameters... arguments) {
     g_driver.push_back({hook, bytes_of(arguments...)});
+    if (g_cancellation_point) pthread_testcancel();
     return g_result;
   }
 };
@@ -333,6 +338,38 @@ TEST_F(Hooks, TheDriverNeedNotKnowThePoolOfABlock) {
   g_agent.pool_of_blocks = pool;
   EXPECT_EQ(hooks::cuPointerGetAttribute(&found, CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE, kOurs), CUDA_SUCCESS);
   EXPECT_EQ(found, pool);
+}
+
+// A thread that is cancelled while the driver waits for the device ends behind the call, not in the middle of it.
+TEST_F(Hooks, WaitingCallsAreNotCancelledWithin) {
+  static int passed = 0;
+  passed = 0;
+  g_cancellation_point = true;
+  pthread_t thread;
+  ASSERT_EQ(pthread_create(
+                &thread, nullptr,
+                [](void*) -> void* {
+                  pthread_cancel(pthread_self());
+                  char host[16];
+                  hooks::cuStreamSynchronize(nullptr);
+                  hooks::cuStreamSynchronize_ptsz(nullptr);
+                  hooks::cuEventSynchronize(nullptr);
+                  hooks::cuCtxSynchronize();
+                  hooks::cuCtxSynchronize_v2(nullptr);
+                  hooks::cuMemcpyDtoH_v2(host, 0x7000'0000'0000, sizeof(host));
+                  hooks::cuMemcpyHtoD_v2(0x7000'0000'0000, host, sizeof(host));
+                  hooks::cuModuleUnload(nullptr);
+                  passed = 1;
+                  pthread_testcancel();
+                  return nullptr;
+                },
+                nullptr),
+            0);
+  void* result = nullptr;
+  ASSERT_EQ(pthread_join(thread, &result), 0);
+  g_cancellation_point = false;
+  EXPECT_EQ(passed, 1);
+  EXPECT_EQ(result, PTHREAD_CANCELED);
 }
 
 TEST_F(Hooks, ABlockIsCountedOnce) {
