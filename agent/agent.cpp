@@ -13,6 +13,8 @@
 #include "agent/operations/operations.h"
 #include "agent/order/in_flight.h"
 #include "agent/process/frameworks.h"
+#include "agent/process/made_once.h"
+#include "agent/process/uncancellable.h"
 #include "agent/recording/device_times.h"
 #include "agent/recording/recorder.h"
 #include "agent/recording/stack_walker.h"
@@ -25,6 +27,8 @@ namespace {
 // Constant-initialised and trivially destructible: usable before constructors and after destructors.
 constinit MemoryGauge g_gauge;
 constinit BlockTable g_blocks(g_gauge);
+constinit MadeOnce<const Driver> g_driver;
+constinit MadeOnce<PhysicalMemory> g_physical_memory;
 constinit std::atomic<const Interposer*> g_interposer{nullptr};
 constinit std::atomic<bool> g_started{false};
 constinit std::atomic<bool> g_fork_handled{false};
@@ -46,6 +50,7 @@ std::string answer() { return to_json(read_status()); }
 // The child begins anew: its counts are its own, and its server starts at its next call. Of the parent's device memory
 // it can use nothing.
 void after_fork_in_child() {
+  const Uncancellable scope;
   forget_status_server_after_fork();
   reset_counters_after_fork();
   g_blocks.reset_after_fork();
@@ -61,6 +66,7 @@ void after_fork_in_child() {
 }
 
 [[gnu::cold, gnu::noinline]] void start(const Interposer& interposer) noexcept {
+  const Uncancellable scope;
   g_interposer.store(&interposer);
   g_start_time.store(now());
   physical_memory();  // made now, so that the fork handler finds it
@@ -70,23 +76,22 @@ void after_fork_in_child() {
 
 // The last word, if memopt did something, and the end of a recording. Runs at exit() only; nothing of CUDA is called.
 [[gnu::destructor]] void at_exit() {
+  const Uncancellable scope;
   hand_over_recording();
   say_goodbye();
 }
 
 const Driver* make_driver() noexcept {
+  const Uncancellable scope;
   const Interposer* const interposer = g_interposer.load();
-  // Leaked on purpose. Without an interposer (tests of parts of the agent) there are no functions.
+  // Without an interposer (tests of parts of the agent) there are no functions.
   return new (std::nothrow)
       Driver(interposer != nullptr && interposer->real_driver != nullptr ? interposer->real_driver() : Driver());
 }
 
 }  // namespace
 
-const Driver& driver() noexcept {
-  static const Driver* const functions = make_driver();
-  return *functions;
-}
+const Driver& driver() noexcept { return *g_driver.get(make_driver); }
 
 void first_call(const Interposer& interposer, std::size_t entry_point) noexcept {
   count_first_call(entry_point);
@@ -97,9 +102,7 @@ void first_call(const Interposer& interposer, std::size_t entry_point) noexcept 
 BlockTable& blocks() noexcept { return g_blocks; }
 
 PhysicalMemory& physical_memory() noexcept {
-  // Leaked on purpose: its containers have destructors, and exit order must not matter.
-  static PhysicalMemory& instance = *new PhysicalMemory(g_gauge);
-  return instance;
+  return *g_physical_memory.get([] { return new PhysicalMemory(g_gauge); });
 }
 
 shm::Status read_status() {

@@ -7,6 +7,9 @@
 
 #include "agent/agent.h"
 #include "agent/memory/arena.h"
+#include "agent/order/current_context.h"
+#include "agent/operations/launch_parameters.h"
+#include "agent/process/uncancellable.h"
 #include "preload/typed_hooks.h"
 
 namespace memopt::preload::hooks {
@@ -50,15 +53,22 @@ void drop(const std::vector<Block>& blocks) noexcept {
   for (const Block& block : blocks) agent::blocks().erase(block.address, &size);
 }
 
+// Its functions are gone too: the driver may give others the same handles.
+void note_gone(CUcontext context) noexcept {
+  agent::functions_were_unloaded();
+  agent::note_context_destroyed(context);
+}
+
 template <typename Destroy>
 CUresult destroy_with_blocks(CUcontext context, Destroy&& destroy) noexcept {
+  const agent::Uncancellable scope;
   const std::vector<Block> blocks = blocks_of(context);
   drop(blocks);
   const CUresult result = destroy();
   if (result != CUDA_SUCCESS) {
     for (const Block& block : blocks) agent::blocks().insert(block.address, block.size);
   } else {
-    agent::note_context_destroyed(context);
+    note_gone(context);
   }
   return result;
 }
@@ -66,6 +76,7 @@ CUresult destroy_with_blocks(CUcontext context, Destroy&& destroy) noexcept {
 // The last release takes the context's memory; whether it was the last, the driver says afterwards.
 template <typename Release>
 CUresult release_primary(CUdevice device, Release&& release) noexcept {
+  const agent::Uncancellable scope;
   const CUcontext context = primary_context(device);
   const std::vector<Block> blocks = blocks_of(context);
   const CUresult result = release();
@@ -74,7 +85,24 @@ CUresult release_primary(CUdevice device, Release&& release) noexcept {
   int active = 1;
   if (real<Hook::cuDevicePrimaryCtxGetState>()(device, &flags, &active) == CUDA_SUCCESS && active == 0) {
     drop(blocks);
-    agent::note_context_destroyed(context);
+    note_gone(context);
+  }
+  return result;
+}
+
+// The context is destroyed when whoever attached to it last has left; whether it was, the driver says afterwards.
+template <typename Detach>
+CUresult detach(CUcontext context, Detach&& detach) noexcept {
+  const agent::Uncancellable scope;
+  const std::vector<Block> blocks = blocks_of(context);
+  const CUresult result = detach();
+  if (result != CUDA_SUCCESS) return result;
+  unsigned int version = 0;
+  if (real<Hook::cuCtxGetApiVersion>()(context, &version) != CUDA_SUCCESS) {
+    drop(blocks);
+    note_gone(context);
+  } else {
+    agent::note_context_change();
   }
   return result;
 }
@@ -87,6 +115,10 @@ CUresult cuCtxDestroy(CUcontext context) noexcept {
 
 CUresult cuCtxDestroy_v2(CUcontext context) noexcept {
   return destroy_with_blocks(context, [&] { return real<Hook::cuCtxDestroy_v2>()(context); });
+}
+
+CUresult cuCtxDetach(CUcontext context) noexcept {
+  return detach(context, [&] { return real<Hook::cuCtxDetach>()(context); });
 }
 
 CUresult cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice device) noexcept {

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "agent/operations/operations.h"
+#include "agent/process/uncancellable.h"
 #include "preload/typed_hooks.h"
 
 namespace memopt::preload {
@@ -47,6 +48,7 @@ CUresult queue_copy(const CopySide& to, const CopySide& from, std::size_t bytes,
 template <Hook hook, typename... Arguments>
 CUresult copy_now(const CopySide& to, const CopySide& from, std::size_t bytes, bool per_thread,
                   Arguments... arguments) noexcept {
+  const agent::Uncancellable uncancellable;
   if (!agent::operations_are_watched()) return real<hook>()(arguments...);
   const agent::StreamName stream{nullptr, per_thread};
   const agent::CopyCall call = describe_copy(to, from, bytes, stream, true);

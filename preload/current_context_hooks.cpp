@@ -2,6 +2,7 @@
 #include "agent/memory/arena.h"
 #include "agent/operations/operations.h"
 #include "agent/order/current_context.h"
+#include "agent/process/uncancellable.h"
 #include "agent/recording/recorder.h"
 #include "preload/typed_hooks.h"
 
@@ -30,6 +31,7 @@ bool is_current(CUcontext context) noexcept {
 }  // namespace
 
 CUresult cuCtxSynchronize() noexcept {
+  const agent::Uncancellable scope;
   if (!agent::operations_are_watched()) return real<Hook::cuCtxSynchronize>()();
   const agent::HostWait wait = agent::begin_host_wait_for_context();
   const CUresult result = agent::noted(real<Hook::cuCtxSynchronize>()());
@@ -41,6 +43,7 @@ CUresult cuCtxSynchronize() noexcept {
 
 // Of a context that is not the current one nothing is concluded.
 CUresult cuCtxSynchronize_v2(CUcontext context) noexcept {
+  const agent::Uncancellable scope;
   if (!agent::operations_are_watched() || (context != nullptr && !is_current(context))) {
     return real<Hook::cuCtxSynchronize_v2>()(context);
   }
@@ -83,7 +86,5 @@ CUresult cuCtxPopCurrent_v2(CUcontext* context) noexcept { return change<Hook::c
 CUresult cuCtxAttach(CUcontext* context, unsigned int flags) noexcept {
   return change<Hook::cuCtxAttach>(context, flags);
 }
-
-CUresult cuCtxDetach(CUcontext context) noexcept { return change<Hook::cuCtxDetach>(context); }
 
 }  // namespace memopt::preload::hooks

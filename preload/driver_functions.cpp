@@ -1,43 +1,71 @@
 #include "preload/driver_functions.h"
 
+#include <atomic>
+
+#include "agent/process/uncancellable.h"
+#include "preload/hook_table.h"
+
 namespace memopt::preload {
+namespace {
+
+// The driver may wait or ask the kernel: a thread of the program is not to end there while it works for us, with a lock
+// taken perhaps. A call of the program's own goes on to the driver as it is.
+template <Hook hook, typename Pointer = typename Signature<hook>::Pointer>
+struct Shielded;
+template <Hook hook, typename Result, typename... Parameters>
+struct Shielded<hook, Result (*)(Parameters...)> {
+  static Result call(Parameters... parameters) noexcept {
+    const agent::Uncancellable scope;
+    return target.load(std::memory_order_relaxed)(parameters...);
+  }
+  // Looked up once: later the dynamic linker is not to be asked, with a lock of ours taken.
+  static inline constinit std::atomic<Result (*)(Parameters...)> target{nullptr};
+};
+
+template <Hook hook>
+typename Signature<hook>::Pointer uncancellable() noexcept {
+  Shielded<hook>::target.store(real<hook>(), std::memory_order_relaxed);
+  return &Shielded<hook>::call;
+}
+
+}  // namespace
 
 agent::Driver real_driver() noexcept {
   agent::Driver driver;
-  driver.mem_alloc = real<Hook::cuMemAlloc_v2>();
-  driver.mem_free = real<Hook::cuMemFree_v2>();
-  driver.mem_get_info = real<Hook::cuMemGetInfo_v2>();
-  driver.address_reserve = real<Hook::cuMemAddressReserve>();
-  driver.address_free = real<Hook::cuMemAddressFree>();
-  driver.create = real<Hook::cuMemCreate>();
-  driver.release = real<Hook::cuMemRelease>();
-  driver.map = real<Hook::cuMemMap>();
-  driver.unmap = real<Hook::cuMemUnmap>();
-  driver.set_access = real<Hook::cuMemSetAccess>();
-  driver.granularity = real<Hook::cuMemGetAllocationGranularity>();
-  driver.default_pool = real<Hook::cuDeviceGetDefaultMemPool>();
-  driver.current_pool = real<Hook::cuDeviceGetMemPool>();
-  driver.device_attribute = real<Hook::cuDeviceGetAttribute>();
-  driver.current_context = real<Hook::cuCtxGetCurrent>();
-  driver.current_device = real<Hook::cuCtxGetDevice>();
-  driver.context_push = real<Hook::cuCtxPushCurrent_v2>();
-  driver.context_pop = real<Hook::cuCtxPopCurrent_v2>();
-  driver.synchronize_context = real<Hook::cuCtxSynchronize>();
-  driver.event_create = real<Hook::cuEventCreate>();
-  driver.event_destroy = real<Hook::cuEventDestroy_v2>();
-  driver.event_record = real<Hook::cuEventRecord>();
-  driver.event_query = real<Hook::cuEventQuery>();
-  driver.event_elapsed = real<Hook::cuEventElapsedTime>();
-  driver.event_synchronize = real<Hook::cuEventSynchronize>();
-  driver.stream_create = real<Hook::cuStreamCreate>();
-  driver.stream_wait_event = real<Hook::cuStreamWaitEvent>();
-  driver.stream_synchronize = real<Hook::cuStreamSynchronize>();
-  driver.stream_is_capturing = real<Hook::cuStreamIsCapturing>();
-  driver.stream_flags = real<Hook::cuStreamGetFlags>();
-  driver.function_parameter = real<Hook::cuFuncGetParamInfo>();
-  driver.kernel_parameter = real<Hook::cuKernelGetParamInfo>();
-  driver.function_name = real<Hook::cuFuncGetName>();
-  driver.kernel_name = real<Hook::cuKernelGetName>();
+  driver.mem_alloc = uncancellable<Hook::cuMemAlloc_v2>();
+  driver.mem_free = uncancellable<Hook::cuMemFree_v2>();
+  driver.mem_get_info = uncancellable<Hook::cuMemGetInfo_v2>();
+  driver.address_reserve = uncancellable<Hook::cuMemAddressReserve>();
+  driver.address_free = uncancellable<Hook::cuMemAddressFree>();
+  driver.create = uncancellable<Hook::cuMemCreate>();
+  driver.release = uncancellable<Hook::cuMemRelease>();
+  driver.map = uncancellable<Hook::cuMemMap>();
+  driver.unmap = uncancellable<Hook::cuMemUnmap>();
+  driver.set_access = uncancellable<Hook::cuMemSetAccess>();
+  driver.granularity = uncancellable<Hook::cuMemGetAllocationGranularity>();
+  driver.default_pool = uncancellable<Hook::cuDeviceGetDefaultMemPool>();
+  driver.current_pool = uncancellable<Hook::cuDeviceGetMemPool>();
+  driver.device_attribute = uncancellable<Hook::cuDeviceGetAttribute>();
+  driver.current_context = uncancellable<Hook::cuCtxGetCurrent>();
+  driver.current_device = uncancellable<Hook::cuCtxGetDevice>();
+  driver.context_push = uncancellable<Hook::cuCtxPushCurrent_v2>();
+  driver.context_pop = uncancellable<Hook::cuCtxPopCurrent_v2>();
+  driver.synchronize_context = uncancellable<Hook::cuCtxSynchronize>();
+  driver.event_create = uncancellable<Hook::cuEventCreate>();
+  driver.event_destroy = uncancellable<Hook::cuEventDestroy_v2>();
+  driver.event_record = uncancellable<Hook::cuEventRecord>();
+  driver.event_query = uncancellable<Hook::cuEventQuery>();
+  driver.event_elapsed = uncancellable<Hook::cuEventElapsedTime>();
+  driver.event_synchronize = uncancellable<Hook::cuEventSynchronize>();
+  driver.stream_create = uncancellable<Hook::cuStreamCreate>();
+  driver.stream_wait_event = uncancellable<Hook::cuStreamWaitEvent>();
+  driver.stream_synchronize = uncancellable<Hook::cuStreamSynchronize>();
+  driver.stream_is_capturing = uncancellable<Hook::cuStreamIsCapturing>();
+  driver.stream_flags = uncancellable<Hook::cuStreamGetFlags>();
+  driver.function_parameter = uncancellable<Hook::cuFuncGetParamInfo>();
+  driver.kernel_parameter = uncancellable<Hook::cuKernelGetParamInfo>();
+  driver.function_name = uncancellable<Hook::cuFuncGetName>();
+  driver.kernel_name = uncancellable<Hook::cuKernelGetName>();
   return driver;
 }
 

@@ -82,21 +82,24 @@
 # void *dlsym(void *handle, const char *name), void *dlvsym(void *handle, const char *name, const char *version)
 #
 # RTLD_NEXT and RTLD_DEFAULT mean something only in relation to the caller, which the real function knows by its return address. So
-# whatever is not about the CUDA driver is a jump, and the rest is too unless memopt_lookup gives the answer itself.
+# whatever is not about the CUDA driver or these two is a jump, and the rest is too unless memopt_lookup gives the answer itself.
     .macro LOOKUP name, real, version
     .globl \name
     .type \name, @function
+    .globl memopt_\name
+    .hidden memopt_\name
     .p2align 4
 \name:
+memopt_\name:
     .cfi_startproc
     endbr64
     testq %rsi, %rsi
     je 1f
     cmpb $'c', (%rsi)
-    jne 1f
+    jne 3f
     cmpb $'u', 1(%rsi)
     jne 1f
-    SAVE_ARGUMENTS
+4:  SAVE_ARGUMENTS
     # memopt_lookup(handle, name, version or null, caller, &answer)
     .ifeq \version
     xorl %edx, %edx
@@ -116,6 +119,12 @@
     .cfi_def_cfa %rsp, 8
     movq %r11, %rax
     ret
+    # dlsym and dlvsym themselves (and dlopen, dladdr: for those the real function answers).
+3:  cmpb $'d', (%rsi)
+    jne 1b
+    cmpb $'l', 1(%rsi)
+    jne 1b
+    jmp 4b
     .cfi_endproc
     .size \name, . - \name
     .endm

@@ -1,5 +1,6 @@
 // Hooks of events: where they were recorded, and when the host saw them done.
 #include "agent/operations/operations.h"
+#include "agent/process/uncancellable.h"
 #include "agent/recording/recorder.h"
 #include "preload/typed_hooks.h"
 
@@ -90,7 +91,10 @@ CUresult cuEventRecordWithFlags_ptsz(CUevent event, CUstream stream, unsigned in
 
 CUresult cuEventDestroy(CUevent event) noexcept { return destroy<Hook::cuEventDestroy>(event); }
 CUresult cuEventDestroy_v2(CUevent event) noexcept { return destroy<Hook::cuEventDestroy_v2>(event); }
-CUresult cuEventSynchronize(CUevent event) noexcept { return ask<Hook::cuEventSynchronize>(event, true); }
+CUresult cuEventSynchronize(CUevent event) noexcept {
+  const agent::Uncancellable scope;
+  return ask<Hook::cuEventSynchronize>(event, true);
+}
 CUresult cuEventQuery(CUevent event) noexcept { return ask<Hook::cuEventQuery>(event, false); }
 
 CUresult cuEventElapsedTime(float* milliseconds, CUevent from, CUevent to) noexcept {

@@ -39,13 +39,34 @@ std::size_t index_of(Hook hook) noexcept { return static_cast<std::size_t>(hook)
 // "symbol lookup error".
 CUresult missing_function() noexcept { return CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND; }
 
-// The driver must stay: trampolines hold addresses inside it.
-void note_driver(void* address) noexcept {
+// The first one is the program's driver. It must stay: trampolines hold addresses inside it.
+void note_driver(void* address, const ElfObject& driver) noexcept {
   void* expected = nullptr;
   if (!g_driver_address.compare_exchange_strong(expected, address)) return;
-  const ElfObject driver = object_of(address);
   if (*driver.path() != '\0') dlopen(driver.path(), RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
   agent::log(agent::LogLevel::kInfo, "the driver is {}", driver.path());
+}
+
+bool is_in_driver(const void* address) noexcept {
+  const void* const driver = g_driver_address.load();
+  return driver != nullptr && object_of(driver).contains(address);
+}
+
+// Also of an object in another namespace, which is none of those that we can walk along.
+const char* path_of(const void* address) noexcept {
+  Dl_info info{};
+  return dladdr(address, &info) != 0 && info.dli_fname != nullptr ? info.dli_fname : "";
+}
+
+void note_second_driver(Hook hook, void* address) noexcept {
+  if (g_second_driver.exchange(address) != nullptr) return;
+  agent::log(agent::LogLevel::kInfo, "{} is in a second driver library, {}: its calls are not seen", symbol_of(hook),
+             path_of(address));
+}
+
+bool is_named_as_driver(const ElfObject& object) noexcept {
+  const char* const slash = std::strrchr(object.path(), '/');
+  return std::strncmp(slash != nullptr ? slash + 1 : object.path(), "libcuda.so", std::strlen("libcuda.so")) == 0;
 }
 
 void point(Hook hook, void* real) noexcept {
@@ -63,7 +84,8 @@ void point(Hook hook, void* real) noexcept {
     static constinit std::atomic<void*> driver{nullptr};
     void* handle = driver.load();
     if (handle == nullptr) {
-      handle = dlopen(kDriverLibrary, RTLD_LAZY | RTLD_NOLOAD);
+      const ElfObject known = object_of(g_driver_address.load());
+      handle = dlopen(*known.path() == '\0' ? kDriverLibrary : known.path(), RTLD_LAZY | RTLD_NOLOAD);
       driver.store(handle);
     }
     if (handle != nullptr) found = real_dlsym(handle, symbol);
@@ -91,18 +113,21 @@ bool is_trampoline(const void* address) noexcept {
 }
 
 bool adopt(Hook hook, void* real) noexcept {
-  void* present = nullptr;
-  if (g_real[index_of(hook)].compare_exchange_strong(present, real)) {
-    note_driver(real);
-    point(hook, real);
-    return true;
+  void* present = g_real[index_of(hook)].load(std::memory_order_acquire);
+  if (present != nullptr) {
+    if (present == real || object_of(present).contains(real)) return true;
+    note_second_driver(hook, real);
+    return false;
   }
-  if (present == real || object_of(present).contains(real)) return true;
-  if (g_second_driver.exchange(real) == nullptr) {
-    agent::log(agent::LogLevel::kInfo, "{} is in a second driver library, {}: its calls are not seen", symbol_of(hook),
-               object_of(real).path());
+  // Objects of another namespace are not among ours.
+  const ElfObject object = object_of(real);
+  if (!object.empty()) note_driver(real, object);
+  if (!is_in_driver(real)) {
+    note_second_driver(hook, real);
+    return false;
   }
-  return false;
+  if (g_real[index_of(hook)].compare_exchange_strong(present, real)) point(hook, real);
+  return true;
 }
 
 void* real_function(Hook hook) noexcept {
@@ -111,7 +136,10 @@ void* real_function(Hook hook) noexcept {
     return found;
   found = look_up(hook);
   if (found == nullptr) return reinterpret_cast<void*>(&missing_function);
-  adopt(hook, found);
+  // It may be an interposer's, which hands on to the driver: that is no driver, but called all the same, as without us.
+  if (const ElfObject object = object_of(found); is_named_as_driver(object)) note_driver(found, object);
+  void* present = nullptr;
+  if (g_real[index_of(hook)].compare_exchange_strong(present, found)) point(hook, found);
   return g_real[index_of(hook)].load(std::memory_order_acquire);
 }
 
@@ -122,8 +150,8 @@ std::string driver_path() {
 
 void find_problems(std::vector<shm::Problem>& problems) {
   if (void* const second = g_second_driver.load()) {
-    problems.push_back({"second-driver",
-                        std::string(object_of(second).path()) + " is a second driver library; its calls are not seen"});
+    problems.push_back(
+        {"second-driver", std::string(path_of(second)) + " is a second driver library; its calls are not seen"});
   }
   const ElfObject driver = object_of(g_driver_address.load());
   const ElfObject libc = object_of(reinterpret_cast<const void*>(&std::strtol));
@@ -152,6 +180,20 @@ void find_problems(std::vector<shm::Problem>& problems) {
     }
     return false;
   });
+  // It has its own way to libc's dlsym; else the program's look-ups would have come by.
+  const char* other = nullptr;
+  if (!a_name_was_looked_up()) {
+    any_loaded_object([&](const ElfObject& object) {
+      if (object.contains(memopt_trampolines[0])) return true;
+      if (object.find_function("dlsym") != nullptr) other = object.path();
+      return other != nullptr;
+    });
+  }
+  if (other != nullptr) {
+    problems.push_back({"other-dlsym", std::string(other) +
+                                           " has a dlsym of its own, past which memopt sees nothing: preload it behind "
+                                           "libmemopt.so"});
+  }
   for (const std::string& path : bypassing) {
     problems.push_back(
         {"bypass", path + " reaches the driver past memopt (opened with RTLD_DEEPBIND?); its calls are not seen"});

@@ -45,8 +45,9 @@ bool find_hook(const char* symbol, Hook* hook) noexcept;
 void* trampoline_of(Hook hook) noexcept;
 bool is_trampoline(const void* address) noexcept;
 
-// Makes `real`, the driver's answer for this entry point, the hook's real function. If the hook has one already, says
-// whether the trampoline serves as well: it does if both lie in the same library.
+// Makes `real`, a driver's answer for this entry point, the hook's real function. False: the program is to have `real`
+// itself, for it lies in another driver library than the first one that was used, or in another namespace (dlmopen).
+// All hooks lead to one driver.
 bool adopt(Hook hook, void* real) noexcept;
 
 // The real function: adopted, or looked up as the linker would. Never null: without one, a function that returns
@@ -57,6 +58,11 @@ template <Hook hook>
 typename Signature<hook>::Pointer real() noexcept {
   return reinterpret_cast<typename Signature<hook>::Pointer>(real_function(hook));
 }
+
+// lookup.cpp: does the address lie in an object that comes before us in the order of loading? Has a name of the
+// driver's been looked up through our dlsym?
+bool is_before_us(const void* address) noexcept;
+bool a_name_was_looked_up() noexcept;
 
 // The driver library in use: that of the first adopted function. Empty path if none.
 std::string driver_path();

@@ -3,6 +3,7 @@
 
 #include "agent/operations/launch_parameters.h"
 #include "agent/operations/operations.h"
+#include "agent/process/uncancellable.h"
 #include "preload/typed_hooks.h"
 
 namespace memopt::preload::hooks {
@@ -186,12 +187,14 @@ CUresult cuLaunchGridAsync(CUfunction function, int width, int height, CUstream 
 }
 
 CUresult cuModuleUnload(CUmodule module) noexcept {
+  const agent::Uncancellable scope;
   const CUresult result = real<Hook::cuModuleUnload>()(module);
   agent::functions_were_unloaded();
   return result;
 }
 
 CUresult cuLibraryUnload(CUlibrary library) noexcept {
+  const agent::Uncancellable scope;
   const CUresult result = real<Hook::cuLibraryUnload>()(library);
   agent::functions_were_unloaded();
   return result;

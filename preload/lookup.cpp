@@ -10,6 +10,9 @@
 //                             would call each other for ever.
 #include <dlfcn.h>
 
+#include <cstdlib>
+#include <cstring>
+
 #include "agent/process/options.h"
 #include "preload/elf_object.h"
 #include "preload/hook_table.h"
@@ -20,6 +23,7 @@ namespace {
 
 // Callers for which the third case was ruled out, one per hook: repeated look-ups from one place need no search.
 constinit const void* g_plain_caller[kHookCount] = {};
+constinit bool g_looked_up = false;
 
 bool is_defined_by_another(const char* symbol, bool only_after_us) noexcept {
   bool past_us = !only_after_us;
@@ -57,13 +61,48 @@ void* look_up(Hook hook, void* handle, const char* symbol, const char* version, 
   return answer;
 }
 
+// Another library with a dlsym of its own asks for the next one, by libc's version of it or by a handle, and would get
+// libc's, past us: it gets ours, which hands on. But not if it comes after us, since ours hands on to it. Null: the
+// real function is to answer.
+void* look_up_lookup(void* handle, const char* symbol, const char* version, const void* caller) noexcept {
+  void* const ours = std::strcmp(symbol, "dlsym") == 0    ? reinterpret_cast<void*>(&memopt_dlsym)
+                     : std::strcmp(symbol, "dlvsym") == 0 ? reinterpret_cast<void*>(&memopt_dlvsym)
+                                                          : nullptr;
+  const bool by_scope = handle == RTLD_DEFAULT || handle == RTLD_NEXT;
+  // Without a version our own symbol is found in its turn.
+  if (ours == nullptr || (by_scope && version == nullptr) || agent::disabled()) return nullptr;
+  const ElfObject asking = object_of(caller);
+  if (asking.empty() || asking.contains(ours)) return nullptr;
+  if (asking.find_function(symbol) != nullptr && !is_before_us(caller)) return nullptr;
+  void* const found =
+      version != nullptr ? real_dlvsym(by_scope ? RTLD_DEFAULT : handle, symbol, version) : real_dlsym(handle, symbol);
+  if (found == nullptr || !object_of(reinterpret_cast<const void*>(&std::strtol)).contains(found)) return nullptr;
+  dlerror();
+  return ours;
+}
+
 }  // namespace
+
+bool is_before_us(const void* address) noexcept {
+  bool before = false;
+  any_loaded_object([&](const ElfObject& object) {
+    before = object.contains(address);
+    return before || object.contains(trampoline_of(Hook{}));
+  });
+  return before;
+}
+
+bool a_name_was_looked_up() noexcept { return __atomic_load_n(&g_looked_up, __ATOMIC_RELAXED); }
 
 // From entry.S. True: *answer is the answer. False: the real function is to be called as if by the program.
 extern "C" [[gnu::visibility("hidden")]] bool memopt_lookup(void* handle, const char* symbol, const char* version,
                                                             const void* caller, void** answer) noexcept {
   Hook hook;
-  if (!find_hook(symbol, &hook)) return false;
+  if (!find_hook(symbol, &hook)) {
+    *answer = look_up_lookup(handle, symbol, version, caller);
+    return *answer != nullptr;
+  }
+  if (!a_name_was_looked_up()) __atomic_store_n(&g_looked_up, true, __ATOMIC_RELAXED);
   if (handle != RTLD_DEFAULT && handle != RTLD_NEXT) {
     *answer = look_up(hook, handle, symbol, version, caller);
     return true;

@@ -4,6 +4,7 @@
 
 #include "agent/agent.h"
 #include "agent/memory/arena.h"
+#include "agent/process/uncancellable.h"
 #include "preload/typed_hooks.h"
 
 namespace memopt::preload::hooks {
@@ -16,6 +17,7 @@ CUresult note_allocation(CUresult result, CUdeviceptr address, std::uint64_t byt
 
 template <typename Free>
 CUresult free_block(CUdeviceptr address, Free&& free) noexcept {
+  const agent::Uncancellable scope;
   shm::Bytes size;
   const bool known = agent::blocks().erase(address, &size);
   const CUresult result = free();
@@ -64,6 +66,11 @@ CUresult cuMemFree(CUdeviceptr_v1 address) noexcept {
 }
 
 CUresult cuMemFree_v2(CUdeviceptr address) noexcept {
+  if (agent::arena_may_own(address)) {
+    const CUresult refusal = agent::arena_free_refusal();
+    if (refusal != CUDA_SUCCESS) [[unlikely]]
+      return refusal;
+  }
   const agent::Served served = agent::arena_free(address);
   if (served.handled) return served.result;
   return free_block(address, [&] { return real<Hook::cuMemFree_v2>()(address); });

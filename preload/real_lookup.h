@@ -9,6 +9,12 @@ extern "C" {
 [[gnu::visibility("hidden")]] void memopt_find_real_lookups() noexcept;
 }
 
+// Ours (entry.S), by names that nobody else can have.
+extern "C" {
+[[gnu::visibility("hidden")]] void* memopt_dlsym(void* handle, const char* name);
+[[gnu::visibility("hidden")]] void* memopt_dlvsym(void* handle, const char* name, const char* version);
+}
+
 namespace memopt::preload {
 
 // As if this library had called dlsym: RTLD_NEXT means what comes after it.

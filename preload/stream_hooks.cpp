@@ -1,5 +1,6 @@
 // Hooks of streams: which exist, what the host waits for, which waits for which event, which captures.
 #include "agent/operations/operations.h"
+#include "agent/process/uncancellable.h"
 #include "agent/recording/recorder.h"
 #include "preload/typed_hooks.h"
 
@@ -33,6 +34,7 @@ CUresult wait_for(agent::StreamName stream, Ask&& ask) noexcept {
 
 template <Hook hook>
 CUresult synchronize(CUstream stream, bool per_thread) noexcept {
+  const agent::Uncancellable scope;
   const agent::StreamName name{stream, per_thread};
   const CUresult result = wait_for(name, [&] { return real<hook>()(stream); });
   if (result == CUDA_SUCCESS && agent::recording()) {

@@ -25,6 +25,7 @@ void* typed_function(Hook hook) noexcept {
     MEMOPT_TYPED(cuMemUnmap)
     MEMOPT_TYPED(cuCtxDestroy)
     MEMOPT_TYPED(cuCtxDestroy_v2)
+    MEMOPT_TYPED(cuCtxDetach)
     MEMOPT_TYPED(cuDevicePrimaryCtxRetain)
     MEMOPT_TYPED(cuDevicePrimaryCtxRelease)
     MEMOPT_TYPED(cuDevicePrimaryCtxRelease_v2)

@@ -36,6 +36,7 @@ CUresult cuMemUnmap(CUdeviceptr address, size_t bytes) noexcept;
 // context_hooks.cpp
 CUresult cuCtxDestroy(CUcontext context) noexcept;
 CUresult cuCtxDestroy_v2(CUcontext context) noexcept;
+CUresult cuCtxDetach(CUcontext context) noexcept;
 CUresult cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice device) noexcept;
 CUresult cuDevicePrimaryCtxRelease(CUdevice device) noexcept;
 CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device) noexcept;

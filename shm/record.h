@@ -132,9 +132,10 @@ struct KernelTimeBody {
 };
 inline constexpr std::uint32_t kIdleUnknown = ~std::uint32_t{0};
 enum class StateChange : std::uint32_t {
-  kLive = 1,       // a plan is followed from here on
-  kDeviated = 2,   // a thread has left it
-  kRestarted = 3,  // the same, and nothing was recorded for a while: what comes does not continue what was before
+  kLive = 1,        // a plan is followed from here on
+  kDeviated = 2,    // a thread has left it
+  kRestarted = 3,   // the same, and nothing was recorded for a while: what comes does not continue what was before
+  kNewContext = 4,  // the context of all that came before is gone, and its blocks with it: the program begins anew
 };
 struct StateBody {
   std::uint64_t generation;  // of the plan

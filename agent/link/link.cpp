@@ -16,6 +16,7 @@
 #include "agent/process/log.h"
 #include "agent/process/quiet_thread.h"
 #include "agent/process/spin_lock.h"
+#include "agent/process/uncancellable.h"
 
 namespace memopt::agent {
 namespace {
@@ -31,6 +32,7 @@ constinit std::atomic<pid_t> g_recorded_process{0};
 constinit std::atomic<std::uint64_t> g_overdue{0};
 
 void sleep_for(std::chrono::nanoseconds time) noexcept {
+  const Uncancellable scope;
   const int kept = errno;
   const timespec request{static_cast<time_t>(time.count() / 1'000'000'000), time.count() % 1'000'000'000};
   nanosleep(&request, nullptr);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <memory>
 #include <new>
 #include <utility>
 
@@ -62,15 +63,17 @@ std::uint64_t ready_streams(const Release& former) noexcept {
   return 0;
 }
 
-// Starts service at the first allocation, when there is a context.
-[[gnu::cold, gnu::noinline]] void start(Arena& arena) noexcept {
+// Starts service at the first allocation, when there is a context, and again in the next one when that is gone.
+[[gnu::cold, gnu::noinline]] void start(Arena& arena, CUcontext context) noexcept {
   try {
     const Options& chosen = options();
     arena.synchronous = chosen.is_on(shm::OptionId::kSyncPlan);
     arena.record_only = chosen.is_on(shm::OptionId::kRecord);
-    driver().current_context(&arena.context);
+    // A context that was reset stays current, but is nothing that memory can be served in before it is retained again.
     CUdevice device = 0;
-    driver().current_device(&device);
+    if (driver().current_device(&device) != CUDA_SUCCESS) return;
+    arena.context = context;
+    arena.why.clear();
     if (!chosen.is_on(shm::OptionId::kPlan) && !arena.record_only) {
       arena.service = Arena::Service::kNone;
       arena.why = "MEMOPT_PLAN=0: allocation is left to the driver";
@@ -94,6 +97,7 @@ std::uint64_t ready_streams(const Release& former) noexcept {
     start_device_times(shm::sampling(chosen.value(shm::OptionId::kDeviceTimes)));
     start_link(link_options(chosen));
     start_recording(arena.record_only);
+    if (arena.restarted) arena.to_report = shm::StateChange::kNewContext;
   } catch (...) {
     arena.service = Arena::Service::kNone;
   }
@@ -104,10 +108,11 @@ bool context_is_ours(Arena& arena) noexcept {
   if (arena.service == Arena::Service::kNotStarted) [[unlikely]] {
     CUcontext context = nullptr;
     if (driver().current_context(&context) != CUDA_SUCCESS || context == nullptr) return false;
-    start(arena);
+    start(arena, context);
+    if (arena.service == Arena::Service::kNotStarted) return false;
   }
   // Another context has streams of its own, and takes its memory with it when it goes: that is the driver's to serve.
-  return arena.context != nullptr && is_current(driver(), arena.context);
+  return is_current(driver(), arena.context);
 }
 
 // The state of the thread's lane, about the plans that are there now; null if it has none: asked again at the next
@@ -336,6 +341,8 @@ void record(Arena& arena, const Made& made, std::size_t bytes, void* return_addr
       return {};
     CUmemoryPool pool = nullptr;
     if (order != nullptr) {
+      // Not ours to refuse: the driver does it.
+      if (arena.known_streams.check(order->stream.handle) != CUDA_SUCCESS) return {};
       pool = order->pool != nullptr ? order->pool : arena.pools.current();
       if (!arena.pools.serves(pool)) return {};
     }
@@ -394,6 +401,54 @@ void record(Arena& arena, const Made& made, std::size_t bytes, void* return_addr
   return {true, CUDA_SUCCESS};
 }
 
+bool serves(const Arena& arena, CUcontext context) noexcept {
+  return arena.context == context &&
+         (arena.service == Arena::Service::kChunks || arena.service == Arena::Service::kDriver);
+}
+
+// The blocks of a context that goes are freed with it: a recording says so.
+[[gnu::cold]] void record_frees_of(CUcontext context) noexcept {
+  std::vector<std::uint64_t> numbers;
+  {
+    ArenaLock lock;
+    Arena& arena = *current();
+    if (!serves(arena, context)) return;
+    try {
+      numbers.reserve(arena.blocks.size());
+    } catch (const std::bad_alloc&) {
+      return;  // its readers do without
+    }
+    arena.blocks.for_each([&](Block& block) { numbers.push_back(block.number); });
+  }
+  std::sort(numbers.begin(), numbers.end());
+  const int kept_errno = errno;
+  for (const std::uint64_t number : numbers) record_free({number, 0}, 0);
+  errno = kept_errno;
+}
+
+// The context is gone: everything goes back to the driver, and the arena is made anew where it is, so that nothing is
+// left of what was. Numbers that must not come twice go on, and so do sums for status.
+[[gnu::cold]] void begin_anew(Arena& arena) noexcept {
+  const std::uint64_t last_block = arena.blocks.last_number();
+  ArenaSums sums = arena;
+  ++sums.serial;
+  ++sums.releases;
+  sums.restarted = true;
+  sums.footprint_peak = arena_footprint_peak(arena);
+  if (arena.plan != nullptr || sums.footprint_at_end == 0) sums.footprint_at_end = arena_footprint(arena);
+  arena.streams.forget();
+  arena_release_all(arena);
+  arena.chunks.end();
+  std::destroy_at(&arena);
+  std::construct_at(&arena, driver());
+  arena.blocks.number_behind(last_block);
+  static_cast<ArenaSums&>(arena) = sums;
+  try {
+    arena.why = "the context in which memory was served is gone; the next one that allocates is served";
+  } catch (...) {
+  }
+}
+
 }  // namespace
 
 Arena* arena() noexcept { return current(); }
@@ -422,6 +477,8 @@ Served arena_allocate_async(CUdeviceptr* address, std::size_t bytes, CUmemoryPoo
   const StreamOrder order{stream, pool};
   return allocate(address, bytes, return_address, &order);
 }
+
+CUresult arena_free_refusal() noexcept { return current_context_refusal(driver()); }
 
 bool arena_note_async(CUdeviceptr address, std::size_t bytes, StreamName stream, void* return_address) noexcept {
   if (current() == nullptr) return false;
@@ -490,22 +547,19 @@ std::uint64_t arena_reserve_bytes() noexcept {
 
 void note_context_destroyed(CUcontext context) noexcept {
   if (current() == nullptr || context == nullptr) return;
+  note_context_change();
+  if (recording()) record_frees_of(context);
   ArenaLock lock;
   Arena& arena = *current();
-  note_context_change();
-  if (arena.context != context || arena.service == Arena::Service::kNone) return;
+  if (!serves(arena, context)) return;
   // The driver takes the blocks of a context with it, and its work is over. Ours outlive it as chunks, so they are
   // given back here.
-  arena.streams.forget();
   switch_on(false);
   set_range(0, 0);
-  arena.why = "the context in which memory was served was destroyed";
-  arena.failure = CUDA_SUCCESS;
-  arena.footprint_at_end = arena_footprint(arena);
-  arena.service = Arena::Service::kNone;
+  __atomic_store_n(&g_refused, false, __ATOMIC_RELAXED);
   stop_recording();
   forget_device_times();
-  arena_release_all(arena);
+  begin_anew(arena);
 }
 
 void forget_arena_after_fork() noexcept {

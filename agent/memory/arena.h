@@ -88,6 +88,9 @@ struct Served {
 };
 Served arena_allocate(CUdeviceptr* address, std::size_t bytes, void* return_address) noexcept;
 Served arena_free(CUdeviceptr address) noexcept;
+// The driver frees nothing for a thread without a current context, or whose context is gone, whatever the address: its
+// code then. To be asked before arena_free() where arena_may_own() says that the address may be ours.
+CUresult arena_free_refusal() noexcept;
 
 // cuMemAllocAsync and cuMemFreeAsync, likewise; `pool` null: the device's current one. The allocation has its place in
 // the order of `stream`, before everything that the program orders behind it: the wait for former users of the bytes
@@ -121,8 +124,15 @@ struct BlockExtent {
   std::uint64_t number = 0;
   bool driver_made = false;     // the driver knows the block too, and what it is
   CUmemoryPool pool = nullptr;  // stream-ordered: of which pool
+  CUcontext context = nullptr;  // plain: in which it was allocated
+  bool sync_memops = false;     // CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, as the program set it
+  std::uint64_t chunk = 0;      // the driver knows its memory in pieces of so many bytes
 };
 bool arena_block_at(std::uint64_t address, BlockExtent* extent) noexcept;
+// The program has set that attribute of the block in which the address lies.
+void arena_note_sync_memops(std::uint64_t address, bool on) noexcept;
+// The address lies in memory of ours and in no block: to the program it is no address of the device.
+bool arena_is_unused(std::uint64_t address) noexcept;
 
 // Bytes that the driver counts as used but that would be served without it: added to cuMemGetInfo's free.
 std::uint64_t arena_reserve_bytes() noexcept;

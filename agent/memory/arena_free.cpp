@@ -13,15 +13,15 @@ namespace memopt::agent {
 namespace {
 
 // Recorded before it happens, so that its number is not yet another block's.
-void record_free_of(Arena& arena, CUdeviceptr address, std::uint64_t stream) noexcept {
+void record_free_of(Arena& arena, CUdeviceptr address, StreamName stream) noexcept {
   std::uint64_t number = 0;
   {
     ArenaLock lock;
     const Block* const block = arena.blocks.find(address);
-    if (block != nullptr) number = block->number;
+    if (block != nullptr && arena.known_streams.check(stream.handle) == CUDA_SUCCESS) number = block->number;
   }
   const int kept_errno = errno;
-  if (number != 0) record_free({number, stream}, 0);
+  if (number != 0) record_free({number, stream_number(stream)}, 0);
   errno = kept_errno;
 }
 
@@ -125,7 +125,7 @@ Served arena_free(CUdeviceptr address) noexcept {
   queued();  // whatever this thread announced before
   Arena& arena = *memopt::agent::arena();
   if (recording()) [[unlikely]]
-    record_free_of(arena, address, 0);
+    record_free_of(arena, address, {});
   ArenaLock lock;
   Block* const block = arena.blocks.find(address);
   if (block == nullptr) [[unlikely]] {
@@ -156,8 +156,11 @@ Served arena_free_async(CUdeviceptr address, StreamName stream) noexcept {
   if (is_captured(stream)) return {};
   Arena& arena = *memopt::agent::arena();
   if (recording()) [[unlikely]]
-    record_free_of(arena, address, stream_number(stream));
+    record_free_of(arena, address, stream);
   ArenaLock lock;
+  // As the driver would say; asked before anything is noted.
+  if (const CUresult refusal = arena.known_streams.check(stream.handle); refusal != CUDA_SUCCESS) [[unlikely]]
+    return {arena.service == Arena::Service::kChunks, refusal};
   Block* const block = arena.blocks.find(address);
   if (block == nullptr) [[unlikely]] {
     if (arena.service != Arena::Service::kChunks) return {};

@@ -43,6 +43,8 @@ Block* find_inside(Arena& arena, std::uint64_t address, Block** ends_here) noexc
 
 // Puts the operation behind the block's former owners, and makes it one of the block's uses.
 inline void touch(Arena& arena, Block& block, Operation& operation) noexcept {
+  if (operation.use.position == 0) [[unlikely]]
+    return;
   const auto slot = static_cast<StreamSlot>(operation.use.slot);
   if (!is_ready(arena, block, slot)) [[unlikely]] {
     // It is ready when all waits have been issued, not before: another thread may use the stream.
@@ -77,13 +79,24 @@ inline std::size_t look_up(Arena& arena, std::uint64_t address, Block* found[2])
   return count;
 }
 
+// The block in which the address lies, with the lock held; null: none.
+Block* block_around(std::uint64_t address) noexcept {
+  Block* found[2];
+  const std::size_t count = find_blocks(address, found);
+  for (std::size_t i = 0; i < count; ++i) {
+    if (address - found[i]->base < found[i]->bytes) return found[i];
+  }
+  return nullptr;
+}
+
 }  // namespace
 
 std::uint64_t block_number(const Block& block) noexcept { return block.number; }
 
 void begin_operation(StreamName stream, Operation* operation) noexcept {
   Arena* const now = arena();
-  if (now == nullptr) return;
+  // On a stream that does not exist nothing is queued: position 0 is over from the beginning.
+  if (now == nullptr || now->known_streams.check(stream.handle) != CUDA_SUCCESS) return;
   operation->use = now->streams.begin(stream);
   now->streams.add_barrier_needs(static_cast<StreamSlot>(operation->use.slot), &operation->needs);
 }
@@ -126,7 +139,8 @@ void order_operation(ArenaLock& lock, Operation& operation) noexcept {
 }
 
 void host_visible(const Operation& operation) noexcept {
-  if (Arena* const now = arena()) now->streams.host_visible(operation.use);
+  Arena* const now = arena();
+  if (now != nullptr && operation.use.position != 0) now->streams.host_visible(operation.use);
 }
 
 void escaped(ArenaLock& lock, Block& block) noexcept {
@@ -142,14 +156,29 @@ void escaped(ArenaLock& lock, Block& block) noexcept {
 bool arena_block_at(std::uint64_t address, BlockExtent* extent) noexcept {
   if (!arena_may_own(address)) return false;
   ArenaLock lock;
-  Block* found[2];
-  const std::size_t count = find_blocks(address, found);
-  for (std::size_t i = 0; i < count; ++i) {
-    if (address - found[i]->base >= found[i]->bytes) continue;
-    *extent = {found[i]->base, found[i]->bytes, found[i]->number, found[i]->window == nullptr, found[i]->pool};
-    return true;
-  }
-  return false;
+  const Block* const block = block_around(address);
+  if (block == nullptr) return false;
+  *extent = {.base = block->base,
+             .bytes = block->bytes,
+             .number = block->number,
+             .driver_made = block->window == nullptr,
+             .pool = block->pool,
+             .context = block->pool == nullptr ? arena()->context : nullptr,
+             .sync_memops = block->sync_memops,
+             .chunk = arena()->chunks.chunk_bytes()};
+  return true;
+}
+
+void arena_note_sync_memops(std::uint64_t address, bool on) noexcept {
+  if (!arena_may_own(address)) return;
+  ArenaLock lock;
+  if (Block* const block = block_around(address)) block->sync_memops = on;
+}
+
+bool arena_is_unused(std::uint64_t address) noexcept {
+  if (!arena_may_own(address)) return false;
+  ArenaLock lock;
+  return arena()->service == Arena::Service::kChunks && block_around(address) == nullptr;
 }
 
 }  // namespace memopt::agent

@@ -72,6 +72,9 @@ void arena_adopt(Arena& arena, const Plan& plan) noexcept {
 }
 
 void arena_look_for_plan(Arena& arena) noexcept {
+  // A plan that came when its context was gone waits until memory is served again; it may still be of use.
+  if (arena.service == Arena::Service::kNotStarted) [[unlikely]]
+    return;
   if (std::unique_ptr<const Plan> plan = take_plan()) [[unlikely]]
     arena_adopt(arena, *plan);
   if (arena.phase == Arena::Phase::kBuilding) [[unlikely]]
@@ -107,6 +110,7 @@ void arena_go_live(Arena& arena) noexcept {
   plan_adopted(arena.plan->generation);
   if (first) {
     arena.footprint_before = peak_before;
+    arena.footprint_at_end = 0;
     arena.vmm_calls_at_live = arena.chunks.counts().vmm_calls;
     arena.host_waits_at_live = arena.streams.counts().host_waits;
     arena.waits_at_live = arena.streams.counts().waits;
@@ -175,6 +179,12 @@ void arena_release_all(Arena& arena) noexcept {
 
 std::uint64_t arena_footprint(const Arena& arena) noexcept { return footprint(arena); }
 
+std::uint64_t arena_footprint_peak(const Arena& arena) noexcept {
+  const std::uint64_t here =
+      arena.service == Arena::Service::kDriver ? arena.driver_peak : arena.chunks.counts().peak_bytes;
+  return std::max(arena.footprint_peak, here);
+}
+
 void read_arena(shm::Status* status) {
   Arena* const now = arena();
   if (now == nullptr) return;
@@ -192,8 +202,7 @@ void read_arena(shm::Status* status) {
   plan.iterations = arena.iterations;
   plan.iteration_at_live = arena.iteration_at_live;
   plan.footprint = shm::Bytes(footprint(arena));
-  plan.footprint_peak =
-      shm::Bytes(arena.service == Arena::Service::kDriver ? arena.driver_peak : arena.chunks.counts().peak_bytes);
+  plan.footprint_peak = shm::Bytes(arena_footprint_peak(arena));
   plan.footprint_before = shm::Bytes(arena.plan != nullptr ? arena.footprint_before : plan.footprint_peak.value());
   plan.peak_load = shm::Bytes(arena.plan != nullptr ? arena.plan->peak_load : arena.peak_bytes);
   if (arena.plan != nullptr) {

@@ -15,6 +15,7 @@
 #include "agent/memory/follower.h"
 #include "agent/memory/memory_pools.h"
 #include "agent/memory/slab.h"
+#include "agent/order/known_streams.h"
 #include "agent/order/stream_table.h"
 #include "agent/process/driver.h"
 #include "shm/channel.h"
@@ -30,7 +31,22 @@ struct LaneState {
   LanePosition next;
 };
 
-struct Arena {
+// What goes on when memory is served in another context, because the first one is gone.
+struct ArenaSums {
+  std::uint64_t serial = 0;    // changes with plan and next
+  std::uint64_t releases = 0;  // how often everything was given back: no window is older
+  std::uint64_t peak_bytes = 0;
+  std::uint64_t footprint_peak = 0;  // of contexts that are gone
+  std::uint64_t footprint_before = 0;
+  std::uint64_t footprint_at_end = 0;  // when the last context that had a plan went
+  std::uint64_t iterations = 0;
+  std::uint64_t iteration_at_live = 0;
+  std::uint64_t deviations = 0;
+  std::uint64_t displaced = 0;
+  bool restarted = false;  // there was such a context
+};
+
+struct Arena : ArenaSums {
   enum class Service : std::uint8_t {
     kNotStarted,
     kChunks,  // from chunks of ours
@@ -42,6 +58,7 @@ struct Arena {
   explicit Arena(const Driver& functions)
       : driver(functions),
         streams(functions),
+        known_streams(functions),
         chunks(functions),
         pools(functions),
         bootstrap(chunks, streams),
@@ -49,6 +66,7 @@ struct Arena {
 
   const Driver& driver;
   StreamTable streams;
+  KnownStreams known_streams;
   ChunkStore chunks;
   MemoryPools pools;
   Bootstrap bootstrap;
@@ -66,8 +84,6 @@ struct Arena {
   Phase phase = Phase::kNoPlan;
   std::unique_ptr<FollowedPlan> plan;  // live
   std::unique_ptr<FollowedPlan> next;  // being built, or armed
-  std::uint64_t serial = 0;            // changes with plan and next
-  std::uint64_t releases = 0;          // how often everything was given back: no window is older
   std::array<LaneState, shm::kMaxLanes> lanes;
   bool housekeeping = false;          // something is to be given back, a little at each boundary
   std::uint64_t calm_iterations = 0;  // since the last deviation
@@ -75,15 +91,8 @@ struct Arena {
 
   // Sums for status.
   std::uint64_t live_bytes = 0;
-  std::uint64_t peak_bytes = 0;
-  std::uint64_t footprint_before = 0;
-  std::uint64_t footprint_at_end = 0;  // when the context went
-  std::uint64_t driver_bytes = 0;      // Service::kDriver: of live blocks
-  std::uint64_t driver_peak = 0;       // of these and the slab
-  std::uint64_t iterations = 0;
-  std::uint64_t iteration_at_live = 0;
-  std::uint64_t deviations = 0;
-  std::uint64_t displaced = 0;
+  std::uint64_t driver_bytes = 0;  // Service::kDriver: of live blocks
+  std::uint64_t driver_peak = 0;   // of these and the slab
   std::uint64_t vmm_calls_at_live = 0;
   std::uint64_t host_waits_at_live = 0;
   std::uint64_t waits_at_live = 0;
@@ -125,8 +134,9 @@ void arena_build(Arena& arena) noexcept;
 void arena_go_live(Arena& arena) noexcept;
 // At the beginning of each iteration: a little of what is to be tidied up.
 void arena_at_boundary(Arena& arena, const FollowedLane& lane) noexcept;
-// Device bytes held for the program, as far as it is served here.
+// Device bytes held for the program, as far as it is served here; and the most that ever were.
 std::uint64_t arena_footprint(const Arena& arena) noexcept;
+std::uint64_t arena_footprint_peak(const Arena& arena) noexcept;
 // Everything back to the driver; work on it is over.
 void arena_release_all(Arena& arena) noexcept;
 void arena_deviated(Arena& arena, const LanePosition& at) noexcept;

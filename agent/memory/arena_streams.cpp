@@ -17,27 +17,43 @@ auto with_streams(What&& what) noexcept -> decltype(what(std::declval<StreamTabl
   return what(arena()->streams, lock);
 }
 
+// Likewise for a stream of the program's. Nothing is noted about one that is not there: it would have a slot for ever.
+template <typename What>
+auto with_stream(CUstream stream, What&& what) noexcept
+    -> decltype(what(std::declval<StreamTable&>(), std::declval<ArenaLock&>())) {
+  return with_streams([&](StreamTable& streams, ArenaLock& lock) {
+    if (arena()->known_streams.check(stream) != CUDA_SUCCESS) return decltype(what(streams, lock))();
+    return what(streams, lock);
+  });
+}
+
 }  // namespace
 
 void note_stream_created(CUstream stream) noexcept {
-  with_streams([&](StreamTable& streams, ArenaLock&) { streams.created(stream); });
+  with_streams([&](StreamTable& streams, ArenaLock&) {
+    streams.created(stream);
+    arena()->known_streams.created(stream);
+  });
 }
 
 void note_stream_destroyed(CUstream stream) noexcept {
   forget_stream(stream);
-  with_streams([&](StreamTable& streams, ArenaLock& lock) { streams.destroyed(lock, stream); });
+  with_streams([&](StreamTable& streams, ArenaLock& lock) {
+    streams.destroyed(lock, stream);
+    arena()->known_streams.destroyed(stream);
+  });
 }
 
 void note_capture_begins(CUstream stream) noexcept {
-  with_streams([&](StreamTable& streams, ArenaLock& lock) { streams.capture_begins(lock, stream); });
+  with_stream(stream, [&](StreamTable& streams, ArenaLock& lock) { streams.capture_begins(lock, stream); });
 }
 
 void note_capture_ended(CUstream stream) noexcept {
-  with_streams([&](StreamTable& streams, ArenaLock&) { streams.capture_ended(stream); });
+  with_stream(stream, [&](StreamTable& streams, ArenaLock&) { streams.capture_ended(stream); });
 }
 
 void note_stream_may_be_held_up(StreamName stream) noexcept {
-  with_streams([&](StreamTable& streams, ArenaLock& lock) { streams.leave_event(lock, stream); });
+  with_stream(stream.handle, [&](StreamTable& streams, ArenaLock& lock) { streams.leave_event(lock, stream); });
 }
 
 HostWait begin_host_wait_for_context() noexcept {
@@ -45,11 +61,13 @@ HostWait begin_host_wait_for_context() noexcept {
 }
 
 HostWait begin_host_wait_for_stream(StreamName stream) noexcept {
-  return with_streams([&](StreamTable& streams, ArenaLock&) { return streams.begin_wait_for_stream(stream); });
+  return with_stream(stream.handle,
+                     [&](StreamTable& streams, ArenaLock&) { return streams.begin_wait_for_stream(stream); });
 }
 
 HostWait begin_host_wait_for_own(StreamName stream) noexcept {
-  return with_streams([&](StreamTable& streams, ArenaLock&) { return streams.begin_wait_for_own(stream); });
+  return with_stream(stream.handle,
+                     [&](StreamTable& streams, ArenaLock&) { return streams.begin_wait_for_own(stream); });
 }
 
 HostWait begin_host_wait_for_event(CUevent event) noexcept {
@@ -62,7 +80,8 @@ void host_wait_done(const HostWait& wait) noexcept {
 }
 
 EventRecord begin_event_record(CUevent event, StreamName stream) noexcept {
-  return with_streams([&](StreamTable& streams, ArenaLock&) { return streams.begin_event_record(event, stream); });
+  return with_stream(stream.handle,
+                     [&](StreamTable& streams, ArenaLock&) { return streams.begin_event_record(event, stream); });
 }
 
 void event_record_done(const EventRecord& record, bool succeeded) noexcept {
@@ -71,7 +90,8 @@ void event_record_done(const EventRecord& record, bool succeeded) noexcept {
 }
 
 EventWait begin_event_wait(StreamName stream, CUevent event) noexcept {
-  return with_streams([&](StreamTable& streams, ArenaLock&) { return streams.begin_event_wait(stream, event); });
+  return with_stream(stream.handle,
+                     [&](StreamTable& streams, ArenaLock&) { return streams.begin_event_wait(stream, event); });
 }
 
 void event_wait_done(const EventWait& wait) noexcept {
@@ -96,7 +116,7 @@ bool is_behind_free(CUevent event) noexcept {
 }
 
 bool is_behind_free(StreamName stream) noexcept {
-  return with_streams([&](StreamTable& streams, ArenaLock&) { return streams.is_behind_free(stream); });
+  return with_stream(stream.handle, [&](StreamTable& streams, ArenaLock&) { return streams.is_behind_free(stream); });
 }
 
 }  // namespace memopt::agent

@@ -28,6 +28,7 @@ struct Block {
   Release uses;                 // its own
   CUmemoryPool pool = nullptr;  // by cuMemAllocAsync: of which pool
   bool escaped = false;         // its address is stored where launches do not show it
+  bool sync_memops = false;     // as cuPointerSetAttribute
   bool kept = false;            // named by a graph: its bytes stay its own even after it is freed
   Block* next_free = nullptr;
 };
@@ -57,6 +58,7 @@ class BlockIndex {
     block->pool = nullptr;
     block->escaped = false;
     block->kept = false;
+    block->sync_memops = false;
     return block;
   }
   // It was never inserted, or was erased.
@@ -83,6 +85,10 @@ class BlockIndex {
 
   // All of them are dropped.
   void clear() noexcept;
+
+  // Numbers are never used twice in a process: another index goes on behind this one's.
+  std::uint64_t last_number() const { return last_number_; }
+  void number_behind(std::uint64_t number) { last_number_ = number; }
 
   std::size_t size() const { return count_; }
   template <typename Visit>

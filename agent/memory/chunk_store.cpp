@@ -31,6 +31,12 @@ bool ChunkStore::start(CUdevice device, std::string* why) {
   properties_.type = CU_MEM_ALLOCATION_TYPE_PINNED;
   properties_.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
   properties_.location.id = device;
+  // As the driver's own allocations are where the device can: network cards read and write the blocks too.
+  int direct = 0;
+  if (driver_.device_attribute(&direct, CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED, device) ==
+      CUDA_SUCCESS) {
+    properties_.allocFlags.gpuDirectRDMACapable = direct != 0 ? 1 : 0;
+  }
   access_.location = properties_.location;
   access_.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
   std::size_t granularity = 0;
@@ -75,6 +81,17 @@ bool ChunkStore::start(CUdevice device, std::string* why) {
   free_.emplace(range_begin_, range_bytes_);
   free_by_bytes_.emplace(range_bytes_, range_begin_);
   return true;
+}
+
+void ChunkStore::end() noexcept {
+  if (pages_ == nullptr) return;
+  munmap(pages_, static_cast<std::size_t>(range_bytes_ / chunk_bytes_) * sizeof(Window*));
+  pages_ = nullptr;
+  const CUresult result = driver_.address_free(range_begin_, range_bytes_);
+  if (result != CUDA_SUCCESS) {
+    log(LogLevel::kWarn, "the driver did not take back a range of {} addresses (error {})", range_bytes_,
+        static_cast<int>(result));
+  }
 }
 
 std::uint64_t ChunkStore::reserve(std::uint64_t bytes) noexcept {

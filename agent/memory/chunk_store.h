@@ -51,6 +51,8 @@ class ChunkStore {
 
   // Reserves the range. False, with the reason, where the device or the driver has no virtual memory management.
   bool start(CUdevice device, std::string* why);
+  // Everything has been released: the range goes back, and nothing else is called any more.
+  void end() noexcept;
 
   std::uint64_t chunk_bytes() const { return chunk_bytes_; }
   std::uint64_t range_begin() const { return range_begin_; }

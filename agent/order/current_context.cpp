@@ -11,6 +11,8 @@ struct Known {
   CUcontext context;
 };
 constinit thread_local Known t_known __attribute__((tls_model("initial-exec"))) = {};
+// Up to which change the thread can make calls for certain.
+constinit thread_local std::uint64_t t_usable __attribute__((tls_model("initial-exec"))) = 0;
 
 }  // namespace
 
@@ -25,6 +27,16 @@ bool is_current(const Driver& driver, CUcontext context) noexcept {
     known = {changes, current};
   }
   return known.context == context;
+}
+
+CUresult current_context_refusal(const Driver& driver) noexcept {
+  const std::uint64_t changes = __atomic_load_n(&g_changes, __ATOMIC_ACQUIRE);
+  if (t_usable == changes) [[likely]]
+    return CUDA_SUCCESS;
+  CUdevice device = 0;
+  const CUresult result = driver.current_device(&device);
+  if (result == CUDA_SUCCESS) t_usable = changes;
+  return result;
 }
 
 CurrentContext::CurrentContext(const Driver& driver, CUcontext context) noexcept : driver_(driver) {

@@ -16,6 +16,9 @@ void note_context_change() noexcept;
 
 bool is_current(const Driver& driver, CUcontext context) noexcept;
 
+// What the driver answers a thread whose context is gone, or that has none; CUDA_SUCCESS where it can make calls.
+CUresult current_context_refusal(const Driver& driver) noexcept;
+
 // While one lives, the context is current on the calling thread: its events can be made and its work waited for,
 // whatever the program has made current. Null: nothing changes.
 class CurrentContext {

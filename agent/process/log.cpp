@@ -1,60 +1,53 @@
 #include "agent/process/log.h"
 
 #include <fcntl.h>
-#include <spdlog/logger.h>
-#include <spdlog/sinks/base_sink.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <cstring>
-#include <memory>
-#include <mutex>
 #include <string>
 
+#include "agent/process/made_once.h"
 #include "agent/process/options.h"
+#include "agent/process/uncancellable.h"
 
 namespace memopt::agent {
 namespace {
 
-// One write(2) a message, so that lines of several processes do not mix. spdlog's own file sinks keep FILE buffers,
-// which a forked child would write again.
-class DescriptorSink final : public spdlog::sinks::base_sink<std::mutex> {
- public:
-  explicit DescriptorSink(int descriptor) : descriptor_(descriptor) {}
+// Descriptors of ours stay out of the low numbers, which programs count on and loop over.
+constexpr int kLowestDescriptor = 500;
+constexpr int kNowhere = -1;
 
- private:
-  void sink_it_(const spdlog::details::log_msg& message) override {
-    spdlog::memory_buf_t line;
-    formatter_->format(message, line);
-    const char* at = line.data();
-    std::size_t left = line.size();
-    while (left > 0) {
-      const ssize_t written = ::write(descriptor_, at, left);
-      if (written < 0 && errno == EINTR) continue;
-      if (written <= 0) return;  // nobody to tell
-      at += written;
-      left -= static_cast<std::size_t>(written);
-    }
+// Was there a standard error when the library was loaded? If not, its number is that of a file of the program's.
+constinit std::atomic<bool> g_has_standard_error{true};
+
+// Whole lines, so that those of several threads and processes do not mix; no lock, which a forked child could find
+// taken.
+void write_line(int descriptor, std::string_view line) noexcept {
+  if (descriptor == kNowhere) return;
+  const Uncancellable scope;
+  while (!line.empty()) {
+    const ssize_t written = ::write(descriptor, line.data(), line.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) return;  // it can't be told
+    line.remove_prefix(static_cast<std::size_t>(written));
   }
-  void flush_() override {}
+}
 
-  int descriptor_;
-};
-
-spdlog::level::level_enum to_spdlog(LogLevel level) {
+std::string_view name_of(LogLevel level) noexcept {
   switch (level) {
     case LogLevel::kDebug:
-      return spdlog::level::debug;
+      return "debug";
     case LogLevel::kInfo:
-      return spdlog::level::info;
+      return "info";
     case LogLevel::kWarn:
-      return spdlog::level::warn;
+      return "warning";
     case LogLevel::kError:
-      return spdlog::level::err;
+      return "error";
     case LogLevel::kOff:
       break;
   }
-  return spdlog::level::off;
+  return "off";
 }
 
 LogLevel parse_level(std::string_view text) {
@@ -65,12 +58,9 @@ LogLevel parse_level(std::string_view text) {
   return LogLevel::kWarn;
 }
 
-// Descriptors of ours stay out of the low numbers, which programs count on and loop over.
-constexpr int kLowestDescriptor = 500;
-
 int open_log_file(const std::string& path) {
   const int low = ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0600);
-  if (low < 0) return -1;
+  if (low < 0) return kNowhere;
   const int high = ::fcntl(low, F_DUPFD_CLOEXEC, kLowestDescriptor);
   if (high < 0) return low;
   ::close(low);
@@ -78,41 +68,55 @@ int open_log_file(const std::string& path) {
 }
 
 struct Log {
-  LogLevel level;
-  spdlog::logger logger;
-  spdlog::logger notices;
+  LogLevel level = LogLevel::kOff;
+  int descriptor = kNowhere;
+  bool own_descriptor = false;
+  int failure = 0;  // of opening the file
+
+  Log() = default;
+  Log(const Log&) = delete;
+  Log& operator=(const Log&) = delete;
+  ~Log() {
+    if (own_descriptor) ::close(descriptor);
+  }
 };
 
-// The logger is used directly: spdlog's registry would be destroyed at exit, under the feet of other threads.
 Log* open_log() {
+  const Uncancellable scope;
   const std::string path(options().value(shm::OptionId::kLogFile));
-  const LogLevel level = parse_level(options().value(shm::OptionId::kLog));
-  int descriptor = STDERR_FILENO;
-  int failure = 0;
-  if (!path.empty() && level != LogLevel::kOff) {
-    descriptor = open_log_file(path);
-    if (descriptor < 0) {
-      failure = errno;
-      descriptor = STDERR_FILENO;
-    }
+  Log* const log = new Log;
+  log->level = parse_level(options().value(shm::OptionId::kLog));
+  if (!path.empty() && log->level != LogLevel::kOff) {
+    log->descriptor = open_log_file(path);
+    log->own_descriptor = log->descriptor != kNowhere;
+    if (!log->own_descriptor) log->failure = errno;
   }
-  const auto sink = std::make_shared<DescriptorSink>(descriptor);
-  // A pattern belongs to a sink, so the notices have one of their own on the same descriptor.
-  const auto plain = std::make_shared<DescriptorSink>(descriptor);
-  Log* log = new Log{level, spdlog::logger("memopt", sink), spdlog::logger("memopt", plain)};
-  log->notices.set_pattern("memopt: %v");
-  log->logger.set_pattern("memopt[%P] %l: %v");
-  log->logger.set_level(to_spdlog(level));
-  if (failure != 0) {
-    log->logger.warn("MEMOPT_LOG_FILE={}: {}; messages go to standard error", path, std::strerror(failure));
-  }
-  for (const std::string& complaint : options().complaints()) log->logger.warn("{}", complaint);
+  if (!log->own_descriptor && g_has_standard_error.load(std::memory_order_relaxed)) log->descriptor = STDERR_FILENO;
   return log;
 }
 
-Log* instance() noexcept {
+void write_message(const Log& log, LogLevel level, std::string_view message) {
+  write_line(log.descriptor, fmt::format("memopt[{}] {}: {}\n", getpid(), name_of(level), message));
+}
+
+constinit MadeOnce<Log> g_log;
+constinit std::atomic<bool> g_complained{false};
+
+[[gnu::cold, gnu::noinline]] void complain(const Log& log) {
+  if (g_complained.exchange(true) || log.level > LogLevel::kWarn) return;
+  if (log.failure != 0) {
+    write_message(log, LogLevel::kWarn,
+                  fmt::format("MEMOPT_LOG_FILE={}: {}; messages go to standard error",
+                              options().value(shm::OptionId::kLogFile), std::strerror(log.failure)));
+  }
+  for (const std::string& complaint : options().complaints()) write_message(log, LogLevel::kWarn, complaint);
+}
+
+const Log* instance() noexcept {
   try {
-    static Log* const log = open_log();
+    const Log* const log = g_log.get(open_log);
+    if (!g_complained.load(std::memory_order_relaxed)) [[unlikely]]
+      complain(*log);
     return log;
   } catch (...) {
     return nullptr;  // no memory for a log: no log
@@ -121,17 +125,23 @@ Log* instance() noexcept {
 
 }  // namespace
 
+void look_for_standard_error() noexcept {
+  const int kept = errno;
+  if (::fcntl(STDERR_FILENO, F_GETFD) < 0 && errno == EBADF) g_has_standard_error.store(false);
+  errno = kept;
+}
+
 bool log_wants(LogLevel level) noexcept {
   const Log* const log = instance();
   return log != nullptr && level != LogLevel::kOff && level >= log->level;
 }
 
 void log_write(LogLevel level, std::string_view message) noexcept {
-  Log* const log = instance();
-  if (log == nullptr) return;
+  const Log* const log = instance();
+  if (log == nullptr || level == LogLevel::kOff || level < log->level) return;
   const int kept = errno;
   try {
-    log->logger.log(to_spdlog(level), spdlog::string_view_t(message.data(), message.size()));
+    write_message(*log, level, message);
   } catch (...) {
     // A log that cannot be written is not worth a program.
   }
@@ -139,11 +149,11 @@ void log_write(LogLevel level, std::string_view message) noexcept {
 }
 
 void log_notice(std::string_view message) noexcept {
-  Log* const log = instance();
+  const Log* const log = instance();
   if (log == nullptr || log->level > LogLevel::kWarn) return;
   const int kept = errno;
   try {
-    log->notices.log(spdlog::level::info, spdlog::string_view_t(message.data(), message.size()));
+    write_line(log->descriptor, fmt::format("memopt: {}\n", message));
   } catch (...) {
     // A log that cannot be written is not worth a program.
   }

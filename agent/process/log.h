@@ -12,6 +12,10 @@ namespace memopt::agent {
 
 enum class LogLevel : int { kDebug, kInfo, kWarn, kError, kOff };
 
+// At load time: a program that was started without standard error gets no message there, since its first file has that
+// number.
+void look_for_standard_error() noexcept;
+
 // Is a message of that level wanted? The first call opens the log.
 bool log_wants(LogLevel level) noexcept;
 

@@ -4,6 +4,8 @@
 
 #include <atomic>
 
+#include "agent/process/made_once.h"
+
 namespace memopt::agent {
 
 Options::Options(const char* const* environment) {
@@ -28,10 +30,11 @@ Options::Options(const char* const* environment) {
   }
 }
 
+constinit MadeOnce<const Options> g_options;
+
 const Options& options() {
-  // Leaked on purpose: threads may ask while the process exits.
-  static const Options& instance = *new Options(environ);
-  return instance;
+  // Never destroyed: threads may ask while the process exits.
+  return *g_options.get([] { return new const Options(environ); });
 }
 
 namespace {

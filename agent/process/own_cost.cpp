@@ -1,6 +1,9 @@
 #include "agent/process/own_cost.h"
 
 #include <chrono>
+#include <new>
+
+#include "agent/process/made_once.h"
 
 namespace memopt::agent {
 namespace {
@@ -17,9 +20,11 @@ struct Instant {
 
 Instant now() noexcept { return {__rdtsc(), std::chrono::steady_clock::now()}; }
 
-const Instant& beginning() noexcept {
-  static const Instant instant = now();
-  return instant;
+constinit MadeOnce<const Instant> g_beginning;
+
+Instant beginning() noexcept {
+  const Instant* const instant = g_beginning.get([] { return new (std::nothrow) const Instant(now()); });
+  return instant != nullptr ? *instant : now();
 }
 
 }  // namespace
@@ -47,7 +52,7 @@ void reset_own_cost() noexcept {
 }
 
 double ticks_per_nanosecond() noexcept {
-  const Instant& first = beginning();
+  const Instant first = beginning();
   const Instant last = now();
   const double elapsed = std::chrono::duration<double, std::nano>(last.time - first.time).count();
   return elapsed < 1e6 ? 0.0 : static_cast<double>(last.ticks - first.ticks) / elapsed;

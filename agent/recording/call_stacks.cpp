@@ -5,6 +5,7 @@
 
 #include "agent/process/mapped_memory.h"
 #include "agent/process/spin_lock.h"
+#include "agent/process/uncancellable.h"
 #include "agent/recording/loaded_modules.h"
 #include "agent/recording/recorder.h"
 #include "agent/recording/stack_walker.h"
@@ -132,6 +133,8 @@ std::uint64_t call_stack(const void* return_address) noexcept {
   // A walk asks the dynamic linker, which others may have interposed: what they allocate meanwhile is not walked.
   if (t_walking) return 0;
   const std::uint32_t recording = recording_number();
+  // Walking reads and writes, to see what memory is there; learning takes the dynamic linker's lock.
+  const Uncancellable scope;
   const int kept = errno;
   t_walking = true;
   const StackWalker& walker = stack_walker();

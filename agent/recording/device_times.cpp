@@ -139,9 +139,12 @@ bool record(CUevent& event, CUstream stream) noexcept {
     switch_off();
     return false;
   }
-  if (driver().event_record(event, stream) == CUDA_SUCCESS) return true;
-  switch_off();
-  return false;
+  const CUresult result = driver().event_record(event, stream);
+  // A stream that is not there, or another context's: the program's own call fails on it, and others do not.
+  if (result != CUDA_SUCCESS && result != CUDA_ERROR_INVALID_HANDLE && result != CUDA_ERROR_INVALID_CONTEXT) {
+    switch_off();
+  }
+  return result == CUDA_SUCCESS;
 }
 
 bool nanoseconds_between(CUevent from, CUevent to, double* nanoseconds) noexcept {

@@ -7,6 +7,8 @@
 #include <string>
 
 #include "agent/process/log.h"
+#include "agent/process/made_once.h"
+#include "agent/recording/readable_memory.h"
 
 namespace memopt::agent {
 namespace {
@@ -103,7 +105,18 @@ StackWalker::StackWalker(const char* library_folder) noexcept {
       dlclose(handle);
       return;
     }
+    // Before anything of it runs, which opens its pipe.
+    if (!give_pipeless_validation(handle)) {
+      log(LogLevel::kInfo, "{} takes two descriptors of the program", path_of(handle));
+    }
     set_up_caches(handle);
+    void* frames[4];
+    if (backtrace_(frames, 4) <= 0) {
+      backtrace_ = nullptr;
+      flush_ = nullptr;
+      status_ = {"frame-pointers", path_of(handle) + " does not walk a stack here"};
+      return;
+    }
     status_ = {"libunwind", path_of(handle)};
   } catch (...) {
     backtrace_ = nullptr;  // out of memory; an empty status is shown as unknown
@@ -132,17 +145,19 @@ void StackWalker::forget_code() const noexcept {
   if (flush_ != nullptr && space_ != nullptr) flush_(space_, 0, 0);
 }
 
+constinit MadeOnce<const StackWalker> g_walker;
+
 const StackWalker& stack_walker() noexcept {
-  static const StackWalker* const walker = [] {
+  // Two threads that make one each set libunwind up the same way, the second without effect.
+  return *g_walker.get([] {
     std::string folder;
     try {
       folder = folder_of_this_library();
     } catch (...) {
       folder.clear();
     }
-    return new StackWalker(folder.c_str());
-  }();
-  return *walker;
+    return new const StackWalker(folder.c_str());
+  });
 }
 
 }  // namespace memopt::agent

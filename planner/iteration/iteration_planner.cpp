@@ -29,6 +29,7 @@ void IterationPlanner::add(std::uint32_t lane, const shm::RecordView& record) {
   if (record.kind() == shm::RecordKind::kState) {
     const auto change = static_cast<shm::StateChange>(record.header.aux);
     if (change == shm::StateChange::kRestarted) add_gap();
+    if (change == shm::StateChange::kNewContext) begin_anew();
     if (change == shm::StateChange::kDeviated && period_ != 0 && deviations_ < kDeviationsForLonger &&
         record.as<shm::StateBody>().generation == generation_) {
       ++deviations_;
@@ -47,6 +48,14 @@ void IterationPlanner::add(std::uint32_t lane, const shm::RecordRun& run) {
 void IterationPlanner::add_gap() {
   store_.add_gap(persistent_);
   lost_ = true;
+}
+
+// What was planned is planned again when it comes again: the program has lost its plan, too. Only numbers of plans are
+// never used twice.
+void IterationPlanner::begin_anew() {
+  const std::uint64_t generation = generation_;
+  *this = IterationPlanner(options_);
+  generation_ = generation;
 }
 
 void IterationPlanner::say(std::uint64_t about, std::string text) {

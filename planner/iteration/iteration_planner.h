@@ -56,6 +56,7 @@ class IterationPlanner {
   std::uint64_t generation() const { return generation_; }
 
  private:
+  void begin_anew();
   void say(std::uint64_t about, std::string text);
   bool still_planned();
   void follow(const Iteration& iteration);

@@ -55,8 +55,19 @@ struct Program::Impl {
     return layout_due ? laid_out() : std::nullopt;
   }
 
+  void add_to_swaps(std::uint32_t lane, const shm::RecordView& record) {
+    if (record.kind() == shm::RecordKind::kState &&
+        static_cast<shm::StateChange>(record.header.aux) == shm::StateChange::kNewContext) {
+      swaps = std::make_unique<SwapPlanner>(terms, waited_for);
+      swaps_next = swaps_last = false;
+      first = layout = 0;
+    }
+    swaps->add(lane, record, std::exchange(gap, false));
+  }
+
   bool waited_for;
   IterationPlanner planner;
+  shm::SwapTermsBody terms{};
   std::unique_ptr<SwapPlanner> swaps;  // where the agent carries swaps out
   bool gap = false;                    // before the next record
   bool layout_due = false;             // of the last iteration: found and not sent
@@ -75,17 +86,18 @@ Program::Program(Program&&) noexcept = default;
 Program& Program::operator=(Program&&) noexcept = default;
 
 void Program::swap_on(const shm::SwapTermsBody& terms) {
+  impl_->terms = terms;
   impl_->swaps = std::make_unique<SwapPlanner>(terms, impl_->waited_for);
 }
 
 void Program::add(std::uint32_t lane, const shm::RecordView& record) {
-  if (impl_->swaps) impl_->swaps->add(lane, record, std::exchange(impl_->gap, false));
+  if (impl_->swaps) impl_->add_to_swaps(lane, record);
   impl_->planner.add(lane, record);
 }
 
 void Program::add(std::uint32_t lane, const shm::RecordRun& run) {
   if (impl_->swaps) {
-    for (const shm::RecordView& record : run) impl_->swaps->add(lane, record, std::exchange(impl_->gap, false));
+    for (const shm::RecordView& record : run) impl_->add_to_swaps(lane, record);
   }
   impl_->planner.add(lane, run);
 }

@@ -63,6 +63,7 @@ Driver quiet_driver() {
   functions.stream_is_capturing = [](CUstream, CUstreamCaptureStatus* status) {
     return *status = CU_STREAM_CAPTURE_STATUS_NONE, CUDA_SUCCESS;
   };
+  functions.stream_flags = [](CUstream, unsigned int* flags) { return *flags = 0, CUDA_SUCCESS; };
   functions.function_parameter = [](CUfunction, size_t index, size_t* offset, size_t* bytes) {
     *offset = index * 8;
     *bytes = 8;

@@ -1,7 +1,8 @@
 // A program that repeats an iteration of allocations, fills each block with words that say which block of which
 // iteration it is, and checks them before it frees the block. Fast, and without kernels: for tests that start it often.
 //
-//   loop ITERATIONS [--pause MICROSECONDS] [--odd N] [--late N] [--streams N] [--keep] [--threads]
+//   loop ITERATIONS [--pause MICROSECONDS] [--odd N] [--late N] [--streams N] [--keep] [--threads] [--reset N | --leave
+//   N]
 //
 //   --pause    the host sleeps so long after each iteration
 //   --odd N    every N-th iteration allocates one block more, in the middle
@@ -9,6 +10,8 @@
 //   --streams  work goes round over so many streams
 //   --threads  each iteration runs in a thread of its own, one after the other
 //   --keep     three blocks are never freed, and are checked in each iteration
+//   --reset N  after every N iterations the device is reset with all that is allocated, and the program begins again
+//   --leave N  the same, but by a context of its own that is destroyed
 //
 // Prints "iterations N, mismatches M, checksum X"; exit code 1 if there was a mismatch.
 #include <cuda.h>
@@ -37,9 +40,17 @@ struct Block {
   CUstream stream = nullptr;
 };
 
+CUresult leave_by_old_call(CUcontext context) {
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+  return cuCtxDetach(context);
+#pragma GCC diagnostic pop
+}
+
 class Program {
  public:
-  explicit Program(int streams) {
+  void make_streams(int streams) {
+    streams_.clear();
     for (int i = 0; i < streams; ++i) {
       CUstream stream = nullptr;
       check(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), "cuStreamCreate");
@@ -85,12 +96,15 @@ int main(int argc, char** argv) {
   int odd = 0;
   int late = 0;
   int streams = 0;
+  int reset = 0;
+  int leave = 0;
   bool keep = false;
   bool threads = false;
   if (argc < 2) {
     std::fprintf(
         stderr,
-        "usage: loop ITERATIONS [--pause MICROSECONDS] [--odd N] [--late N] [--streams N] [--keep] [--threads]\n");
+        "usage: loop ITERATIONS [--pause MICROSECONDS] [--odd N] [--late N] [--streams N] [--keep] [--threads] "
+        "[--reset N | --leave N]\n");
     return 2;
   }
   const int iterations = number(argv[1], "ITERATIONS");
@@ -106,6 +120,10 @@ int main(int argc, char** argv) {
       odd = number(argv[++i], "--odd");
     } else if (i + 1 < argc && option == "--late") {
       late = number(argv[++i], "--late");
+    } else if (i + 1 < argc && option == "--reset") {
+      reset = number(argv[++i], "--reset");
+    } else if (i + 1 < argc && option == "--leave") {
+      leave = number(argv[++i], "--leave");
     } else if (i + 1 < argc && option == "--streams") {
       streams = number(argv[++i], "--streams");
     } else {
@@ -114,11 +132,16 @@ int main(int argc, char** argv) {
     }
   }
   CUdevice device = 0;
-  const CUcontext context = open_device(&device);
+  CUcontext context = open_device(&device);
+  if (leave != 0) check(cuCtxCreate(&context, nullptr, 0, device), "cuCtxCreate");
 
-  Program program(streams);
+  Program program;
   std::vector<Block> kept;
-  for (int i = 0; keep && i < 3; ++i) kept.push_back(program.allocate((3u << 20) + 4096u * static_cast<unsigned>(i)));
+  const auto begin = [&] {
+    program.make_streams(streams);
+    for (int i = 0; keep && i < 3; ++i) kept.push_back(program.allocate((3u << 20) + 4096u * static_cast<unsigned>(i)));
+  };
+  begin();
   // Sizes as a small network has them: a few large ones, many small ones, overlapping like a stack with a tail.
   const std::size_t sizes[] = {5u << 20, 4096, 3u << 20, 700, 9u << 20, 65536, 1u << 20, 2u << 20, 512, 6u << 20};
   std::deque<Block> carried;  // one block of each iteration lives into the next
@@ -156,6 +179,24 @@ int main(int argc, char** argv) {
     if (pause != 0) usleep(static_cast<useconds_t>(pause));
   };
   for (int iteration = 0; iteration < iterations; ++iteration) {
+    const int part = reset != 0 ? reset : leave;
+    if (part != 0 && iteration != 0 && iteration % part == 0) {
+      // Nothing is freed: the context takes it along.
+      kept.clear();
+      carried.clear();
+      belated.address = 0;
+      if (reset != 0) {
+        check(cuDevicePrimaryCtxReset(device), "cuDevicePrimaryCtxReset");
+        check(cuDevicePrimaryCtxRetain(&context, device), "cuDevicePrimaryCtxRetain");
+        check(cuCtxSetCurrent(context), "cuCtxSetCurrent");
+      } else {
+        // The other way, by the old call, every second time.
+        const bool detach = iteration / part % 2 == 0;
+        check(detach ? leave_by_old_call(context) : cuCtxDestroy(context), "cuCtxDestroy");
+        check(cuCtxCreate(&context, nullptr, 0, device), "cuCtxCreate");
+      }
+      begin();
+    }
     if (threads) {
       std::thread(iterate, iteration).join();
     } else {

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """A small program under a plan, in every build: with streams, iterations that differ, blocks that are freed late, adversarial orders."""
 import itertools
+import re
 import unittest
 
 import cases
@@ -21,6 +22,24 @@ class Loop(PlanningCase):
                     if waiting == "1":
                         self.assertIsNotNone(run.live_at, run.errors)
                         self.assertLessEqual(run.live_at, 6)
+
+    def test_each_context_is_planned(self):
+        """After a reset of the device, or in another context when the first one is gone, everything begins again."""
+        alone = self.succeed([LOOP, "20", "--keep"]).report["counters"]["bytes_held"]
+        for arguments in (["--reset", "20"], ["--leave", "20"], ["--reset", "20", "--streams", "3"], ["--reset", "20", "--threads"]):
+            command = [LOOP, "60", "--keep", *arguments]
+            reference = Run(command, planned=False)
+            self.assertEqual(reference.code, 0, reference.errors)
+            for waiting in ("1", "0"):
+                with self.subTest(arguments=arguments, waits_for_the_planner=waiting):
+                    run = self.succeed(command, MEMOPT_SYNC_PLAN=waiting)
+                    self.assertEqual(run.output, reference.output)
+                    if waiting == "1":
+                        live = re.findall(r"^memopt: plan live at iteration (\d+)", run.errors, re.MULTILINE)
+                        self.assertEqual(len(live), 3, run.errors)
+                        self.assertTrue(all(int(at) <= 6 for at in live), live)
+                        if "--streams" not in arguments:  # nothing of the contexts before is held
+                            self.assertLessEqual(run.report["counters"]["bytes_held"], alone)
 
     def test_the_steady_state_asks_the_driver_for_no_memory(self):
         """Twice as many iterations make not one call more; also where each has a thread of its own, which takes over the last one's

@@ -1,6 +1,7 @@
 // The hooks of operation_hooks.inc on their own: each calls a driver made of this test, and tells an agent made of this
 // test.
 #include <gtest/gtest.h>
+#include <pthread.h>
 
 #include <cstring>
 #include <functional>
@@ -48,6 +49,7 @@ struct Agent {
   bool serves_pools = false;
   bool follows = false;
   CUmemoryPool pool_of_blocks = nullptr;
+  std::uint64_t unused = 0;  // address in memory of ours and in no block
   bool relieved = false;
   bool behind_free = false;
   std::vector<std::string> pool_calls;
@@ -116,6 +118,8 @@ bool arena_block_at(std::uint64_t address, BlockExtent* extent) noexcept {
   *extent = {.base = arena_range_begin, .bytes = 777, .number = 1, .pool = g_agent.pool_of_blocks};
   return true;
 }
+void arena_note_sync_memops(std::uint64_t, bool on) noexcept { note(on ? "sync on" : "sync off"); }
+bool arena_is_unused(std::uint64_t address) noexcept { return address == g_agent.unused; }
 std::uint64_t arena_reserve_bytes() noexcept { return 1000; }
 void note_context_change() noexcept { note("context change"); }
 Served arena_allocate_async(CUdeviceptr* address, std::size_t bytes, CUmemoryPool pool, StreamName stream,
@@ -194,10 +198,14 @@ std::map<CUdeviceptr, unsigned int> g_memory_types;
 
 template <Hook hook, typename Pointer>
 struct Real;
+// The driver's functions wait as poll() does.
+bool g_cancellation_point = false;
+
 template <Hook hook, typename... Parameters>
 struct Real<hook, CUresult (*)(Parameters...)> {
   static CUresult call(Parameters... arguments) {
     g_driver.push_back({hook, bytes_of(arguments...)});
+    if (g_cancellation_point) pthread_testcancel();
     return g_result;
   }
 };
@@ -347,10 +355,43 @@ TEST_F(Hooks, TheDriverNeedNotKnowThePoolOfABlock) {
   const auto pool = reinterpret_cast<CUmemoryPool>(0x33);
   CUmemoryPool found = nullptr;
   g_result = CUDA_ERROR_INVALID_VALUE;
-  EXPECT_EQ(hooks::cuPointerGetAttribute(&found, CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE, kOurs), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(hooks::cuPointerGetAttribute(&found, CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE, kOurs), CUDA_SUCCESS);
+  EXPECT_EQ(found, nullptr);
   g_agent.pool_of_blocks = pool;
   EXPECT_EQ(hooks::cuPointerGetAttribute(&found, CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE, kOurs), CUDA_SUCCESS);
   EXPECT_EQ(found, pool);
+}
+
+// A thread that is cancelled while the driver waits for the device ends behind the call, not in the middle of it.
+TEST_F(Hooks, WaitingCallsAreNotCancelledWithin) {
+  static int passed = 0;
+  passed = 0;
+  g_cancellation_point = true;
+  pthread_t thread;
+  ASSERT_EQ(pthread_create(
+                &thread, nullptr,
+                [](void*) -> void* {
+                  pthread_cancel(pthread_self());
+                  char host[16];
+                  hooks::cuStreamSynchronize(nullptr);
+                  hooks::cuStreamSynchronize_ptsz(nullptr);
+                  hooks::cuEventSynchronize(nullptr);
+                  hooks::cuCtxSynchronize();
+                  hooks::cuCtxSynchronize_v2(nullptr);
+                  hooks::cuMemcpyDtoH_v2(host, 0x7000'0000'0000, sizeof(host));
+                  hooks::cuMemcpyHtoD_v2(0x7000'0000'0000, host, sizeof(host));
+                  hooks::cuModuleUnload(nullptr);
+                  passed = 1;
+                  pthread_testcancel();
+                  return nullptr;
+                },
+                nullptr),
+            0);
+  void* result = nullptr;
+  ASSERT_EQ(pthread_join(thread, &result), 0);
+  g_cancellation_point = false;
+  EXPECT_EQ(passed, 1);
+  EXPECT_EQ(result, PTHREAD_CANCELED);
 }
 
 TEST_F(Hooks, ABlockIsCountedOnce) {

@@ -148,6 +148,37 @@ class Coexistence(unittest.TestCase):
                 self.assertEqual((code, output), (0, "child 5\n"))
                 self.assertIn("other hook: cuInit was looked up", errors)
 
+    def test_what_goes_through_another_dlsym_is_seen(self):
+        """Also where it is before ours, and asks for libc's by version or handle: it gets ours, which hands on."""
+        if SANITIZED:
+            self.skipTest("the sanitizer's runtime calls the other library before it can run")
+        other = program("libother_hook.so")
+        for way, before in (("version", True), ("handle", True), ("version", False), ("handle", False)):
+            with self.subTest(way=way, before=before):
+                order = (other, SHIM) if before else (SHIM, other)
+                child = subprocess.Popen([program("open_plugin"), program("libplugin.so")], env=environment(order, OTHER_HOOK=way),
+                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+                self.assertEqual(child.stdout.readline(), "ready\n")
+                status = status_of(child.pid)
+                self.assertEqual(status["calls"]["entry_points"], {"cuInit": 1, "cuStreamSynchronize": 1})
+                self.assertEqual(status["problems"], [])
+                output, errors = child.communicate("\n", timeout=60)
+                self.assertEqual((child.returncode, output), (0, ""))
+                self.assertIn("other hook: cuInit was looked up", errors)
+
+    def test_another_dlsym_that_goes_past_ours_is_a_problem(self):
+        if SANITIZED:
+            self.skipTest("the sanitizer refuses RTLD_DEEPBIND")
+        child = subprocess.Popen([program("open_plugin"), program("libplugin.so")],
+                                 env=environment((program("libother_hook.so"), SHIM), OTHER_HOOK="past:" + program("liblibc_dlsym.so")),
+                                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.addCleanup(child.communicate, timeout=60)
+        self.assertEqual(child.stdout.readline(), "ready\n")
+        status = status_of(child.pid)  # what is linked is seen
+        self.assertEqual(status["calls"]["entry_points"], {"cuStreamSynchronize": 1})
+        problems = {problem["code"]: problem["text"] for problem in status["problems"]}
+        self.assertIn("libother_hook.so", problems["other-dlsym"])
+
     def test_another_interposer_of_the_driver_does_not_run_in_circles(self):
         other = program("libother_interposer.so")
         for order in ((other, SHIM), (SHIM, other)):
@@ -192,6 +223,20 @@ class Status(unittest.TestCase):
         self.assertNotIn("cuStreamSynchronize", status["calls"]["entry_points"])
         self.assertEqual([problem["code"] for problem in status["problems"]], ["bypass"])
         self.assertIn("libplugin.so", status["problems"][0]["text"])
+
+    def test_a_driver_of_another_namespace_is_left_alone(self):
+        if SANITIZED:
+            self.skipTest("the sanitizer's runtime does not survive dlmopen")
+        for arguments in ([], ["own-first"]):
+            with self.subTest(arguments=arguments):
+                child = self.start(program("two_drivers"), *arguments)
+                self.assertEqual(self.first_line, "own: 2 1 2 4; other: 1 3 1 1; \n")
+                status = status_of(child.pid)
+                self.assertEqual(status["calls"]["entry_points"],
+                                 {"cuInit": 2, "cuStreamSynchronize": 1, "cuCtxSynchronize": 2, "cuCtxGetDevice": 4})
+                self.assertEqual(status["driver"], os.path.join(FAKE, "libcuda.so.1"))
+                self.assertEqual([problem["code"] for problem in status["problems"]], ["second-driver"])
+                self.assertIn("libcuda.so.1 is a second driver", status["problems"][0]["text"])
 
     def test_disabled_there_is_no_socket_and_no_thread(self):
         child = self.start(program("linked"), MEMOPT_DISABLE="1")
@@ -259,6 +304,15 @@ class Log(unittest.TestCase):
         code, output, errors = run([program("awkward"), "exceptions"], environment(MEMOPT_LOG_FILE="/nonexistent/log"))
         self.assertEqual((code, output), (0, "thrown\n"))
         self.assertIn("MEMOPT_LOG_FILE=/nonexistent/log: No such file or directory", errors)
+
+    def test_a_program_without_standard_error_gets_no_message_into_its_files(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "own")
+            code, output, errors = run(["/bin/sh", "-c", "exec 2>&-; exec \"$@\"", "sh", program("awkward"), "own-file"],
+                                       environment(MEMOPT_NO_SUCH="1", MEMOPT_LOG="debug", OWN_FILE=path))
+            self.assertEqual((code, output, errors), (0, "2 0 0\n", ""))
+            with open(path, encoding="utf-8") as own:
+                self.assertEqual(own.read(), "own")
 
     def test_off_is_silent(self):
         code, output, errors = run([program("awkward"), "exceptions"], environment(MEMOPT_NO_SUCH="1", MEMOPT_LOG="off"))

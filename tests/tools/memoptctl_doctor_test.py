@@ -362,8 +362,11 @@ class Program(Cases):
     def test_preload_that_is_lost(self):
         if SANITIZED:
             self.skipTest("without LD_PRELOAD an instrumented driver ends the program")
-        found = doctor(*SIM, "--seconds", "100", program=["/usr/bin/env", "-u", "LD_PRELOAD", *python(STAYS)])
-        self.found(found, "program.driver", "problem", "has loaded the CUDA driver, but not libmemopt.so")
+        # The first waits so long that it is looked at, with libmemopt.so, before it becomes the program without.
+        for start in (["/bin/sh", "-c", 'sleep 1; exec /usr/bin/env -u LD_PRELOAD "$@"', "sh"], ["/usr/bin/env", "-u", "LD_PRELOAD"]):
+            with self.subTest(start=start):
+                found = doctor(*SIM, "--seconds", "100", program=[*start, *python(STAYS)])
+                self.found(found, "program.driver", "problem", "has loaded the CUDA driver, but not libmemopt.so")
 
     def test_a_program_that_fails(self):
         self.found(doctor(*SIM, program=["/bin/sh", "-c", "echo no luck >&2; exit 3"]), "program", "problem", "exit code 3: no luck")

@@ -128,6 +128,29 @@ class Run(unittest.TestCase):
                 self.assertEqual((done.returncode, done.stdout), (code, ""), command)
                 self.assertIn(word, done.stderr)
 
+    def test_an_unknown_simulated_device_is_an_error_at_once(self):
+        for name in ("h20", "/nonexistent/device.json", "a100-40G"):
+            for command in (["run"], ["record", "-o", "/nonexistent/file"], ["doctor"]):
+                done = ctl(*command, "--sim", name, "--", "/bin/echo", "started")
+                self.assertEqual((done.returncode, done.stdout), (2, ""), command)
+                for word in (name, "a100-40g", "gtx1080ti", "h200", "device file"):
+                    self.assertIn(word, done.stderr)
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "mine.json")
+            with open(path, "w", encoding="utf-8") as file:
+                file.write("{}")
+            self.assertEqual(ctl("run", "--sim", path, "--", "/bin/echo", "started").stdout, "started\n")
+
+    def test_an_unknown_subcommand_gets_a_suggestion(self):
+        for wrong, meant in (("stauts", "status"), ("docter", "doctor"), ("recrod", "record"), ("pan", "plan")):
+            done = ctl(wrong, "--json")
+            self.assertEqual((done.returncode, done.stdout), (2, ""))
+            self.assertIn(f"no subcommand {wrong}, did you mean {meant}?", done.stderr)
+        done = ctl("bogus")
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("no subcommand bogus; memoptctl --help lists them", done.stderr)
+        self.assertNotIn("probe", ctl("prob").stderr)
+
     def test_wrong_use(self):
         for arguments in ([], ["run"], ["run", "--"], ["run", "--sim"], ["bogus"], ["status", "--pid", "x"], ["status", "--pid", "0"],
                           ["status", "--", "x"], ["status", "x"]):

@@ -11,6 +11,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "doctor_command.h"
 #include "frameworks_command.h"
@@ -21,10 +22,24 @@
 #include "reduce_command.h"
 #include "run_command.h"
 #include "show_command.h"
+#include "simulated_device.h"
 #include "solve_command.h"
 #include "status_command.h"
+#include "suggestion.h"
 
 namespace {
+
+// The sentence about a word that stands for a subcommand and is none; empty if it is one.
+std::string unknown_subcommand(const CLI::App& app, const std::string& name) {
+  std::vector<std::string> names;
+  for (const CLI::App* const known : app.get_subcommands(nullptr)) {
+    if (known->get_name() == name) return "";
+    if (!known->get_group().empty()) names.push_back(known->get_name());
+  }
+  const std::string meant = memopt::tools::nearest(name, names);
+  return fmt::format("there is no subcommand {}{}; memoptctl --help lists them", memopt::tools::printable(name),
+                     meant.empty() ? "" : fmt::format(", did you mean {}?", meant));
+}
 
 int parse_and_run(int argc, char** argv) {
   CLI::App app("Unmodified CUDA programs, less GPU memory: starts them, and shows what memopt does in them.",
@@ -34,10 +49,15 @@ int parse_and_run(int argc, char** argv) {
 
   memopt::tools::RunOptions run;
   std::string device;
+  std::string known_devices;
+  for (const std::string& name : memopt::tools::simulated_devices())
+    known_devices += (known_devices.empty() ? "" : ", ") + name;
+  const CLI::Validator simulated_device(memopt::tools::simulated_device_fault, "");
   CLI::App* run_app =
       app.add_subcommand("run", "Run a program with memopt preloaded; signals and exit code are the program's own");
-  run_app->add_option("--sim", device, "run on the simulated driver: gtx1080ti, a100-40g, h200 or a device file")
-      ->type_name("PRESET");
+  run_app->add_option("--sim", device, "run on the simulated driver: " + known_devices + " or a device file")
+      ->type_name("PRESET")
+      ->check(simulated_device);
   run_app->add_flag("--disable", run.disable, "load memopt, but let it only pass through (MEMOPT_DISABLE=1)");
   run_app->prefix_command();
   run_app->footer(
@@ -58,8 +78,9 @@ int parse_and_run(int argc, char** argv) {
   record_app->add_option("-o,--output", record.output, "the recording; further processes go into FILE.<pid>")
       ->type_name("FILE")
       ->required();
-  record_app->add_option("--sim", device, "run on the simulated driver: gtx1080ti, a100-40g, h200 or a device file")
-      ->type_name("PRESET");
+  record_app->add_option("--sim", device, "run on the simulated driver: " + known_devices + " or a device file")
+      ->type_name("PRESET")
+      ->check(simulated_device);
   record_app->add_flag("--force", record.force, "overwrite FILE");
   record_app->prefix_command();
   record_app->footer(
@@ -146,8 +167,9 @@ int parse_and_run(int argc, char** argv) {
   CLI::App* doctor_app =
       app.add_subcommand("doctor", "Look for what keeps memopt from working here, or with one program");
   doctor_app->add_flag("--json", doctor.json, "machine-readable, one object");
-  doctor_app->add_option("--sim", device, "look at the simulated driver: gtx1080ti, a100-40g, h200 or a device file")
-      ->type_name("PRESET");
+  doctor_app->add_option("--sim", device, "look at the simulated driver: " + known_devices + " or a device file")
+      ->type_name("PRESET")
+      ->check(simulated_device);
   doctor_app->add_option("--seconds", doctor.seconds, "let the program run so long at most")
       ->check(CLI::Range(0.1, 86400.0))
       ->capture_default_str()
@@ -169,6 +191,11 @@ int parse_and_run(int argc, char** argv) {
   try {
     app.parse(own_count, argv);
   } catch (const CLI::ParseError& error) {
+    const bool names_one = own_count > 1 && argv[1][0] != '-';
+    if (const std::string unknown = names_one ? unknown_subcommand(app, argv[1]) : ""; !unknown.empty()) {
+      fmt::print(stderr, "memoptctl: {}\n", unknown);
+      return 2;
+    }
     return app.exit(error) == 0 ? 0 : 2;
   }
   if (*run_app || *record_app) {

@@ -32,7 +32,7 @@ constexpr milliseconds kLookAtProcesses{100};
 constexpr milliseconds kStatusAnswer{500};
 constexpr milliseconds kToEnd{1000};
 
-// What one process of the program was seen to have mapped, and what its agent said last.
+// What one process of the program was seen to have mapped at once, and what its agent said last.
 struct Seen {
   std::string command;
   bool memopt = false;
@@ -71,17 +71,26 @@ Children read_children() {
   return children;
 }
 
+// A process may become another program on its way (a shell, env, sudo): what counts is what is mapped together, at the
+// latest in the program that has the driver.
 void look_at_maps(pid_t pid, Seen& seen) {
+  bool memopt = false;
+  bool driver = false;
+  bool any = false;
   std::ifstream maps(fmt::format("/proc/{}/maps", pid));
   for (std::string line; std::getline(maps, line);) {
     const std::size_t slash = line.rfind('/');
     if (slash == std::string::npos) continue;
     const std::string_view name = std::string_view(line).substr(slash + 1);
-    seen.memopt = seen.memopt || name == "libmemopt.so";
-    seen.driver = seen.driver || name.starts_with("libcuda.so");
+    any = true;
+    memopt = memopt || name == "libmemopt.so";
+    driver = driver || name.starts_with("libcuda.so");
     // Some wheels put a hash into the name.
     seen.shared_runtime = seen.shared_runtime || name.starts_with("libcudart.so") || name.starts_with("libcudart-");
   }
+  if (!any || (seen.driver && !driver)) return;
+  seen.memopt = memopt;
+  seen.driver = driver;
 }
 
 class Trial {

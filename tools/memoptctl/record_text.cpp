@@ -87,6 +87,8 @@ std::string_view change(std::uint32_t change) {
       return "deviated";
     case shm::StateChange::kRestarted:
       return "restarted";
+    case shm::StateChange::kNewContext:
+      return "new context";
   }
   return "unknown change";
 }

@@ -139,6 +139,17 @@ void expect_sound(const Plan& plan) {
   }
 }
 
+// The agent has lost its plan with its context: the same iteration is planned again.
+TEST(Program, PlansAgainInANewContext) {
+  const std::vector<Recorded> once = steps(12);
+  EXPECT_EQ(play(once).size(), 1u);
+  std::vector<Recorded> twice = once;
+  RecordBuilder builder;
+  keep(twice, 0, builder.state(shm::StateChange::kNewContext, 0, 0));
+  for (const Recorded& record : once) twice.push_back(record);
+  EXPECT_EQ(play(twice).size(), 2u);
+}
+
 TEST(Program, PlanBytesAreWhatTheAgentChecks) {
   const std::vector<Plan> plans = play(steps(12));
   ASSERT_EQ(plans.size(), 1u);

@@ -1,6 +1,7 @@
 // Programs that do what interposers get wrong. One argument says which; what is printed must be the same with and
 // without the shim.
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -193,6 +194,17 @@ int few_descriptors() {
   return 0;
 }
 
+int own_file() {
+  // Started without standard error, the program's first file has its number. OWN_FILE says which file.
+  const char* const path = std::getenv("OWN_FILE");
+  const int own = path != nullptr ? open(path, O_WRONLY | O_CREAT, 0600) : -1;
+  void* const handle = open_driver();
+  const int first = call(handle);
+  const bool written = own >= 0 && write(own, "own", 3) == 3;
+  std::printf("%d %d %d\n", own, first, own >= 0 && !written);
+  return 0;
+}
+
 int many_arguments() {
   using Launch =
       int (*)(void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void*, void**, void**);
@@ -231,6 +243,7 @@ constexpr Case kCases[] = {{"absent", absent},
                            {"detached", detached_at_exit},
                            {"descriptors", descriptors},
                            {"few-descriptors", few_descriptors},
+                           {"own-file", own_file},
                            {"many-arguments", many_arguments},
                            {"exceptions", exceptions}};
 

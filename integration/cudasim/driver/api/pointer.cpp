@@ -5,6 +5,7 @@
 
 #include "api/call.h"
 #include "contexts.h"
+#include "device_attributes.h"
 #include "memory/memory_impl.h"
 
 using namespace cudasim;
@@ -53,11 +54,16 @@ Pointer block_pointer(CUdeviceptr base, std::uint64_t size, ContextId context, s
   return pointer;
 }
 
-std::optional<Pointer> look_at(Memory::Impl& memory, CUdeviceptr address) {
+bool has(const Driver& driver, CUdevice_attribute attribute) {
+  return device_attribute(driver.config.device, attribute).value_or(0) != 0;
+}
+
+std::optional<Pointer> look_at(Driver& driver, CUdeviceptr address) {
+  Memory::Impl& memory = driver.memory.impl();
   if (Allocation* block = memory.blocks.find(address)) {
     Pointer pointer = block_pointer(block->base, block->size, block->context, block->id, block->sync_memops);
     pointer.address = address;
-    pointer.rdma = block->pool == nullptr;
+    pointer.rdma = block->pool == nullptr && has(driver, CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_SUPPORTED);
     pointer.pool = block->pool;
     return pointer;
   }
@@ -83,7 +89,8 @@ std::optional<Pointer> look_at(Memory::Impl& memory, CUdeviceptr address) {
     pointer.mapping_size = mapping->size;
     pointer.id = handle.id;
     pointer.handle_types = handle.properties.requestedHandleTypes;
-    pointer.rdma = handle.properties.allocFlags.gpuDirectRDMACapable != 0;
+    pointer.rdma = handle.properties.allocFlags.gpuDirectRDMACapable != 0 &&
+                   has(driver, CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED);
     pointer.access = access_flags(mapping->access);
     pointer.sync_memops = &mapping->sync_memops;
   }
@@ -158,7 +165,7 @@ CUDASIM_API cuPointerGetAttribute(void* data, CUpointer_attribute attribute, CUd
   static CallSite site{"cuPointerGetAttribute"};
   return call(site, Needs::kInit, [&](Driver& driver, ContextId context) {
     if (data == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    const std::optional<Pointer> pointer = look_at(driver.memory.impl(), address);
+    const std::optional<Pointer> pointer = look_at(driver, address);
     if (!pointer) return CUDA_ERROR_INVALID_VALUE;
     if (attribute == CU_POINTER_ATTRIBUTE_DEVICE_POINTER && context == ContextId::kNone)
       return CUDA_ERROR_INVALID_CONTEXT;
@@ -174,7 +181,7 @@ CUDASIM_API cuPointerGetAttributes(unsigned int count, CUpointer_attribute* attr
     for (unsigned i = 0; i < count; ++i) {
       if (data[i] == nullptr) return CUDA_ERROR_INVALID_VALUE;
     }
-    const std::optional<Pointer> pointer = look_at(driver.memory.impl(), address);
+    const std::optional<Pointer> pointer = look_at(driver, address);
     for (unsigned i = 0; i < count; ++i) {
       CUresult result = attribute_of(driver, pointer ? &*pointer : nullptr, attributes[i], data[i]);
       // Here a device block has no host pointer without that being an error.
@@ -190,14 +197,14 @@ CUDASIM_API cuPointerSetAttribute(const void* value, CUpointer_attribute attribu
   static CallSite site{"cuPointerSetAttribute"};
   return call(site, Needs::kContext, [&](Driver& driver, ContextId context) {
     if (value == nullptr || attribute != CU_POINTER_ATTRIBUTE_SYNC_MEMOPS) return CUDA_ERROR_INVALID_VALUE;
-    std::optional<Pointer> pointer = look_at(driver.memory.impl(), address);
+    std::optional<Pointer> pointer = look_at(driver, address);
     if (!pointer || pointer->sync_memops == nullptr) return CUDA_ERROR_INVALID_VALUE;
     unsigned wanted = 0;
     std::memcpy(&wanted, value, sizeof wanted);
     if (wanted != 0) {
       // Synchronous operations that the host did not wait for are waited for now.
       if (const CUresult result = driver.engine.wait_context(context); result != CUDA_SUCCESS) return result;
-      pointer = look_at(driver.memory.impl(), address);
+      pointer = look_at(driver, address);
       if (!pointer || pointer->sync_memops == nullptr) return CUDA_ERROR_INVALID_VALUE;
     }
     *pointer->sync_memops = wanted != 0;
