@@ -91,6 +91,11 @@ void release_ring(const shm::RingWriter& ring) noexcept { g_link.lanes.give_back
 
 shm::Control* link_control() noexcept { return g_link.control.load(std::memory_order_acquire); }
 
+void tell_recording(bool on) noexcept {
+  g_link.recording.store(on);
+  if (shm::Control* const control = link_control()) control->recording.store(on ? 1 : 0, std::memory_order_release);
+}
+
 bool link_alive() noexcept {
   const LinkPhase phase = g_link.phase.load(std::memory_order_relaxed);
   return phase != LinkPhase::kNone && phase != LinkPhase::kGivenUp;
@@ -215,6 +220,7 @@ void LinkState::forget_after_fork() noexcept {
   reason[0] = note[0] = '\0';
   phase.store(LinkPhase::kNone);
   control.store(nullptr);
+  recording.store(false);
   // Leaked: another thread of the parent may have been about to replace it.
   plan.store(nullptr);
   handled.store(0);

@@ -45,6 +45,9 @@ void release_ring(const shm::RingWriter& ring) noexcept;
 // The page shared with the planner; null until there is one. It never goes away again, except in a forked child.
 shm::Control* link_control() noexcept;
 
+// Are records being written? Said in that page, from its beginning on.
+void tell_recording(bool on) noexcept;
+
 // False once there will be no planner any more: recording is of no use then. One load.
 bool link_alive() noexcept;
 

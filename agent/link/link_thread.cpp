@@ -86,7 +86,12 @@ bool LinkThread::make_control() {
   control_->wire_version = shm::kWireVersion;
   control_->bytes = sizeof(shm::Control);
   refresh_clock();
-  state_.control.store(control_, std::memory_order_release);
+  state_.control.store(control_);
+  // Who switches recording on or off meanwhile sees the page, or is seen here.
+  for (bool on = !state_.recording.load(); on != state_.recording.load();) {
+    on = state_.recording.load();
+    control_->recording.store(on ? 1 : 0, std::memory_order_release);
+  }
   return true;
 }
 

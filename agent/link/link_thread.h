@@ -26,6 +26,7 @@ struct LinkState {
 
   std::atomic<LinkPhase> phase{LinkPhase::kNone};
   std::atomic<shm::Control*> control{nullptr};
+  std::atomic<bool> recording{false};      // as the control page says, or is to say when it is there
   std::atomic<const Plan*> plan{nullptr};  // the newest, not yet taken
   std::atomic<std::uint64_t> handled{0};   // messages of this connection that were looked at
   std::atomic<int> planner{0};             // its process

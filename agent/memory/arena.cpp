@@ -507,8 +507,10 @@ bool arena_note_async(CUdeviceptr address, std::size_t bytes, StreamName stream,
   return true;
 }
 
-void arena_failed(Arena& arena, CUresult result) noexcept {
-  // Those after which a context can only be destroyed.
+namespace {
+
+// A context that has answered so can only be destroyed.
+bool is_fatal(CUresult result) noexcept {
   switch (result) {
     case CUDA_ERROR_ECC_UNCORRECTABLE:
     case CUDA_ERROR_ILLEGAL_ADDRESS:
@@ -521,17 +523,24 @@ void arena_failed(Arena& arena, CUresult result) noexcept {
     case CUDA_ERROR_INVALID_PC:
     case CUDA_ERROR_LAUNCH_FAILED:
     case CUDA_ERROR_EXTERNAL_DEVICE:
-      break;
+      return true;
     default:
-      return;
+      return false;
   }
+}
+
+}  // namespace
+
+void arena_failed(Arena& arena, CUresult result) noexcept {
+  if (!is_fatal(result)) return;
   arena.failure = result;
   __atomic_store_n(&g_refused, true, __ATOMIC_RELAXED);
 }
 
 void note_failure(CUresult result) noexcept {
+  if (!is_fatal(result) || !arena_is_on()) return;
   CUcontext context = nullptr;
-  if (!arena_is_on() || driver().current_context(&context) != CUDA_SUCCESS) return;
+  if (driver().current_context(&context) != CUDA_SUCCESS) return;
   ArenaLock lock;
   // Another context's error is none of ours.
   if (context == current()->context) arena_failed(*current(), result);

@@ -136,11 +136,11 @@ std::uint64_t emit_body(shm::RecordKind kind, std::uint8_t flags, std::uint32_t 
 }
 
 void set_recording(bool on) noexcept {
-  shm::Control* const control = link_control();
-  if (control == nullptr) return;
-  refresh_clock(*control);
-  control->issued.store(__atomic_load_n(&g_sequence, __ATOMIC_RELAXED), std::memory_order_release);
-  control->recording.store(on ? 1 : 0, std::memory_order_release);
+  if (shm::Control* const control = link_control()) {
+    refresh_clock(*control);
+    control->issued.store(__atomic_load_n(&g_sequence, __ATOMIC_RELAXED), std::memory_order_release);
+  }
+  tell_recording(on);
 }
 
 }  // namespace

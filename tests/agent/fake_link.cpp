@@ -115,6 +115,7 @@ void release_ring(const shm::RingWriter&) noexcept {
 }
 
 shm::Control* link_control() noexcept { return &test::state().control; }
+void tell_recording(bool on) noexcept { test::state().control.recording.store(on ? 1 : 0); }
 
 bool wait_processed(std::uint64_t sequence, std::chrono::milliseconds) noexcept {
   const std::lock_guard lock(test::state().mutex);

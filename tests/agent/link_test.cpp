@@ -177,9 +177,12 @@ TEST(LinkTest, RecordsArriveAndAPlanComesBackAtTheCheckPoint) {
     const std::string name = unique_name();
     RunningServer server(name, script);
     CHECK_THAT(!link_alive());
+    // As the recorder does it: before there is a page to say it in.
+    tell_recording(true);
     start_link(options_for(name, true));
     Writer writer;
     CHECK_THAT(acquire_ring(&writer.ring));
+    CHECK_THAT(link_control()->recording.load() == 1);
     CHECK_THAT(writer.ring.lane() == 0);
     CHECK_THAT(writer.to_check_point());
     CHECK_THAT(take_plan() == nullptr);
@@ -193,6 +196,8 @@ TEST(LinkTest, RecordsArriveAndAPlanComesBackAtTheCheckPoint) {
     CHECK_THAT(writer.to_check_point());
     CHECK_THAT(script.adopted.load() == 1);
     CHECK_THAT(script.records.load() == 48);
+    tell_recording(false);
+    CHECK_THAT(link_control()->recording.load() == 0);
     const LinkStatus status = link_status();
     CHECK_THAT(status.connected && status.planner == getpid() && status.reason.empty());
     CHECK_THAT(status.note == "waiting for an iteration");

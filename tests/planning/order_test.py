@@ -4,6 +4,10 @@
 The program without memopt is the reference for what is printed; the simulator's checker, silent natively, must be silent under memopt.
 """
 import itertools
+import os
+import re
+import subprocess
+import sys
 import unittest
 
 import cases
@@ -46,6 +50,14 @@ class Order(PlanningCase):
 
     def test_after_a_fault_the_driver_answers(self):
         self.check("failure", seeds=SEEDS[:1], modes=("1", "0"), CUDASIM_CHECK="off")
+
+    def test_the_table_of_contention_is_printed(self):
+        table = os.path.join(os.path.dirname(os.path.abspath(__file__)), "contention.py")
+        done = subprocess.run([sys.executable, table, "--threads", "2,3", "--rounds", "5", "--repeat", "1"], capture_output=True, text=True,
+                              timeout=120)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        rows = re.findall(r"^ +(\d+)  (native|memopt|MEMOPT_PLAN=0) +[\d.]+ +[\d.]+ +[\d.]+ +[\d.]+$", done.stdout, re.MULTILINE)
+        self.assertEqual(rows, [(threads, mode) for threads in "23" for mode in ("native", "memopt", "MEMOPT_PLAN=0")])
 
 
 if __name__ == "__main__":
