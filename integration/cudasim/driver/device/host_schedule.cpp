@@ -6,11 +6,14 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <bit>
 #include <cinttypes>
 #include <cstdio>
 #include <cstring>
 #include <limits>
 #include <mutex>
+#include <utility>
 #include <vector>
 
 #include "cudasim/cudasim.h"
@@ -142,48 +145,64 @@ struct HostSchedule::Impl {
 
   // --- who goes on; with the lock
 
-  enum class Kind { kNow, kQuiet, kNap, kLate, kNone };
+  enum class Kind { kNow, kQuiet, kLater };
 
-  Kind kind_of(const ScheduledThread& thread, Clock::time_point now) const {
+  Kind kind_of(const ScheduledThread& thread) const {
     switch (thread.state) {
       case State::kReady:
         return Kind::kNow;
       case State::kWaiting:
-        if (thread.notified || (thread.wait->ready != nullptr && thread.wait->ready(thread.wait->argument) != 0))
-          return Kind::kNow;
-        return thread.wait->deadline_ns >= 0 && now >= thread.deadline ? Kind::kLate : Kind::kNone;
+        return thread.notified || (thread.wait->ready != nullptr && thread.wait->ready(thread.wait->argument) != 0)
+                   ? Kind::kNow
+                   : Kind::kLater;
       case State::kQuiet:
         if ((*thread.ready)()) return Kind::kNow;
-        return !*thread.wants_quiet || (*thread.wants_quiet)() ? Kind::kQuiet : Kind::kNone;
+        return !*thread.wants_quiet || (*thread.wants_quiet)() ? Kind::kQuiet : Kind::kLater;
       case State::kNapping:
-        if (progress > thread.nap_began) return Kind::kNow;
-        return now >= thread.deadline ? Kind::kNap : Kind::kNone;
+        return progress > thread.nap_began ? Kind::kNow : Kind::kLater;
       case State::kAway:
       case State::kEnded:
         break;
     }
-    return Kind::kNone;
+    return Kind::kLater;
   }
 
   // Null when no thread could go on at present.
   ScheduledThread* next() {
-    const Clock::time_point now = Clock::now();
-    Kind first = Kind::kNone;
+    Kind first = Kind::kLater;
     candidates.clear();
     for (const auto& thread : threads) {
-      const Kind kind = kind_of(*thread, now);
-      if (kind == Kind::kNone || kind > first) continue;
+      const Kind kind = kind_of(*thread);
+      if (kind == Kind::kLater || kind > first) continue;
       if (kind < first) candidates.clear();
       first = kind;
       candidates.push_back({thread->number, thread->priority, thread.get() == running});
     }
+    const Clock::time_point now = Clock::now();
     if (first != Kind::kNow && now - last_progress > patience && !all_idle() && !any_away()) report_deadlock();
-    if (candidates.empty()) return nullptr;
-    ScheduledThread& chosen = *threads[candidates[choice.choose(candidates)].number - 1];
-    chosen.unproductive = first != Kind::kNow || chosen.state == State::kNapping;
-    chosen.outcome = first == Kind::kNow;
-    chosen.state = State::kReady;
-    return &chosen;
+    ScheduledThread* const chosen =
+        candidates.empty() ? late(now) : threads[candidates[choice.choose(candidates)].number - 1].get();
+    if (chosen == nullptr) return nullptr;
+    chosen->unproductive = first != Kind::kNow || chosen->state == State::kNapping;
+    chosen->outcome = first == Kind::kNow;
+    chosen->state = State::kReady;
+    return chosen;
+  }
+
+  // What wall time alone lets go on: not by the time of day, which differs from run to run, but in an order of their
+  // own.
+  ScheduledThread* late(Clock::time_point now) const {
+    ScheduledThread* first = nullptr;
+    ScheduledThread* napping = nullptr;
+    for (const auto& thread : threads) {
+      if (thread->state == State::kWaiting && thread->wait->deadline_ns >= 0) {
+        const auto order = [](const ScheduledThread& one) { return std::pair(one.patience_log2, one.waits_since); };
+        if (first == nullptr || order(*thread) < order(*first)) first = thread.get();
+      } else if (thread->state == State::kNapping) {
+        if (napping == nullptr || thread->waits_since < napping->waits_since) napping = thread.get();
+      }
+    }
+    return first != nullptr && now >= first->deadline ? first : napping;
   }
 
   bool all_idle() const {
@@ -378,6 +397,7 @@ bool HostSchedule::wait(const CudasimWait& wait) {
   self.notified = false;
   self.waits_since = ++impl_->waits;
   self.deadline = Clock::time_point(std::chrono::nanoseconds(wait.deadline_ns));
+  self.patience_log2 = int(std::bit_width(std::uint64_t(std::max<std::int64_t>((self.deadline - Clock::now()).count(), 0))));
   if (!self.unproductive) {
     impl_->note(self, wait.what);
     impl_->progressed(self);
@@ -435,9 +455,11 @@ void HostSchedule::nap(const char* what, const void* caller, std::chrono::nanose
     return;
   }
   self.nap_began = impl_->progress;
-  self.deadline = Clock::now() + time;
+  self.waits_since = ++impl_->waits;
   self.state = State::kNapping;
   impl_->give_turn(self, guard);
+  guard.unlock();
+  if (!self.outcome) raw_sleep(time);
 }
 
 std::uint64_t HostSchedule::steps() const {

@@ -9,8 +9,7 @@
 // Who could go on, the first kind that there is:
 //   1. threads that stand at a point, whose wait is over, or that have napped while another one got on;
 //   2. threads that wait for nothing else to happen (waiting_for_quiet);
-//   3. threads that nap: wall time passes for them;
-//   4. threads whose deadline has passed.
+//   3. threads whose deadline has passed, those that wanted to wait longest last, and threads that nap, in turn.
 // When there is none for kPatience of wall time, nor any but napping ones and deadlines: that is a deadlock. It is
 // reported and the process ends with CUDASIM_DEADLOCK_EXIT_CODE. Wall time, because a thread or process that isn't
 // scheduled, memopt's planner for one, may have to do something first.

@@ -16,7 +16,7 @@ struct ScheduledThread {
     kReady,    // stands at a point, or is new
     kWaiting,  // for `wait`
     kQuiet,    // for `ready`, or that nothing else could go on
-    kNapping,  // until `deadline`, or until another one has got on
+    kNapping,  // until another one has got on, or no other could go on
     kAway,     // lost its turn: it waits by means that are not seen
     kEnded,
   };
@@ -36,6 +36,7 @@ struct ScheduledThread {
   bool outcome = false;  // of the wait, set by who gives it the turn
   // Its last wait ended by time or quiet alone: waiting again is no progress.
   bool unproductive = false;
+  int patience_log2 = 0;  // of how long it would wait, when it began
   std::uint64_t nap_began = 0;  // progress so far
   std::chrono::nanoseconds napped{0};  // since its last step
   std::chrono::steady_clock::time_point deadline{};
