@@ -12,6 +12,7 @@
 #include <cstdio>
 #include <cstring>
 #include <limits>
+#include <map>
 #include <mutex>
 #include <utility>
 #include <vector>
@@ -138,7 +139,12 @@ struct HostSchedule::Impl {
 
   void progressed(ScheduledThread& self) {
     self.unproductive = false;
-    self.napped = std::chrono::nanoseconds(0);
+    if (self.nap_site != nullptr) {
+      if (self.nap_gave_turn) *self.nap_site = NapSite::kLock;
+      if (*self.nap_site == NapSite::kUnknown) *self.nap_site = NapSite::kOutside;
+      self.nap_site = nullptr;
+      self.nap_gave_turn = false;
+    }
     ++progress;
     last_progress = Clock::now();
   }
@@ -308,6 +314,7 @@ struct HostSchedule::Impl {
   const std::chrono::milliseconds patience;
   std::vector<std::unique_ptr<ScheduledThread>> threads;  // by number
   std::vector<ScheduleChoice::Candidate> candidates;
+  std::map<const void*, NapSite> nap_sites;  // by the code that naps
   ScheduledThread* running = nullptr;
   std::uint64_t steps = 0, turns = 0, waits = 0, stalls = 0;
   std::uint64_t progress = 0;
@@ -447,13 +454,23 @@ void HostSchedule::nap(const char* what, const void* caller, std::chrono::nanose
   ScheduledThread& self = impl_->enter(guard);
   self.what = what;
   self.where = caller;
-  if (self.napped.count() == 0 && !self.unproductive) impl_->progressed(self);
-  self.napped += time;
-  if (self.napped < kNapPatience && time.count() != 0) {
+  const Clock::time_point now = Clock::now();
+  NapSite& site = impl_->nap_sites[caller];
+  if (self.nap_site != &site) {
+    if (!self.unproductive) impl_->progressed(self);
+    self.nap_site = &site;
+    self.nap_began_at = now;
+  }
+  const std::chrono::milliseconds kept = site == NapSite::kLock      ? std::chrono::milliseconds(0)
+                                         : site == NapSite::kOutside ? kOutsidePatience
+                                                                     : kNapPatience;
+  if (now - self.nap_began_at < kept && time.count() != 0) {
     guard.unlock();
     raw_sleep(time);
     return;
   }
+  if (!self.nap_gave_turn) impl_->note(self, what);
+  self.nap_gave_turn = true;
   self.nap_began = impl_->progress;
   self.waits_since = ++impl_->waits;
   self.state = State::kNapping;

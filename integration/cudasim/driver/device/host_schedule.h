@@ -15,8 +15,10 @@
 // scheduled, memopt's planner for one, may have to do something first.
 //
 // Limits. A thread that waits by other means (poll, read, a barrier) keeps its turn; after kPatience another one goes
-// on and a line says so: the run may not be repeatable then. So may one whose naps wait for another process: a thread
-// that naps keeps its turn for the first kNapPatience.
+// on and a line says so: the run may not be repeatable then. What naps wait for can't be seen either. If a wait is over
+// while the thread keeps its turn, it was for something outside of the program, and from then on the same code keeps
+// its turn for kOutsidePatience; if it takes longer than kNapPatience, other threads go on, and the same code is taken
+// to wait for a lock of theirs.
 //
 // Threads: thread-safe; never called with the driver's lock held. Called by the C library's lock functions: takes no
 // lock of theirs.
@@ -34,7 +36,8 @@ namespace cudasim {
 class HostSchedule {
  public:
   static constexpr std::chrono::milliseconds kPatience{5000};
-  static constexpr std::chrono::milliseconds kNapPatience{5};
+  static constexpr std::chrono::milliseconds kNapPatience{400};
+  static constexpr std::chrono::milliseconds kOutsidePatience{2000};
 
   // `trace`: a file that each step is written to; empty: none.
   explicit HostSchedule(std::uint64_t seed, const std::string& trace = {},

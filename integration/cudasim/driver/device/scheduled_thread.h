@@ -11,6 +11,9 @@
 
 namespace cudasim {
 
+// What code that naps was found to wait for: another thread of the program, or something outside of it.
+enum class NapSite { kUnknown, kLock, kOutside };
+
 struct ScheduledThread {
   enum class State {
     kReady,    // stands at a point, or is new
@@ -38,7 +41,9 @@ struct ScheduledThread {
   bool unproductive = false;
   int patience_log2 = 0;  // of how long it would wait, when it began
   std::uint64_t nap_began = 0;  // progress so far
-  std::chrono::nanoseconds napped{0};  // since its last step
+  NapSite* nap_site = nullptr;  // since its last step
+  bool nap_gave_turn = false;
+  std::chrono::steady_clock::time_point nap_began_at{};
   std::chrono::steady_clock::time_point deadline{};
 
   std::atomic<std::uint32_t> turn{0};  // set by who gives it the turn, cleared by the thread
