@@ -31,17 +31,19 @@ class Seeds:
     count: int
     schedule: int
     adversary: int | None
+    barrier: bool = True  # threads rely on cuMemFree having waited for the device
 
     @classmethod
     def batches(cls, programs):
-        """The schedules with few preemptions come first; every fourth run changes bytes in nominal order."""
+        """The schedules with few preemptions come first; some runs change bytes in nominal order."""
         for index in range(-(-programs // PER_PROCESS)):
-            yield cls(index * PER_PROCESS, PER_PROCESS, index, None if index % 4 == 3 else index)
+            yield cls(index * PER_PROCESS, PER_PROCESS, index // 2, None if index % 8 in (6, 7) else index, index % 2 == 0)
 
 
 class Run:
-    def __init__(self, seeds, memopt, shim=SHIM, iterations=8, arguments=(), report=False, timeout=300):
-        words = [FUZZER, KERNELS, str(seeds.programs), "--programs", str(seeds.count), "--iterations", str(iterations), *arguments]
+    def __init__(self, seeds, memopt, shim=SHIM, iterations=8, report=False, timeout=300):
+        words = [FUZZER, KERNELS, str(seeds.programs), "--programs", str(seeds.count), "--iterations", str(iterations),
+                 *([] if seeds.barrier else ["--without", "barrier"])]
         variables = {"LD_LIBRARY_PATH": LIBRARIES, "LD_PRELOAD": SCHEDULE + (":" + shim if memopt else ""),
                      "CUDASIM_SCHEDULE": str(seeds.schedule), "CUDASIM_INSTRUMENT": "1"}
         if seeds.adversary is not None:
