@@ -41,9 +41,9 @@ class Seeds:
 
 
 class Run:
-    def __init__(self, seeds, memopt, shim=SHIM, iterations=8, report=False, timeout=300):
+    def __init__(self, seeds, memopt, shim=SHIM, iterations=8, arguments=(), report=False, timeout=300):
         words = [FUZZER, KERNELS, str(seeds.programs), "--programs", str(seeds.count), "--iterations", str(iterations),
-                 *([] if seeds.barrier else ["--without", "barrier"])]
+                 *([] if seeds.barrier else ["--without", "barrier"]), *arguments]
         variables = {"LD_LIBRARY_PATH": LIBRARIES, "LD_PRELOAD": SCHEDULE + (":" + shim if memopt else ""),
                      "CUDASIM_SCHEDULE": str(seeds.schedule), "CUDASIM_INSTRUMENT": "1"}
         if seeds.adversary is not None:
