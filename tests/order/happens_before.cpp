@@ -32,13 +32,16 @@ OpSet HappensBefore::returned(int thread) const {
   return set;
 }
 
+bool HappensBefore::same_stream(const Call& earlier, int thread, int stream) const {
+  return earlier.stream == stream && earlier.instance == instances_[std::size_t(stream)] &&
+         (streams_[std::size_t(stream)] != StreamKind::kPerThread || earlier.thread == thread);
+}
+
 bool HappensBefore::orders(const Call& earlier, int thread, int stream) const {
   if (earlier.stream < 0) return false;
+  if (same_stream(earlier, thread, stream)) return true;
   const StreamKind kind = streams_[std::size_t(stream)];
   const StreamKind before = streams_[std::size_t(earlier.stream)];
-  if (earlier.stream == stream && earlier.instance == instances_[std::size_t(stream)] &&
-      (kind != StreamKind::kPerThread || earlier.thread == thread))
-    return true;
   const auto blocks = [](StreamKind one) { return one == StreamKind::kBlocking || one == StreamKind::kPerThread; };
   return (kind == StreamKind::kLegacy && blocks(before)) || (blocks(kind) && before == StreamKind::kLegacy);
 }
@@ -71,7 +74,7 @@ OpSet HappensBefore::through_all(int thread) const {
   return set;
 }
 
-std::size_t HappensBefore::add(int thread, int stream, const OpSet& extra) {
+std::size_t HappensBefore::add(int thread, int stream, const OpSet& extra, bool hands_on) {
   Call call;
   call.thread = thread;
   call.stream = stream;
@@ -79,7 +82,10 @@ std::size_t HappensBefore::add(int thread, int stream, const OpSet& extra) {
   call.call = own.clock[std::size_t(thread)];
   if (stream >= 0) {
     call.instance = instances_[std::size_t(stream)];
-    call.before = before(thread, stream) | extra;
+    call.before = (hands_on ? before(thread, stream) : over(thread)) | extra;
+    for (std::size_t op = 0; op < ops_.size() && !hands_on; ++op) {
+      if (has_returned(thread, op) && same_stream(ops_[op], thread, stream)) call.before |= ops_[op].before;
+    }
     call.before.set(ops_.size());
   }
   ++own.clock[std::size_t(thread)];

@@ -72,6 +72,7 @@ class Run:
     @property
     def summary(self):
         """What went wrong first, in a line."""
-        found = re.search(r"^(order_fuzzer: .*|cudasim: deadlock.*|cudasim: race: .*)$", self.errors, re.MULTILINE)
+        kind = r"cudasim: deadlock.*" if self.code == 87 else r"order_fuzzer: .*|cudasim: race: .*"
+        found = re.search(f"^({kind})$", self.errors, re.MULTILINE)
         words = found.group(1) if found else (self.errors.strip().splitlines() or ["nothing was said"])[-1]
         return f"exit code {self.code}: {words[:400]}"
