@@ -214,8 +214,8 @@ void Generator::sync_stream(int thread, std::size_t earlier) {
 void Generator::finish(int thread, const OpSet& needed) {
   for (std::size_t earlier = 0; earlier < program_.ops.size(); ++earlier) {
     if (!needed.test(earlier) || order_.over(thread).test(earlier)) continue;
-    if (order_.is_current(earlier) && (can_name(thread, order_.stream_of(earlier)) || order_.thread_of(earlier) == thread) &&
-        !one_in(4)) {
+    if (order_.is_current(earlier) &&
+        (can_name(thread, order_.stream_of(earlier)) || order_.thread_of(earlier) == thread) && !one_in(4)) {
       sync_stream(thread, earlier);
       continue;
     }

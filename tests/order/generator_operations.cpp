@@ -7,8 +7,8 @@
 namespace memopt::order {
 namespace {
 
-constexpr BlockShape kShapes[] = {{512, 128, false},    {4096, 1024, false},   {4096, 1024, false},
-                                  {8192, 2048, false},  {70'000, 1024, false}, {1u << 20, 1024, false},
+constexpr BlockShape kShapes[] = {{512, 128, false},      {4096, 1024, false},   {4096, 1024, false},
+                                  {8192, 2048, false},    {70'000, 1024, false}, {1u << 20, 1024, false},
                                   {3u << 20, 2048, false}};
 
 }  // namespace
@@ -41,7 +41,9 @@ void Generator::allocate(int thread) {
   program_.blocks.push_back(shape);
   blocks_.emplace_back();
   const int stream = any_stream(thread);
-  Op op{.kind = shape.pooled ? Kind::kAllocAsync : Kind::kAlloc, .thread = thread, .stream = shape.pooled ? stream : -1,
+  Op op{.kind = shape.pooled ? Kind::kAllocAsync : Kind::kAlloc,
+        .thread = thread,
+        .stream = shape.pooled ? stream : -1,
         .block = block};
   const std::size_t index = emit(std::move(op));
   Block& its = blocks_.back();
@@ -95,8 +97,7 @@ void Generator::write(int thread, int block) {
 void Generator::copy(int thread, int block) {
   std::vector<int> like;
   for (std::size_t i = 0; i < blocks_.size(); ++i) {
-    if (blocks_[i].live && int(i) != block &&
-        program_.blocks[i].words == program_.blocks[std::size_t(block)].words)
+    if (blocks_[i].live && int(i) != block && program_.blocks[i].words == program_.blocks[std::size_t(block)].words)
       like.push_back(int(i));
   }
   if (like.empty()) return write(thread, block);
@@ -121,7 +122,10 @@ void Generator::look(int thread, int block) {
   const bool now = one_in(4);
   const int stream = now ? 0 : any_stream(thread);
   order(thread, stream, needed_by(block, false));
-  Op op{.kind = now ? Kind::kCopyOutNow : Kind::kCopyOut, .thread = thread, .stream = stream, .block = block,
+  Op op{.kind = now ? Kind::kCopyOutNow : Kind::kCopyOut,
+        .thread = thread,
+        .stream = stream,
+        .block = block,
         .content = its.content};
   await(op, its.allocated);
   const int slot = int(slots_.size());
@@ -177,9 +181,13 @@ void Generator::host_function() {
     const int block = any_live_block(other);
     const int on = any_stream(other);
     Block& its = blocks_[std::size_t(block)];
-    if ((needed_by(block, true) & ~order_.before(other, on)).any() || !order_.has_returned(other, its.allocated)) continue;
+    if ((needed_by(block, true) & ~order_.before(other, on)).any() || !order_.has_returned(other, its.allocated))
+      continue;
     const Content content = any_content();
-    use(emit({.kind = one_in(2) ? Kind::kFill : Kind::kMemset, .thread = other, .stream = on, .block = block,
+    use(emit({.kind = one_in(2) ? Kind::kFill : Kind::kMemset,
+              .thread = other,
+              .stream = on,
+              .block = block,
               .content = content}),
         block, true);
     its.content = content;

@@ -4,33 +4,60 @@ namespace memopt::order {
 
 const char* name_of(Kind kind) {
   switch (kind) {
-    case Kind::kAlloc: return "cuMemAlloc";
-    case Kind::kFree: return "cuMemFree";
-    case Kind::kAllocAsync: return "cuMemAllocAsync";
-    case Kind::kFreeAsync: return "cuMemFreeAsync";
-    case Kind::kMemset: return "cuMemsetD32Async";
-    case Kind::kFill: return "fill";
-    case Kind::kAdd: return "add";
-    case Kind::kCopy: return "cuMemcpyDtoDAsync";
-    case Kind::kCopyIn: return "cuMemcpyHtoDAsync";
-    case Kind::kCopyOut: return "cuMemcpyDtoHAsync";
-    case Kind::kCopyOutNow: return "cuMemcpyDtoH";
-    case Kind::kCheckFunction: return "a host function that compares";
-    case Kind::kWaitFunction: return "a host function that waits for a flag";
-    case Kind::kSetFlag: return "sets a flag";
-    case Kind::kCompareSlot: return "compares";
-    case Kind::kRecord: return "cuEventRecord";
-    case Kind::kWaitEvent: return "cuStreamWaitEvent";
-    case Kind::kSyncEvent: return "cuEventSynchronize";
-    case Kind::kPollEvent: return "cuEventQuery until it is over";
-    case Kind::kQueryEvent: return "cuEventQuery";
-    case Kind::kQueryOver: return "cuEventQuery of an event that is over";
-    case Kind::kElapsed: return "cuEventElapsedTime";
-    case Kind::kSyncStream: return "cuStreamSynchronize";
-    case Kind::kQueryStream: return "cuStreamQuery";
-    case Kind::kSyncContext: return "cuCtxSynchronize";
-    case Kind::kNewStream: return "cuStreamDestroy, cuStreamCreate";
-    case Kind::kNewEvent: return "cuEventDestroy, cuEventCreate";
+    case Kind::kAlloc:
+      return "cuMemAlloc";
+    case Kind::kFree:
+      return "cuMemFree";
+    case Kind::kAllocAsync:
+      return "cuMemAllocAsync";
+    case Kind::kFreeAsync:
+      return "cuMemFreeAsync";
+    case Kind::kMemset:
+      return "cuMemsetD32Async";
+    case Kind::kFill:
+      return "fill";
+    case Kind::kAdd:
+      return "add";
+    case Kind::kCopy:
+      return "cuMemcpyDtoDAsync";
+    case Kind::kCopyIn:
+      return "cuMemcpyHtoDAsync";
+    case Kind::kCopyOut:
+      return "cuMemcpyDtoHAsync";
+    case Kind::kCopyOutNow:
+      return "cuMemcpyDtoH";
+    case Kind::kCheckFunction:
+      return "a host function that compares";
+    case Kind::kWaitFunction:
+      return "a host function that waits for a flag";
+    case Kind::kSetFlag:
+      return "sets a flag";
+    case Kind::kCompareSlot:
+      return "compares";
+    case Kind::kRecord:
+      return "cuEventRecord";
+    case Kind::kWaitEvent:
+      return "cuStreamWaitEvent";
+    case Kind::kSyncEvent:
+      return "cuEventSynchronize";
+    case Kind::kPollEvent:
+      return "cuEventQuery until it is over";
+    case Kind::kQueryEvent:
+      return "cuEventQuery";
+    case Kind::kQueryOver:
+      return "cuEventQuery of an event that is over";
+    case Kind::kElapsed:
+      return "cuEventElapsedTime";
+    case Kind::kSyncStream:
+      return "cuStreamSynchronize";
+    case Kind::kQueryStream:
+      return "cuStreamQuery";
+    case Kind::kSyncContext:
+      return "cuCtxSynchronize";
+    case Kind::kNewStream:
+      return "cuStreamDestroy, cuStreamCreate";
+    case Kind::kNewEvent:
+      return "cuEventDestroy, cuEventCreate";
   }
   return "?";
 }

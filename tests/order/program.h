@@ -19,9 +19,9 @@ struct Content {
 };
 
 enum class Kind : std::uint8_t {
-  kAlloc,          // cuMemAlloc
-  kFree,           // cuMemFree: waits for the device
-  kAllocAsync,     // on the stream
+  kAlloc,       // cuMemAlloc
+  kFree,        // cuMemFree: waits for the device
+  kAllocAsync,  // on the stream
   kFreeAsync,
   kMemset,
   kFill,           // a kernel writes
@@ -33,18 +33,18 @@ enum class Kind : std::uint8_t {
   kCheckFunction,  // a host function compares `slot`
   kWaitFunction,   // a host function waits for `flag`
   kSetFlag,
-  kCompareSlot,    // by the thread, which knows that the copy is over
+  kCompareSlot,  // by the thread, which knows that the copy is over
   kRecord,
   kWaitEvent,
   kSyncEvent,
-  kPollEvent,      // queries until it is over
-  kQueryEvent,     // whatever the answer
-  kQueryOver,      // the thread knows that it is over, and so must the query
-  kElapsed,        // of two events that are over
+  kPollEvent,   // queries until it is over
+  kQueryEvent,  // whatever the answer
+  kQueryOver,   // the thread knows that it is over, and so must the query
+  kElapsed,     // of two events that are over
   kSyncStream,
   kQueryStream,
   kSyncContext,
-  kNewStream,      // destroys what the slot has, and creates another one
+  kNewStream,  // destroys what the slot has, and creates another one
   kNewEvent,
 };
 
@@ -58,7 +58,7 @@ struct Op {
   int other_event = -1;
   int slot = -1;
   int flag = -1;
-  Content content{};       // written, or expected
+  Content content{};              // written, or expected
   std::uint32_t nanoseconds = 0;  // of device time that a kernel takes; 0: as its plug-in says
   // Calls of other threads that must have returned: thread and how many of its calls.
   std::vector<std::pair<int, int>> awaits{};

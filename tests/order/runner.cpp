@@ -168,20 +168,29 @@ void Runner::execute(std::size_t index) {
   const std::uint32_t word = op.content.in(iteration_);
   const auto call = [&](CUresult result) { check(result, index); };
   switch (op.kind) {
-    case Kind::kAlloc: return call(cuMemAlloc(block, shape.bytes));
-    case Kind::kFree: return call(cuMemFree(*block));
-    case Kind::kAllocAsync: return call(cuMemAllocAsync(block, shape.bytes, stream));
-    case Kind::kFreeAsync: return call(cuMemFreeAsync(*block, stream));
-    case Kind::kMemset: return call(cuMemsetD32Async(*block, word, shape.words, stream));
+    case Kind::kAlloc:
+      return call(cuMemAlloc(block, shape.bytes));
+    case Kind::kFree:
+      return call(cuMemFree(*block));
+    case Kind::kAllocAsync:
+      return call(cuMemAllocAsync(block, shape.bytes, stream));
+    case Kind::kFreeAsync:
+      return call(cuMemFreeAsync(*block, stream));
+    case Kind::kMemset:
+      return call(cuMemsetD32Async(*block, word, shape.words, stream));
     case Kind::kFill:
-    case Kind::kAdd: return launch(op);
-    case Kind::kCopy: return call(cuMemcpyDtoDAsync(*block, blocks_[std::size_t(op.source)], bytes, stream));
+    case Kind::kAdd:
+      return launch(op);
+    case Kind::kCopy:
+      return call(cuMemcpyDtoDAsync(*block, blocks_[std::size_t(op.source)], bytes, stream));
     case Kind::kCopyIn:
       cudasim_access(slot(op.slot), bytes, 1);
       std::fill_n(slot(op.slot), shape.words, word);
       return call(cuMemcpyHtoDAsync(*block, slot(op.slot), bytes, stream));
-    case Kind::kCopyOut: return call(cuMemcpyDtoHAsync(slot(op.slot), *block, bytes, stream));
-    case Kind::kCopyOutNow: return copy_out_now(index);
+    case Kind::kCopyOut:
+      return call(cuMemcpyDtoHAsync(slot(op.slot), *block, bytes, stream));
+    case Kind::kCopyOutNow:
+      return copy_out_now(index);
     case Kind::kCheckFunction:
       return call(cuLaunchHostFunc(
           stream,
@@ -198,22 +207,37 @@ void Runner::execute(std::size_t index) {
             runner->await_flag(runner->program_.ops[of].flag);
           },
           &functions_[index]));
-    case Kind::kSetFlag: return set_flag(op.flag);
-    case Kind::kCompareSlot: return compare(index, slot(op.slot));
-    case Kind::kRecord: return call(cuEventRecord(event, stream));
-    case Kind::kWaitEvent: return call(cuStreamWaitEvent(stream, event, 0));
-    case Kind::kSyncEvent: return call(cuEventSynchronize(event));
-    case Kind::kPollEvent: return poll(event);
-    case Kind::kQueryEvent: static_cast<void>(cuEventQuery(event)); return;
-    case Kind::kQueryOver: return call(cuEventQuery(event));
+    case Kind::kSetFlag:
+      return set_flag(op.flag);
+    case Kind::kCompareSlot:
+      return compare(index, slot(op.slot));
+    case Kind::kRecord:
+      return call(cuEventRecord(event, stream));
+    case Kind::kWaitEvent:
+      return call(cuStreamWaitEvent(stream, event, 0));
+    case Kind::kSyncEvent:
+      return call(cuEventSynchronize(event));
+    case Kind::kPollEvent:
+      return poll(event);
+    case Kind::kQueryEvent:
+      static_cast<void>(cuEventQuery(event));
+      return;
+    case Kind::kQueryOver:
+      return call(cuEventQuery(event));
     case Kind::kElapsed: {
       float milliseconds = 0;
       return call(cuEventElapsedTime(&milliseconds, event, events_[std::size_t(op.other_event)]));
     }
-    case Kind::kSyncStream: return call(cuStreamSynchronize(stream));
-    case Kind::kQueryStream: static_cast<void>(cuStreamQuery(stream)); return;
-    case Kind::kSyncContext: return call(cuCtxSynchronize());
-    case Kind::kNewStream: call(cuStreamDestroy(stream)); return make_stream(op.stream);
+    case Kind::kSyncStream:
+      return call(cuStreamSynchronize(stream));
+    case Kind::kQueryStream:
+      static_cast<void>(cuStreamQuery(stream));
+      return;
+    case Kind::kSyncContext:
+      return call(cuCtxSynchronize());
+    case Kind::kNewStream:
+      call(cuStreamDestroy(stream));
+      return make_stream(op.stream);
     case Kind::kNewEvent: {
       CUevent made = nullptr;
       call(cuEventDestroy(event));

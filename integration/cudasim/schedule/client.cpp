@@ -21,8 +21,7 @@ const CudasimSchedule* attached() { return g_schedule.load(std::memory_order_acq
 
 std::int64_t monotonic_deadline(clockid_t clock, const timespec& time) {
   const std::int64_t deadline = nanoseconds(time);
-  const std::int64_t monotonic =
-      clock == CLOCK_MONOTONIC ? deadline : deadline - now(clock) + now(CLOCK_MONOTONIC);
+  const std::int64_t monotonic = clock == CLOCK_MONOTONIC ? deadline : deadline - now(clock) + now(CLOCK_MONOTONIC);
   return monotonic > 0 ? monotonic : 0;
 }
 

@@ -47,7 +47,9 @@ class Real {
   std::atomic<Function*> found_{nullptr};
 };
 
-constexpr std::int64_t nanoseconds(const timespec& time) { return time.tv_sec * std::int64_t{1'000'000'000} + time.tv_nsec; }
+constexpr std::int64_t nanoseconds(const timespec& time) {
+  return time.tv_sec * std::int64_t{1'000'000'000} + time.tv_nsec;
+}
 
 // A time of `clock` as one of CLOCK_MONOTONIC.
 std::int64_t monotonic_deadline(clockid_t clock, const timespec& time);

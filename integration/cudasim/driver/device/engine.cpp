@@ -367,8 +367,8 @@ CUresult Engine::Impl::query(HostThread& thread, ContextId context, const std::v
   advance(thread);
   // A thread whose clock is behind may have been told by the one that has waited.
   const TimePoint known = std::max(thread.clock, seen_to_end);
-  const bool ended = std::all_of(targets.begin(), targets.end(),
-                                 [&](const OperationPtr& target) { return target->ended(known); });
+  const bool ended =
+      std::all_of(targets.begin(), targets.end(), [&](const OperationPtr& target) { return target->ended(known); });
   if (!ended || !bytes.try_require(targets, kQueryPatience)) {
     if (thread.last_not_ready == thread.clock) threads.move_clock(thread, thread.clock + kLeastPoll);
     thread.last_not_ready = thread.clock;

@@ -53,7 +53,7 @@ class HostSchedule {
   void start_thread(std::uint64_t number);
   void cancel_thread(std::uint64_t number);
   bool has_ended(std::uint64_t number) const;  // to be asked by what a wait is ready by: no lock is taken
-  void end_thread();  // the calling one makes no further step; by itself when a thread ends
+  void end_thread();                           // the calling one makes no further step; by itself when a thread ends
   bool is_scheduled() const;
 
   void point(const char* what);

@@ -60,9 +60,10 @@ std::int64_t ScheduleChoice::step(std::int64_t priority) {
 std::size_t ScheduleChoice::choose(std::span<const Candidate> candidates) {
   if (candidates.size() == 1) return 0;
   if (mode_ == Mode::kFewPreemptions || mode_ == Mode::kManyPreemptions) {
-    const auto best = std::max_element(candidates.begin(), candidates.end(), [](const Candidate& a, const Candidate& b) {
-      return a.priority != b.priority ? a.priority < b.priority : a.number > b.number;
-    });
+    const auto best =
+        std::max_element(candidates.begin(), candidates.end(), [](const Candidate& a, const Candidate& b) {
+          return a.priority != b.priority ? a.priority < b.priority : a.number > b.number;
+        });
     return std::size_t(best - candidates.begin());
   }
   const auto running =

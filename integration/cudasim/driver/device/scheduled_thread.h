@@ -39,7 +39,7 @@ struct ScheduledThread {
   bool outcome = false;  // of the wait, set by who gives it the turn
   // Its last wait ended by time or quiet alone: waiting again is no progress.
   bool unproductive = false;
-  int patience_log2 = 0;  // of how long it would wait, when it began
+  int patience_log2 = 0;        // of how long it would wait, when it began
   std::uint64_t nap_began = 0;  // progress so far
   NapSite* nap_site = nullptr;  // since its last step
   bool nap_gave_turn = false;
