@@ -155,6 +155,8 @@ std::size_t Generator::record(int thread, int stream, int event) {
   Event& its = events_[std::size_t(event)];
   await_uses(op, its.uses);
   const std::size_t index = emit(std::move(op));
+  const bool covers = its.record != kNone && (order_.before_of(its.record) & ~order_.before_of(index)).none();
+  its.older = covers ? its.record : kNone;
   its.record = index;
   its.uses.assign(1, index);
   if (its.made != kNone) its.uses.push_back(its.made);
@@ -174,11 +176,24 @@ int Generator::free_event(int thread) {
 
 // --- order
 
+// A thread that waits for an event while another one records it anew waits for the older record or for the newer one,
+// and relies on the older.
+std::size_t Generator::recorded_for(int thread, const Event& event) const {
+  const bool between =
+      event.older != kNone && order_.has_returned(thread, event.older) && !order_.has_returned(thread, event.record);
+  return between ? event.older : event.record;
+}
+
 bool Generator::order_by_event(int thread, int stream, std::size_t earlier) {
   // One that was recorded after it does.
   int event = -1;
+  std::size_t awaited = kNone;
   for (std::size_t i = 0; i < events_.size(); ++i) {
-    if (events_[i].record != kNone && order_.before_of(events_[i].record).test(earlier) && !one_in(4)) event = int(i);
+    if (events_[i].record == kNone || one_in(4)) continue;
+    const std::size_t candidate = recorded_for(thread, events_[i]);
+    if (!order_.before_of(candidate).test(earlier)) continue;
+    event = int(i);
+    awaited = candidate;
   }
   if (event < 0) {
     if (!order_.is_current(earlier)) return false;
@@ -186,12 +201,12 @@ bool Generator::order_by_event(int thread, int stream, std::size_t earlier) {
     const int recorder = !can_name(thread, recorded) || one_in(2) ? order_.thread_of(earlier) : thread;
     await_next(recorder, earlier);
     event = free_event(recorder);
-    record(recorder, recorded, event);
+    awaited = record(recorder, recorded, event);
   }
   Event& its = events_[std::size_t(event)];
   Op op{.kind = Kind::kWaitEvent, .thread = thread, .stream = stream, .event = event};
-  await(op, its.record);
-  its.uses.push_back(emit(std::move(op), order_.before_of(its.record)));
+  await(op, awaited);
+  its.uses.push_back(emit(std::move(op), order_.before_of(awaited)));
   return true;
 }
 

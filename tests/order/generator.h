@@ -27,6 +27,7 @@ class Generator {
   };
   struct Event {
     std::size_t record = kNone;
+    std::size_t older = kNone;        // the record before, if all that came before that comes before `record`
     std::vector<std::size_t> uses{};  // of what was recorded last, and its making
     std::size_t made = kNone;
   };
@@ -49,6 +50,7 @@ class Generator {
 
   // Everything in `needed` comes before what the thread queues on the stream next.
   void order(int thread, int stream, const OpSet& needed);
+  std::size_t recorded_for(int thread, const Event& event) const;
   bool order_by_event(int thread, int stream, std::size_t earlier);
   // Everything in `needed` is over, and the thread knows.
   void finish(int thread, const OpSet& needed);

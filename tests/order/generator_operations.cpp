@@ -239,8 +239,9 @@ void Generator::wait(int thread) {
     Event& its = events_[std::size_t(event)];
     if (its.record == kNone) return;
     Op op{.kind = Kind::kWaitEvent, .thread = thread, .stream = any_stream(thread), .event = event};
-    await(op, its.record);
-    its.uses.push_back(emit(std::move(op), order_.before_of(its.record)));
+    const std::size_t recorded = recorded_for(thread, its);
+    await(op, recorded);
+    its.uses.push_back(emit(std::move(op), order_.before_of(recorded)));
   }
 }
 
@@ -251,7 +252,7 @@ void Generator::make_anew(int thread) {
     Op op{.kind = Kind::kNewEvent, .thread = thread, .event = event};
     await_uses(op, its.uses);
     const std::size_t index = emit(std::move(op));
-    its = {.record = kNone, .uses = {index}, .made = index};
+    its = {.record = kNone, .older = kNone, .uses = {index}, .made = index};
     return;
   }
   const int stream = 2 + int(below(program_.streams.size() - 2));
