@@ -11,7 +11,7 @@ import mutant
 from order_runs import BUILD, SHIM, Run, Seeds
 
 SOURCE = os.environ["TEST_SOURCE"]
-MOST_PROGRAMS = 600
+MOST_PROGRAMS = 2_000
 ORDER = ("race", "order_fuzzer")
 DEADLOCK = ("deadlock",)
 
