@@ -1,15 +1,12 @@
 #!/usr/bin/env python3
 """Planted bugs in the agent must be caught: each mutant of libmemopt.so is built from a changed copy of one source file, and at least
 one run of replay, loop or pools under it has to fail: a mismatch, a race, a crash, an invalid access, or a broken result."""
-import json
 import os
-import shlex
-import shutil
-import subprocess
 import tempfile
 import unittest
 
 import cases
+import mutant
 from runs import BUILD, LOOP, ORDER, PLANNER, POOLS, SOURCE, WORKLOADS, PlanningCase, Run
 
 # File, what stands there, what is put in its place, and what is wrong then.
@@ -38,43 +35,11 @@ MUTANTS = {
 }
 
 
-def commands_of(source):
-    with open(os.path.join(BUILD, "compile_commands.json"), encoding="utf-8") as file:
-        for entry in json.load(file):
-            if entry["file"] == os.path.join(SOURCE, source) and "memopt_agent.dir" in entry["command"]:
-                return entry
-    raise AssertionError(f"{source} is not in compile_commands.json")
-
-
 class Mutants(PlanningCase):
     def build(self, name):
         """The library with one file changed, in a folder of its own."""
         source, old, new, _ = MUTANTS[name]
-        with open(os.path.join(SOURCE, source), encoding="utf-8") as file:
-            text = file.read()
-        self.assertEqual(text.count(old), 1, f"{source} no longer has what the mutant {name} changes")
-        folder = tempfile.mkdtemp(dir=self.folder)
-        changed, compiled = os.path.join(folder, os.path.basename(source)), os.path.join(folder, "mutant.o")
-        with open(changed, "w", encoding="utf-8") as file:
-            file.write(text.replace(old, new))
-        entry = commands_of(source)
-        words = shlex.split(entry["command"])
-        words[words.index("-o") + 1] = compiled
-        words[words.index(entry["file"])] = changed
-        words = [word for word in words if word != "-Werror"]
-        subprocess.run(words, cwd=entry["directory"], check=True, capture_output=True)
-        archive = os.path.join(folder, "libmemopt_agent.a")
-        shutil.copy(os.path.join(BUILD, "lib", "libmemopt_agent.a"), archive)
-        member = os.path.basename(source) + ".o"
-        shutil.move(compiled, os.path.join(folder, member))
-        subprocess.run(["ar", "r", archive, os.path.join(folder, member)], check=True, capture_output=True)
-        link = subprocess.run(["ninja", "-t", "commands", "-s", "lib/libmemopt.so"], cwd=BUILD, check=True, capture_output=True,
-                              text=True).stdout.strip()
-        library = os.path.join(folder, "libmemopt.so")
-        link = link.replace("-o lib/libmemopt.so", f"-o {library}").replace("lib/libmemopt_agent.a", archive)
-        self.assertIn(archive, link)
-        subprocess.run(link, shell=True, cwd=BUILD, check=True, capture_output=True)
-        return library
+        return mutant.build_library(BUILD, SOURCE, source, old, new, tempfile.mkdtemp(dir=self.folder))
 
     def runs(self):
         trace = self.net("vgg11", "--batch", 8)

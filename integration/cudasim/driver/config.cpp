@@ -15,7 +15,7 @@
 namespace cudasim {
 namespace {
 
-constexpr std::array<Option, 12> kOptions{{
+constexpr std::array<Option, 14> kOptions{{
     {"CUDASIM_DEVICE", "`gtx1080ti`, `a100-40g`, `h200`, or the path of a JSON file", "`a100-40g`",
      "The device to be. One that can't be read fails `cuInit` with `CUDA_ERROR_INVALID_DEVICE` and says why."},
     {"CUDASIM_CAPACITY", "bytes, suffix `K`, `M` or `G`", "the device's", "Device memory; rounded down to 2 MiB."},
@@ -31,6 +31,11 @@ constexpr std::array<Option, 12> kOptions{{
     {"CUDASIM_PACE", "wall ns per virtual ns", "`0`",
      "Slow wall time down to virtual time, `1` is real time; `0` never waits."},
     {"CUDASIM_SERIALIZE", "`0`, `1`", "`0`", "Order the program's threads deterministically at driver calls."},
+    {"CUDASIM_SCHEDULE", "unset, or a number below 2^64", "unset",
+     "A number: one thread of the program runs at a time, and the seed decides at each driver call and wherever a "
+     "thread waits which one; the seeds below 8 preempt so many times. Wants `libcudasim_schedule.so` preloaded, "
+     "in front."},
+    {"CUDASIM_SCHEDULE_TRACE", "a path (`%p`: process id)", "unset", "Each step of the schedule: thread and call."},
     {"CUDASIM_POISON", "`on`, `off`", "`on`", "Overwrite freed device memory."},
     {"CUDASIM_REPORT", "`off`, `stderr`, or a path (`%p`: process id)", "`off`",
      "Report at exit: short text, or JSON in a file."},
@@ -168,6 +173,12 @@ std::optional<std::uint64_t> parse_bytes(std::string_view text) {
   return bytes;
 }
 
+std::string with_process_id(std::string path) {
+  for (auto at = path.find("%p"); at != std::string::npos; at = path.find("%p", at))
+    path.replace(at, 2, std::to_string(getpid()));
+  return path;
+}
+
 Config Config::from_environment() {
   Config config;
   name_unknown_variables();
@@ -206,6 +217,17 @@ Config Config::from_environment() {
     }
   }
   config.serialize = get_switch("CUDASIM_SERIALIZE", "0", "1", false);
+  if (const auto value = get("CUDASIM_SCHEDULE")) {
+    config.schedule = parse_number<std::uint64_t>(*value);
+    if (!config.schedule) warn("CUDASIM_SCHEDULE", *value, "a number from 0 to 2^64 - 1", "no schedule");
+  }
+  if (config.schedule && config.serialize) {
+    warn("CUDASIM_SERIALIZE", "1", "nothing beside CUDASIM_SCHEDULE, which orders the threads", "0");
+    config.serialize = false;
+  }
+  config.schedule_trace = with_process_id(get("CUDASIM_SCHEDULE_TRACE").value_or(""));
+  if (!config.schedule_trace.empty() && !config.schedule)
+    warn("CUDASIM_SCHEDULE_TRACE", config.schedule_trace, "CUDASIM_SCHEDULE beside it", "no trace");
   config.poison = get_switch("CUDASIM_POISON", "off", "on", true);
   config.report = get("CUDASIM_REPORT").value_or("off");
   if (const auto value = get("CUDASIM_INJECT")) {

@@ -1,5 +1,6 @@
 #include "driver.h"
 
+#include <dlfcn.h>
 #include <pthread.h>
 
 #include <atomic>
@@ -44,7 +45,8 @@ void after_fork_in_child() {
 
 Driver::Driver()
     : config(Config::from_environment()),
-      gate(config.serialize),
+      schedule(config.schedule ? std::make_unique<HostSchedule>(*config.schedule, config.schedule_trace) : nullptr),
+      gate(config.serialize && !schedule),
       memory(config, counters),
       checker(config.check, memory, counters),
       engine(config, counters, checker, mutex),
@@ -53,6 +55,22 @@ Driver::Driver()
       pools(std::make_unique<Pools>(*this)) {
   counters.totals.interface_version = CUDASIM_INTERFACE_VERSION;
   counters.totals.capacity = memory.capacity();
+  if (schedule) attach_schedule();
+}
+
+void Driver::attach_schedule() {
+  HostSchedule::set_current(schedule.get());
+  const auto attach =
+      reinterpret_cast<decltype(&cudasim_schedule_attach)>(dlsym(RTLD_DEFAULT, "cudasim_schedule_attach"));
+  if (attach == nullptr) {
+    std::fputs(
+        "cudasim: CUDASIM_SCHEDULE: libcudasim_schedule.so is not preloaded: where threads wait for locks and for each "
+        "other is not seen\n",
+        stderr);
+    return;
+  }
+  is_service_thread_ = reinterpret_cast<int (*)()>(dlsym(RTLD_DEFAULT, "cudasim_schedule_is_service"));
+  attach(&HostSchedule::table());
 }
 
 Driver& Driver::get() {

@@ -8,6 +8,7 @@
 #include "config.h"
 #include "counters.h"
 #include "device/engine.h"
+#include "device/host_schedule.h"
 #include "device/serialize_gate.h"
 #include "memory/memory.h"
 #include "module/modules.h"
@@ -20,7 +21,8 @@ class Pools;     // pools.h
 struct Driver {
   std::mutex mutex;  // held in every API call; see device/engine.h for who releases it while waiting
   Config config;
-  SerializeGate gate;  // entered before the mutex, left after it
+  std::unique_ptr<HostSchedule> schedule;  // null without CUDASIM_SCHEDULE; a point of it before the gate and after it
+  SerializeGate gate;                      // entered before the mutex, left after it
   Counters counters;
   Memory memory;
   Checker checker;
@@ -37,8 +39,14 @@ struct Driver {
   // before cuInit makes its own.
   static bool in_forked_child();
 
+  // A preloaded library's own thread, which the schedule lets alone.
+  bool is_service_thread() const { return is_service_thread_ != nullptr && is_service_thread_() != 0; }
+
  private:
   Driver();
+  void attach_schedule();
+
+  int (*is_service_thread_)() = nullptr;
 };
 
 }  // namespace cudasim

@@ -38,6 +38,14 @@ Json counters_json(const CudasimCounters& totals) {
   };
 }
 
+Json schedule_json(const Driver& driver) {
+  if (!driver.schedule) return {};
+  return {{"seed", *driver.config.schedule},
+          {"steps", driver.schedule->steps()},
+          {"switches", driver.schedule->switches()},
+          {"trace_hash", driver.schedule->trace_hash()}};
+}
+
 // "12.3 MiB": three digits are enough to be read.
 std::string readable_bytes(std::uint64_t bytes) {
   const char* const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
@@ -55,12 +63,6 @@ std::string readable_time(Duration time) {
   return text;
 }
 
-std::string with_pid(std::string path) {
-  for (auto at = path.find("%p"); at != std::string::npos; at = path.find("%p", at))
-    path.replace(at, 2, std::to_string(getpid()));
-  return path;
-}
-
 void write_exit_report(Driver& driver) {
   const std::string& where = driver.config.report;
   if (where == "off") return;
@@ -68,7 +70,7 @@ void write_exit_report(Driver& driver) {
     std::fputs(report_text(driver).c_str(), stderr);
     return;
   }
-  const auto path = with_pid(where);
+  const auto path = with_process_id(where);
   if (const int error = write_file(path, report_json(driver))) {
     std::fprintf(stderr, "cudasim: CUDASIM_REPORT: %s: %s\n", path.c_str(), std::strerror(error));
   }
@@ -96,6 +98,7 @@ __attribute__((destructor)) void finish() {
   std::uint64_t races = 0;
   try {
     driver->engine.drain();
+    if (driver->schedule) driver->schedule->flush_trace();
     races = driver->checker.races();
     write_exit_report(*driver);
   } catch (const std::exception& problem) {
@@ -128,6 +131,7 @@ std::string report_json(Driver& driver) {
         {"capacity", driver.memory.capacity()}}},
       {"seed", config.seed ? Json(*config.seed) : Json()},
       {"serialize", config.serialize},
+      {"schedule", schedule_json(driver)},
       {"pace", config.pace},
       {"check", config.check},
       {"kernels_instrumented", config.instrument},

@@ -1,5 +1,5 @@
-// One thread's turn at the driver: through the serialize gate, then under the lock; both given back in the opposite
-// order.
+// One thread's turn at the driver: through the schedule or the serialize gate, then under the lock; all given back in
+// the opposite order.
 #pragma once
 #include "driver.h"
 
@@ -7,19 +7,24 @@ namespace cudasim {
 
 class Turn {
  public:
-  explicit Turn(Driver& driver) : driver_(driver) {
+  // `symbol`: the call, for the schedule's trace.
+  Turn(Driver& driver, const char* symbol)
+      : driver_(driver), scheduled_(driver.schedule && !driver.is_service_thread()) {
+    if (scheduled_) driver_.schedule->point(symbol);
     driver_.gate.enter();
     driver_.mutex.lock();
   }
   ~Turn() {
     driver_.mutex.unlock();
     driver_.gate.leave();
+    if (scheduled_) driver_.schedule->point("returns");
   }
   Turn(const Turn&) = delete;
   Turn& operator=(const Turn&) = delete;
 
  private:
   Driver& driver_;
+  const bool scheduled_;
 };
 
 }  // namespace cudasim

@@ -206,6 +206,28 @@ TEST(Timing, LaggingThreadFindsTheEngineTaken) {
   EXPECT_EQ(next->start, at(1000));
 }
 
+// Threads tell each other by means that can't be seen from here.
+TEST(Timing, WhatOneThreadHasSeenTheEndOfIsOverForAll) {
+  Simulation sim;
+  Stream &a = sim.stream(), &b = sim.stream();
+  const EventPtr event = sim.event();
+  const auto early = sim.work(a, kCompute, 600);
+  sim.engine.impl().record(*event, a);
+  sim.work(b, kIn, 5000);
+  EXPECT_EQ(sim.engine.query(a), CUDA_ERROR_NOT_READY);
+  sim.lock_.unlock();
+  std::thread([&] {
+    const std::lock_guard lock(sim.mutex);
+    sim.work(a, kCompute, 400);
+    EXPECT_EQ(sim.engine.wait(a), CUDA_SUCCESS);
+  }).join();
+  sim.lock_.lock();
+  EXPECT_LT(sim.engine.host_now(), at(600));
+  EXPECT_EQ(sim.engine.query(b), CUDA_ERROR_NOT_READY);
+  EXPECT_EQ(sim.engine.impl().query(*event), CUDA_SUCCESS);
+  EXPECT_EQ(sim.engine.host_now(), early->end);
+}
+
 TEST(Timing, DestroyedStreamsWorkStillCounts) {
   Simulation sim;
   Stream& stream = sim.stream();

@@ -55,7 +55,7 @@ CUresult call(CallSite& site, Needs needs, const std::function<CUresult(Driver&,
   if (Driver::in_forked_child()) return CUDA_ERROR_NOT_INITIALIZED;
   try {
     Driver& driver = Driver::get();
-    const Turn turn(driver);
+    const Turn turn(driver, site.symbol);
     return counted(site, needs, body, units, driver);
   } catch (const std::bad_alloc&) {
     return CUDA_ERROR_OUT_OF_MEMORY;

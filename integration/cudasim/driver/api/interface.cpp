@@ -83,7 +83,7 @@ CUDASIM_C void cudasim_host_works(uint64_t nanoseconds) {
   if (Driver::in_forked_child()) return;
   try {
     Driver& driver = Driver::get();
-    const Turn turn(driver);  // moves virtual time, so it has its place in the serialized order
+    const Turn turn(driver, "cudasim_host_works");  // moves virtual time, so it has its place in the serialized order
     driver.engine.charge(as_duration(nanoseconds));
   } catch (const std::exception& problem) {
     std::fprintf(stderr, "cudasim: cudasim_host_works: %s\n", problem.what());

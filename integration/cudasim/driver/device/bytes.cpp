@@ -220,8 +220,7 @@ bool ByteRunner::try_require(std::span<const OperationPtr> targets, std::chrono:
   while (true) {
     run_closure(pointers(targets));
     if (all_run(targets)) break;
-    if (CallbackThread::is_this_thread() || std::chrono::steady_clock::now() >= until) return false;
-    callbacks_.wait_for_a_job(until);
+    if (CallbackThread::is_this_thread() || !callbacks_.wait_for_a_job(until)) return false;
   }
   if (seed_) run_eager();
   return true;

@@ -3,13 +3,17 @@
 //
 // Threads: functions are called with the driver's lock held; jobs run without it.
 #pragma once
+#include <chrono>
 #include <condition_variable>
+#include <cstdint>
 #include <deque>
 #include <functional>
 #include <mutex>
 #include <thread>
 
 namespace cudasim {
+
+class HostSchedule;
 
 class CallbackThread {
  public:
@@ -29,17 +33,23 @@ class CallbackThread {
   void expect(bool expecting);
   void note_activity() { ++activity_; }
 
-  // Gives up the driver's lock until some job has finished (or the time is over).
+  // Gives up the driver's lock until some job has finished. False: the time is over; under a schedule, that none has
+  // finished though the others have had their chance.
   void wait_for_a_job();
-  void wait_for_a_job(std::chrono::steady_clock::time_point until);
+  bool wait_for_a_job(std::chrono::steady_clock::time_point until);
 
   static bool is_this_thread();
+  // The calling thread is just starting ours, which the schedule knows from us.
+  static bool makes_own_thread();
 
  private:
   struct Job {
     std::function<void()> body, finished;
   };
   void main();
+  void scheduled_main(HostSchedule& schedule);
+  bool wait_scheduled(HostSchedule& schedule, bool insist);
+  void finish(Job& job);
 
   std::mutex& driver_mutex_;
   std::function<void()> idle_;
@@ -49,6 +59,8 @@ class CallbackThread {
   bool expecting_ = false;
   bool stop_ = false;
   std::uint64_t activity_ = 0;
+  std::uint64_t jobs_finished_ = 0;
+  std::uint64_t number_ = 0;  // in the schedule; 0: none
 };
 
 }  // namespace cudasim

@@ -331,6 +331,7 @@ void Engine::Impl::host_learns(const Operation& operation) {
 
 void Engine::Impl::host_waited(const Operation& operation) {
   host_learns(operation);
+  seen_to_end = std::max(seen_to_end, operation.end);
   if (order_tracked) synchronized.join(operation.order);
 }
 
@@ -364,15 +365,20 @@ void Engine::Impl::pace() {
 
 CUresult Engine::Impl::query(HostThread& thread, ContextId context, const std::vector<OperationPtr>& targets) {
   advance(thread);
-  const bool ended = std::all_of(targets.begin(), targets.end(),
-                                 [&](const OperationPtr& target) { return target->ended(thread.clock); });
+  // A thread whose clock is behind may have been told by the one that has waited.
+  const TimePoint known = std::max(thread.clock, seen_to_end);
+  const bool ended =
+      std::all_of(targets.begin(), targets.end(), [&](const OperationPtr& target) { return target->ended(known); });
   if (!ended || !bytes.try_require(targets, kQueryPatience)) {
     if (thread.last_not_ready == thread.clock) threads.move_clock(thread, thread.clock + kLeastPoll);
     thread.last_not_ready = thread.clock;
     const CUresult error = sticky(context);
     return error != CUDA_SUCCESS ? error : CUDA_ERROR_NOT_READY;
   }
-  for (const OperationPtr& target : targets) host_waited(*target);
+  for (const OperationPtr& target : targets) {
+    threads.move_clock(thread, target->end);
+    host_waited(*target);
+  }
   return sticky(context);
 }
 

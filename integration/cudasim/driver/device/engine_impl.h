@@ -107,6 +107,8 @@ struct Engine::Impl {
   VectorClock host_clock;
   std::vector<std::pair<ActorId, std::uint64_t>> free_actors;  // of purged streams, with their last step
 
+  TimePoint seen_to_end{};  // by some host thread, of work that it has waited for or asked about
+
   bool order_tracked = false;
   VectorClock synchronized;  // as Operation::order: what the host has waited for
 

@@ -12,6 +12,7 @@ extern "C" {
 
 #define CUDASIM_INTERFACE_VERSION 1
 #define CUDASIM_RACE_EXIT_CODE 86
+#define CUDASIM_DEADLOCK_EXIT_CODE 87  // under CUDASIM_SCHEDULE
 
 typedef struct CudasimCounters {
   uint32_t struct_size;  // set by the caller to sizeof(CudasimCounters); fields beyond it are not written
