@@ -81,11 +81,11 @@ void StreamTable::fold(ArenaLock& lock, const Free& free, Release* uses) noexcep
   for (const StreamUse use : free.queued.uses()) {
     if (!is_satisfied(kFoldSlot, use)) wait_for_queued(lock, kFoldSlot, use);
   }
-  // Another thread may record its place first: that is behind these waits, too.
-  Stream& stream = *streams_[kFoldSlot];
-  const StreamUse place{kFoldSlot, ++stream.position};
+  // Other threads may fold, too, and record an event first: it stands for these waits as well.
+  const Stream& stream = *streams_[kFoldSlot];
+  const StreamUse place{kFoldSlot, stream.position};
   uses->add(place);
-  if (!record(lock, kFoldSlot)) finish_use(lock, place);
+  if (lacks_event(stream, place.position) && !record(lock, kFoldSlot)) finish_use(lock, place);
 }
 
 void StreamTable::end_free(const Free& free, const Release& uses) noexcept {

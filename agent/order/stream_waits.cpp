@@ -190,6 +190,8 @@ bool StreamTable::make_wait(ArenaLock& lock, StreamSlot slot, StreamSlot behind,
   --waiting.pins;
   if (result != CUDA_SUCCESS || table != table_) return false;
   ++counts_.waits;
+  // What has been folded has its place from the moment on at which it counts as folded.
+  if (slot == kFoldSlot) ++waiting.position;
   try {
     if (waiting.behind.size() <= behind) waiting.behind.resize(streams_.size(), 0);
     waiting.behind[behind] = std::max(waiting.behind[behind], position);

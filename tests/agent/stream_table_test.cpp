@@ -58,7 +58,9 @@ CUresult event_record(CUevent event, CUstream stream) {
 }
 CUresult event_query(CUevent event) {
   const auto& recorded = g_fake->events.at(event);
-  return g_fake->finished[recorded.stream] >= recorded.position ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
+  bool over = g_fake->finished[recorded.stream] >= recorded.position;
+  for (const auto& [other, position] : recorded.behind) over = over && g_fake->finished[other] >= position;
+  return over ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
 }
 void finish(CUstream stream, std::uint64_t position) {
   g_fake->finished[stream] = std::max(g_fake->finished[stream], position);
