@@ -79,7 +79,9 @@ void StreamTable::fold(ArenaLock& lock, const Free& free, Release* uses) noexcep
     return;
   }
   for (const StreamUse use : free.queued.uses()) {
-    if (!is_satisfied(kFoldSlot, use)) wait_for_queued(lock, kFoldSlot, use);
+    // A plain free may wait, as natively.
+    const ByLegacy by_legacy = free.number != 0 ? ByLegacy::kIfNothingIsVisible : ByLegacy::kAlways;
+    if (!is_satisfied(kFoldSlot, use)) wait_for_queued(lock, kFoldSlot, use, by_legacy);
   }
   // Other threads may fold, too, and record an event first: it stands for these waits as well.
   const Stream& stream = *streams_[kFoldSlot];

@@ -296,10 +296,15 @@ class StreamTable {
   void keep(Stream& stream, OwnEvent* event) noexcept;
   void drop(OwnEvent* event) noexcept;
   void unpin(OwnEvent* event) noexcept;
+  // Another thread's default stream has no name here. The legacy stream's event stands for it, and holds up what
+  // blocking streams do next: where work that the host can see is pending, which may wait for the host, only if there
+  // is no other way but to wait here.
+  enum class ByLegacy : std::uint8_t { kIfNothingIsVisible, kAlways };
   // `made`: the event, for the caller to unpin.
-  bool record(ArenaLock& lock, StreamSlot slot, OwnEvent** made = nullptr) noexcept;
+  bool record(ArenaLock& lock, StreamSlot slot, OwnEvent** made = nullptr,
+              ByLegacy by_legacy = ByLegacy::kIfNothingIsVisible) noexcept;
   void wait_for(ArenaLock& lock, StreamSlot slot, StreamUse use) noexcept;
-  void wait_for_queued(ArenaLock& lock, StreamSlot slot, StreamUse use) noexcept;
+  void wait_for_queued(ArenaLock& lock, StreamSlot slot, StreamUse use, ByLegacy by_legacy) noexcept;
   bool make_wait(ArenaLock& lock, StreamSlot slot, StreamSlot behind, OwnEvent* event) noexcept;
   CUresult finish_use(ArenaLock& lock, StreamUse use) noexcept;
   bool is_use_over(StreamUse use, bool ask) noexcept;

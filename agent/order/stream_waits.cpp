@@ -90,16 +90,15 @@ void StreamTable::unpin(OwnEvent* event) noexcept {
   if (--event->pins == 0 && event->dropped) drop(event);
 }
 
-bool StreamTable::record(ArenaLock& lock, StreamSlot slot, OwnEvent** made) noexcept {
+bool StreamTable::record(ArenaLock& lock, StreamSlot slot, OwnEvent** made, ByLegacy by_legacy) noexcept {
   Stream& stream = *streams_[slot];
   if (slot == kOverflowSlot || !stream.used) return false;
   CUstream name = name_of(stream);
   if (usable_here(stream)) {
     if (captures(stream)) return false;
   } else {
-    // Another thread's default stream has no name here. The legacy stream waits for all that blocking streams have, and
-    // they for it: not where that may wait for the host, or spoil a capture.
-    if (any_visible_ || captures_are_open()) return false;
+    // It would spoil a capture.
+    if (captures_are_open() || (any_visible_ && by_legacy != ByLegacy::kAlways)) return false;
     name = CU_STREAM_LEGACY;
   }
   OwnEvent* const event = take_event();
@@ -203,7 +202,9 @@ bool StreamTable::make_wait(ArenaLock& lock, StreamSlot slot, StreamSlot behind,
 
 void StreamTable::wait_for(ArenaLock& lock, StreamSlot slot, StreamUse use) noexcept {
   OwnEvent* event = event_after(*streams_[use.slot], use.position);
-  if (event == nullptr && record(lock, use.slot)) event = event_after(*streams_[use.slot], use.position);
+  if (event == nullptr && record(lock, use.slot, nullptr, ByLegacy::kAlways)) {
+    event = event_after(*streams_[use.slot], use.position);
+  }
   const Stream& waiting = *streams_[slot];
   bool waits = event != nullptr && slot != kOverflowSlot && waiting.used && usable_here(waiting) && !captures(waiting);
   if (waits) {
@@ -215,13 +216,12 @@ void StreamTable::wait_for(ArenaLock& lock, StreamSlot slot, StreamUse use) noex
 }
 
 // For all that is queued on the stream, up to the position and beyond, where positions don't tell what is.
-void StreamTable::wait_for_queued(ArenaLock& lock, StreamSlot slot, StreamUse use) noexcept {
+void StreamTable::wait_for_queued(ArenaLock& lock, StreamSlot slot, StreamUse use, ByLegacy by_legacy) noexcept {
   OwnEvent* event = event_after(*streams_[use.slot], use.position);
   if (event != nullptr) {
     ++event->pins;
-  } else if (!record(lock, use.slot, &event)) {
-    // An event may be there from before the stream could not be used any more.
-    wait_for(lock, slot, use);
+  } else if (!record(lock, use.slot, &event, by_legacy)) {
+    finish_use(lock, use);
     return;
   }
   if (!make_wait(lock, slot, use.slot, event)) finish_use(lock, use);
