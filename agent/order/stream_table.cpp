@@ -171,7 +171,7 @@ bool StreamTable::is_over(const Release& release, bool ask) noexcept {
     if (!is_use_over(release.uses[i], ask)) return false;
   }
   for (StreamSlot slot = 0; release.everything && slot < streams_.size(); ++slot) {
-    if (!is_use_over({slot, at_cut(*streams_[slot])}, ask)) return false;
+    if (!is_use_over({slot, streams_[slot]->position}, ask)) return false;
   }
   return true;
 }

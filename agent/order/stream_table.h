@@ -85,7 +85,6 @@ class StreamTable {
     Stream& stream = *streams_[slot];
     if (stream.position == 0) [[unlikely]]
       ++active_;
-    note_cut(stream);
     if (!stream.unfolded) [[unlikely]]
       note_unfolded(slot);
     announce(slot, ++stream.position);
@@ -225,8 +224,6 @@ class StreamTable {
     std::uint64_t freed_at = 0;        // position at the last barrier: other streams go on behind it
     std::uint64_t behind_barrier = 0;  // barrier that it is known to be behind
     std::uint64_t behind_cut = 0;      // that it is behind all of
-    std::uint64_t cut = 0;             // the last cut that it knows of
-    std::uint64_t cut_position = 0;    // its position then
     std::uint32_t events = 0;          // in `ring`, the oldest first
     std::array<OwnEvent*, kEvents> ring{};
     std::vector<std::uint64_t> behind;  // per slot: position of it that this one waits for already
@@ -251,22 +248,12 @@ class StreamTable {
     std::uint64_t frees = 0;      // begun when it was recorded
   };
 
-  void note_cut(Stream& stream) const noexcept {
-    if (stream.cut == cut_) [[likely]]
-      return;
-    stream.cut = cut_;
-    stream.cut_position = stream.position;
-  }
   // What is queued on it for certain; and up to where all is.
   Reach reach(StreamSlot slot, bool with_own = false) const noexcept {
     const Stream& stream = *streams_[slot];
     return in_flight_reach(stream.announcers, slot, stream.position, with_own);
   }
   std::uint64_t covered(StreamSlot slot, bool with_own = false) const noexcept { return reach(slot, with_own).whole; }
-  // What was queued on the stream at the last cut.
-  std::uint64_t at_cut(const Stream& stream) const noexcept {
-    return stream.cut == cut_ ? stream.cut_position : stream.position;
-  }
   bool is_satisfied(StreamSlot slot, StreamUse use) const noexcept {
     if (slot == use.slot && slot != kOverflowSlot) return true;
     if (use.position <= streams_[use.slot]->completed) return true;
@@ -320,7 +307,7 @@ class StreamTable {
   bool any_visible_ = false;
   bool wants_events_ = false;
   bool full_ = false;
-  std::uint64_t cut_ = 0;      // of positions of all streams, for releases of everything
+  std::uint64_t cut_ = 0;      // number of the last release of everything
   std::uint64_t barrier_ = 0;  // its number
   Release behind_barrier_;     // what it stands for
   std::uint64_t frees_begun_ = 0;

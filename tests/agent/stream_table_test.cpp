@@ -534,6 +534,20 @@ TEST_F(StreamTableTest, VisibleWorkThatCantBeWaitedForStaysVisible) {
   EXPECT_FALSE(table_.has_visible());
 }
 
+// The releases of a whole window, put together: which uses are in it is not known any more.
+TEST_F(StreamTableTest, ManyUsesAreOverWhenEverythingIs) {
+  Release all;
+  for (std::uintptr_t i = 1; i <= 5; ++i) all.add(work(stream(i)));
+  ASSERT_TRUE(all.everything);
+  for (std::uintptr_t i = 1; i <= 4; ++i) finish(stream(i), 1);
+  for (int ask = 0; ask < 10; ++ask) {
+    EXPECT_FALSE(table_.is_over(all, true));
+    table_.record_wanted(lock_);
+  }
+  finish(stream(5), 1);
+  EXPECT_TRUE(table_.is_over(all, true));
+}
+
 // ---- Many streams and threads.
 
 TEST_F(StreamTableTest, ThreeHundredStreamsAtOnceNeedNoWaitOfTheHost) {
