@@ -16,7 +16,19 @@ constexpr std::size_t kMostSharedChunks = 16;
 // So many chunks at once are not asked for without asking first whether there are as many.
 constexpr std::size_t kLarge = 64;
 
+// Blocks from this size on are not to need more of the device than they need of the driver.
+constexpr std::uint64_t kCounts = std::uint64_t{64} << 10;
+
 constexpr std::uint64_t round_up(std::uint64_t value, std::uint64_t to) { return (value + to - 1) / to * to; }
+
+// One byte more than asked: a pointer to the block's end then lies in the block's own span, and what launches name is
+// the same in each iteration, whichever block is the neighbour. Not where a chunk then has room for one block fewer: a
+// device that is filled with such blocks would be full too soon.
+std::uint64_t room_of(std::uint64_t bytes, std::uint64_t chunk_bytes) {
+  const std::uint64_t exact = round_up(bytes, kAlignment);
+  const std::uint64_t roomy = round_up(bytes + 1, kAlignment);
+  return bytes >= kCounts && chunk_bytes / exact != chunk_bytes / roomy ? exact : roomy;
+}
 
 void erase_value(auto& list, auto value) {
   const auto at = std::find(list.begin(), list.end(), value);
@@ -30,10 +42,13 @@ void erase_value(auto& list, auto value) {
 CUresult Bootstrap::serve(Block& block, bool only_held) noexcept {
   try {
     const bool large = block.bytes >= chunks_.chunk_bytes();
+    // In the row its end would be in another chunk, which is one more than the driver takes.
+    const bool whole_chunks = block.bytes % chunks_.chunk_bytes() == 0;
     if (row_.may_give_up()) shorten_row(false);
-    const CUresult result = !large        ? serve_shared(block, only_held)
-                            : row_.open() ? serve_in_row(block, only_held)
-                                          : serve_own(block, only_held);
+    CUresult result = !large                         ? serve_shared(block, only_held)
+                      : row_.open() && !whole_chunks ? serve_in_row(block, only_held)
+                                                     : serve_own(block, only_held);
+    if (result == CUDA_ERROR_OUT_OF_MEMORY && !only_held && serve_between(block)) result = CUDA_SUCCESS;
     if (result == CUDA_SUCCESS) {
       served_bytes_ += block.span->end - block.span->begin;
       served_peak_ = std::max(served_peak_, served_bytes_);
@@ -54,12 +69,20 @@ bool Bootstrap::take(Window& window, std::uint64_t begin, std::uint64_t end, Blo
   return true;
 }
 
+// The last resort: bytes that are free between blocks of another kind.
+bool Bootstrap::serve_between(Block& block) noexcept {
+  if (row_.serve_again(block)) return true;
+  const std::uint64_t bytes = room_of(block.bytes, chunks_.chunk_bytes());
+  for (Window* const window : shared_) {
+    std::uint64_t begin = 0;
+    if (window->map.find_free(bytes, &begin) && take(*window, begin, begin + bytes, block)) return true;
+  }
+  return false;
+}
+
 CUresult Bootstrap::serve_in_row(Block& block, bool only_held) {
   std::size_t count = 0;
-  if (!row_.chunks_for(block.bytes, &count)) {
-    row_.close();
-    return serve_own(block, only_held);
-  }
+  if (!row_.chunks_for(block.bytes, &count)) return serve_own(block, only_held);
   std::vector<Chunk*> gathered;
   CUresult result = gather(count, only_held, &gathered);
   if (result != CUDA_SUCCESS) return result;
@@ -105,9 +128,7 @@ CUresult Bootstrap::serve_own(Block& block, bool only_held) {
 }
 
 CUresult Bootstrap::serve_shared(Block& block, bool only_held) {
-  // One byte more than asked: a pointer to the block's end then lies in the block's own span, and what launches name is
-  // the same in each iteration, whoever is the neighbour.
-  const std::uint64_t bytes = round_up(block.bytes + 1, kAlignment);
+  const std::uint64_t bytes = room_of(block.bytes, chunks_.chunk_bytes());
   for (Window* const window : shared_) {
     std::uint64_t begin = 0;
     if (window->map.find_free(bytes, &begin)) {
@@ -117,10 +138,14 @@ CUresult Bootstrap::serve_shared(Block& block, bool only_held) {
   // Larger as more is shared, so that there are few of them.
   std::uint64_t shared_bytes = 0;
   for (const Window* const window : shared_) shared_bytes += window->bytes;
-  const std::size_t count =
-      std::clamp<std::size_t>(static_cast<std::size_t>(shared_bytes / 8 / chunks_.chunk_bytes()), 1, kMostSharedChunks);
+  // Beyond a part of the device each chunk is a window of its own: a block across two keeps both from others.
+  const bool roomy = chunks_.counts().held_bytes < chunks_.device_bytes() / 8;
+  const std::size_t count = std::clamp<std::size_t>(static_cast<std::size_t>(shared_bytes / 8 / chunks_.chunk_bytes()),
+                                                    1, roomy ? kMostSharedChunks : 1);
   std::vector<Chunk*> gathered;
   CUresult result = gather(count, only_held, &gathered);
+  // The device is nearly full: in small steps, then.
+  if (result == CUDA_ERROR_OUT_OF_MEMORY && count > 1) result = gather(1, only_held, &gathered);
   Window* window = nullptr;
   if (result == CUDA_SUCCESS) result = open(Window::Kind::kShared, std::move(gathered), &window);
   if (result != CUDA_SUCCESS) return result;
@@ -183,13 +208,17 @@ CUresult Bootstrap::gather(std::size_t count, bool only_held, std::vector<Chunk*
         take_free();
         continue;
       }
+      if (result != CUDA_SUCCESS && give_up_shared_chunks(true)) {
+        take_free();
+        continue;
+      }
       if (only_held || result != CUDA_SUCCESS) break;
     }
     Chunk* chunk = nullptr;
     result = chunks_.create(&chunk);
     if (result == CUDA_SUCCESS) {
       gathered->push_back(chunk);
-    } else if (result != CUDA_ERROR_OUT_OF_MEMORY || (cached_.empty() && !row_.may_give_up())) {
+    } else if (result != CUDA_ERROR_OUT_OF_MEMORY) {
       break;
     }
   }
@@ -237,8 +266,9 @@ bool Bootstrap::dismantle(Window* window, bool wait) noexcept {
   } catch (const std::bad_alloc&) {
     return false;
   }
-  if (chunks_.unmap(window->base, window->bytes) != CUDA_SUCCESS) return false;
+  if (unmap_window(*window, chunks_) != CUDA_SUCCESS) return false;
   for (Chunk* const chunk : window->chunks) {
+    if (chunk == nullptr) continue;
     chunk->home = nullptr;
     free_.push_back(chunk);
   }
@@ -324,7 +354,7 @@ bool Bootstrap::trim(std::size_t limit) noexcept {
   }
   bool left = false;  // shared ones whose work is not over
   for (std::size_t i = 0; i < shared_.size() && done < limit;) {
-    if (shared_[i]->map.has_owner()) {
+    if (has_block(*shared_[i])) {
       ++i;
     } else if (dismantle(shared_[i], false)) {
       ++done;
@@ -341,12 +371,39 @@ bool Bootstrap::trim(std::size_t limit) noexcept {
   return done == limit || left || !retiring_.empty() || !cached_.empty() || row_.may_give_up();
 }
 
+// What is free between blocks that share windows, as whole chunks, becomes free chunks.
+bool Bootstrap::give_up_shared_chunks(bool wait) noexcept {
+  const std::size_t before = free_.size();
+  try {
+    for (Window* const window : shared_) give_up_chunks(*window, chunks_, streams_, wait, &free_);
+  } catch (const std::bad_alloc&) {
+  }
+  return free_.size() != before;
+}
+
+void Bootstrap::give_up_idle() noexcept {
+  give_up_shared_chunks(false);
+  trim(~std::size_t{0});
+}
+
+std::uint64_t Bootstrap::idle_bytes() const noexcept {
+  const std::uint64_t chunk_bytes = chunks_.chunk_bytes();
+  std::uint64_t sum = memopt::agent::idle_bytes(row_.window(), chunk_bytes);
+  for (const Window* const window : cached_) sum += window->bytes;
+  for (const Window* const window : shared_) sum += memopt::agent::idle_bytes(*window, chunk_bytes);
+  // What a slab has of these it counts itself.
+  const auto count_own = [&](const Chunk* chunk) { sum += chunk->slab_slot < 0 ? chunk_bytes : 0; };
+  for (const Window* const window : retiring_) std::for_each(window->chunks.begin(), window->chunks.end(), count_own);
+  std::for_each(free_.begin(), free_.end(), count_own);
+  return sum;
+}
+
 void Bootstrap::release_all() noexcept {
   for (std::vector<Window*>* const list : {&cached_, &shared_, &owned_, &retiring_}) {
     for (Window* const window : *list) {
-      chunks_.unmap(window->base, window->bytes);
+      unmap_window(*window, chunks_);
       for (Chunk* const chunk : window->chunks) {
-        if (chunk->slab_slot < 0) chunks_.release(chunk);
+        if (chunk != nullptr && chunk->slab_slot < 0) chunks_.release(chunk);
       }
       forget(window);
     }

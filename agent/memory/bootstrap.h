@@ -67,6 +67,11 @@ class Bootstrap {
   // Returns whether there may be more to do.
   bool trim(std::size_t limit) noexcept;
 
+  // Gives back everything that no block owns a byte of, chunk by chunk, where work is over.
+  void give_up_idle() noexcept;
+  // How much that is, once work is over, without what the slab has of it.
+  std::uint64_t idle_bytes() const noexcept;
+
   // Everything, owned or not, back to the driver: the context goes.
   void release_all() noexcept;
 
@@ -76,9 +81,11 @@ class Bootstrap {
   CUresult serve_in_row(Block& block, bool only_held);
   CUresult serve_own(Block& block, bool only_held);
   CUresult serve_shared(Block& block, bool only_held);
+  bool serve_between(Block& block) noexcept;
   bool take(Window& window, std::uint64_t begin, std::uint64_t end, Block& block) noexcept;
   Window* find_cached(std::size_t count) noexcept;
   bool shorten_row(bool wait) noexcept;
+  bool give_up_shared_chunks(bool wait) noexcept;
   CUresult gather(std::size_t count, bool only_held, std::vector<Chunk*>* gathered);
   CUresult open(Window::Kind kind, std::vector<Chunk*> chunks, Window** window);
   bool dismantle(Window* window, bool wait) noexcept;

@@ -17,7 +17,9 @@ constexpr std::uint64_t room_of(const Block& block) { return round_up(block.byte
 bool Row::chunks_for(std::uint64_t bytes, std::size_t* count) {
   const std::uint64_t room = round_up(bytes + 1, shm::kPlanAlignment);
   const std::uint64_t all = chunks_.device_bytes();
-  if (used_ > all || room > all - used_) return false;
+  // Blocks that share chunks give fewer of them back, when some are freed, than if each had its own. That is not to
+  // matter on a device that is full.
+  if (used_ > all / 8 || room > all / 8 - used_) return false;
   if (window_.base == 0) {
     // Addresses for all the device has; most are never mapped.
     window_.kind = Window::Kind::kRow;
@@ -68,47 +70,22 @@ void Row::take_back(Block& block, const Release& uses) noexcept {
 }
 
 bool Row::give_up(bool wait, std::vector<Chunk*>* freed) {
-  const std::uint64_t chunk_bytes = chunks_.chunk_bytes();
   const std::size_t before = freed->size();
-  bool left = false;
-  for (Span* span = window_.map.first(); span != nullptr;) {
-    if (span->owner != nullptr) {
-      span = span->next;
-      continue;
-    }
-    const std::uint64_t begin = round_up(span->begin, chunk_bytes);
-    std::uint64_t end = span->end;
-    Release uses = span->release;
-    for (span = span->next; span != nullptr && span->owner == nullptr; span = span->next) {
-      end = span->end;
-      uses.add(span->release);
-    }
-    end = end / chunk_bytes * chunk_bytes;
-    if (begin >= end) continue;
-    if (wait ? !streams_.finish(uses) : !streams_.is_over(uses, true)) {
-      left = true;
-      continue;
-    }
-    freed->reserve(freed->size() + static_cast<std::size_t>((end - begin) / chunk_bytes));
-    Release former;
-    Block* in_the_way = nullptr;
-    Span* const taken = window_.map.take(begin, end, &gone_, nullptr, &former, &in_the_way);
-    if (taken == nullptr) {
-      left = true;
-      continue;
-    }
-    span = taken->next;
-    // Refused (and said so): nobody gets these bytes any more.
-    if (chunks_.unmap(window_.base + begin, end - begin) != CUDA_SUCCESS) continue;
-    for (std::uint64_t at = begin; at < end; at += chunk_bytes) {
-      Chunk*& chunk = window_.chunks[static_cast<std::size_t>(at / chunk_bytes)];
-      chunk->home = nullptr;
-      freed->push_back(chunk);
-      chunk = nullptr;
-    }
-  }
-  dirty_ = left;
+  dirty_ = give_up_chunks(window_, chunks_, streams_, wait, freed);
   return freed->size() != before;
+}
+
+bool Row::serve_again(Block& block) noexcept {
+  std::uint64_t begin = 0;
+  if (!window_.map.find_free(room_of(block), &begin)) return false;
+  Block* in_the_way = nullptr;
+  Span* const span = window_.map.take(begin, begin + room_of(block), &block, nullptr, &block.former, &in_the_way);
+  if (span == nullptr) return false;
+  block.span = span;
+  block.window = &window_;
+  block.base = window_.base + begin;
+  closed_ = true;
+  return true;
 }
 
 void Row::release_all() noexcept {

@@ -1,6 +1,6 @@
 // Blocks that a program makes before it frees any: weights, as a rule, that live on until its end. They stand side by
 // side in one window, where a window for each would waste half a chunk a block. Chunks that are free again as a whole
-// go back; bytes are never used twice.
+// go back; what is left of the others is used twice only where there is no other memory.
 //
 // Not thread-safe: guarded by the arena's lock.
 #pragma once
@@ -26,9 +26,9 @@ class Row {
 
   // Does it still take blocks?
   bool open() const { return !closed_; }
-  void close() { closed_ = true; }
 
-  // How many more chunks the next block of that size takes; nothing changes. False: there are no addresses for it.
+  // How many more chunks the next block of that size takes; nothing changes. False: there is no
+  // room for it.
   bool chunks_for(std::uint64_t bytes, std::size_t* count);
   // Appends the block, with as many chunks as chunks_for() said. The driver's code; then the chunks are still the
   // caller's. May throw std::bad_alloc; likewise.
@@ -42,8 +42,13 @@ class Row {
   bool give_up(bool wait, std::vector<Chunk*>* freed);
   bool may_give_up() const { return dirty_; }
 
+  // Bytes that are free again, between blocks that stay. False: there are not as many side by side.
+  bool serve_again(Block& block) noexcept;
+
   // Everything back to the driver; the context goes.
   void release_all() noexcept;
+
+  const Window& window() const { return window_; }
 
   // Free, but not given up yet.
   std::uint64_t free_bytes() const noexcept { return window_.map.bytes() - window_.map.owned_bytes(); }
@@ -51,8 +56,7 @@ class Row {
  private:
   ChunkStore& chunks_;
   StreamTable& streams_;
-  Window window_;           // a chunk that was given up is null
-  Block gone_;              // owner of bytes without a chunk; its number is 0
+  Window window_;
   std::uint64_t used_ = 0;  // bytes from the beginning
   bool closed_ = false;
   bool dirty_ = false;  // something was freed since give_up() found nothing left to wait for
