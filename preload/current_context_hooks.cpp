@@ -2,6 +2,7 @@
 #include "agent/memory/arena.h"
 #include "agent/operations/operations.h"
 #include "agent/recording/recorder.h"
+#include "preload/relief.h"
 #include "preload/typed_hooks.h"
 
 namespace memopt::preload::hooks {
@@ -9,7 +10,7 @@ namespace {
 
 template <Hook hook, typename... Arguments>
 CUresult change(Arguments... arguments) noexcept {
-  const CUresult result = real<hook>()(arguments...);
+  const CUresult result = with_relief([&] { return real<hook>()(arguments...); });
   agent::note_context_change();
   return result;
 }

@@ -20,6 +20,8 @@ agent::Driver real_driver() noexcept {
   driver.device_attribute = real<Hook::cuDeviceGetAttribute>();
   driver.current_context = real<Hook::cuCtxGetCurrent>();
   driver.current_device = real<Hook::cuCtxGetDevice>();
+  driver.push_context = real<Hook::cuCtxPushCurrent_v2>();
+  driver.pop_context = real<Hook::cuCtxPopCurrent_v2>();
   driver.synchronize_context = real<Hook::cuCtxSynchronize>();
   driver.event_create = real<Hook::cuEventCreate>();
   driver.event_destroy = real<Hook::cuEventDestroy_v2>();

@@ -59,6 +59,7 @@ struct Arena {
   Service service = Service::kNotStarted;
   std::string why;  // not kChunks
   CUcontext context = nullptr;
+  CUdevice device = 0;
   bool synchronous = false;
   bool record_only = false;
 
@@ -68,6 +69,8 @@ struct Arena {
   std::uint64_t serial = 0;            // changes with plan and next
   std::array<LaneState, shm::kMaxLanes> lanes;
   bool housekeeping = false;          // something is to be given back, a little at each boundary
+  std::uint32_t wait_for_memory = 0;  // iterations until what the plan lacks is tried for again
+  std::uint32_t relief_pause = 0;     // how many they were the last time
   std::uint64_t calm_iterations = 0;  // since the last deviation
   std::string abandoned;              // why the last plan was not installed
 
@@ -115,6 +118,10 @@ void arena_build(Arena& arena) noexcept;
 void arena_go_live(Arena& arena) noexcept;
 // At the beginning of each iteration: a little of what is to be tidied up.
 void arena_at_boundary(Arena& arena, const FollowedLane& lane) noexcept;
+// Memory was short: at the beginning of an iteration, makes again what of the slab was given up.
+void arena_look_for_memory(Arena& arena) noexcept;
+// There is no memory for the plan that is armed: it is tried for again some iterations later. False: it can't be.
+bool arena_postpone(Arena& arena) noexcept;
 // Device bytes held for the program, as far as it is served here.
 std::uint64_t arena_footprint(const Arena& arena) noexcept;
 // Everything back to the driver; work on it is over.

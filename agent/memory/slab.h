@@ -40,6 +40,21 @@ class Slab {
   // is over. Returns whether there is more to do.
   bool shorten(std::size_t limit) noexcept;
 
+  // Memory is short. ----------------------------------------------------------------------------------------------
+  // Forgets what has been mapped for a plan that is not live yet; go_live() makes all of it.
+  void give_up_unfinished() noexcept { drop_beyond(0); }
+  // Gives back the live chunks of which no block owns a byte, where work is over. Their bytes are gone: they can't be
+  // taken until refill() has brought them back.
+  void give_up_idle() noexcept;
+  // How much that is, once work is over, with what is unfinished.
+  std::uint64_t idle_bytes() const noexcept;
+  std::size_t gone_chunks() const { return gone_; }
+  // Makes up to `limit` of them anew; returns whether all are there. Stops where the driver has no more.
+  bool refill(std::size_t limit) noexcept;
+  // The driver's block, if no block of the program lies in it, which is then the caller's to free; 0 otherwise. The
+  // slab is as it was before the first want().
+  CUdeviceptr give_up_driver_block() noexcept;
+
   Window& window() { return window_; }
   std::uint64_t live_bytes() const { return window_.map.bytes(); }
   bool covers(std::uint64_t address) const {
@@ -63,6 +78,7 @@ class Slab {
   Window window_;           // chunks beyond map.bytes() are mapped, but not live
   std::size_t wanted_ = 0;  // chunks
   std::uint64_t wanted_bytes_ = 0;
+  std::size_t gone_ = 0;  // live chunks that were given up
   bool driver_block_ = false;
   std::function<bool(std::uint64_t)> stays_;
 };

@@ -29,6 +29,8 @@ struct Driver {
   CUresult (*device_attribute)(int*, CUdevice_attribute, CUdevice) = nullptr;
   CUresult (*current_context)(CUcontext*) = nullptr;
   CUresult (*current_device)(CUdevice*) = nullptr;
+  CUresult (*push_context)(CUcontext) = nullptr;
+  CUresult (*pop_context)(CUcontext*) = nullptr;
   CUresult (*synchronize_context)() = nullptr;
   // Order.
   CUresult (*event_create)(CUevent*, unsigned int flags) = nullptr;
