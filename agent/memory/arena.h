@@ -48,6 +48,7 @@ inline bool arena_is_on() noexcept { return __atomic_load_n(&arena_on, __ATOMIC_
 struct Operation {
   StreamUse use;
   UseSet needs;
+  std::uint64_t barrier = 0;  // that it is behind when it has been ordered
 };
 
 // Begins an operation on a stream: behind the plain frees so far.

@@ -139,7 +139,7 @@ Served arena_free(CUdeviceptr address) noexcept {
     return {true, free_by_driver(arena, lock, block)};
   // All that is queued now, whether it was seen to use the block or not: natively the free would wait for it.
   Release uses;
-  const StreamTable::Free barrier = arena.streams.begin_free(&uses);
+  const StreamTable::Free barrier = arena.streams.begin_free(block->uses, &uses);
   if (block->kept || barrier.needs_fold || arena.streams.has_visible() || arena.streams.needs_events(uses)) [[unlikely]]
     return {true, free_slowly(arena, lock, block, uses, &barrier)};
   arena.streams.end_free(barrier, uses);

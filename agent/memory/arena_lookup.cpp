@@ -99,6 +99,7 @@ void begin_operation(StreamName stream, Operation* operation) noexcept {
   if (now == nullptr || now->known_streams.check(stream.handle) != CUDA_SUCCESS) return;
   operation->use = now->streams.begin(stream);
   now->streams.add_barrier_needs(static_cast<StreamSlot>(operation->use.slot), &operation->needs);
+  operation->barrier = now->streams.barrier();
 }
 
 std::size_t find_blocks(std::uint64_t address, Block* found[2]) noexcept {
@@ -131,8 +132,11 @@ void order_operation(ArenaLock& lock, Operation& operation) noexcept {
   Arena* const now = arena();
   if (now == nullptr) return;
   if (!operation.needs.empty()) [[unlikely]] {
-    now->streams.wait(lock, static_cast<StreamSlot>(operation.use.slot), operation.needs);
+    const auto slot = static_cast<StreamSlot>(operation.use.slot);
+    const std::uint64_t releases = now->releases;
+    now->streams.wait(lock, slot, operation.needs);
     operation.needs = UseSet();
+    if (now->releases == releases) now->streams.is_behind_barrier(slot, operation.barrier);
   }
   if (now->streams.is_full()) [[unlikely]]
     now->streams.finish_all(lock);

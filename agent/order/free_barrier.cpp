@@ -28,8 +28,8 @@ std::size_t StreamTable::gather_unfolded(UseSet* queued, Release* few) noexcept 
     }
     unfolded_[kept++] = slot;
     // What other threads have announced, and not queued, is none of what comes before.
-    const StreamUse use{slot, covered(slot)};
-    if (use.position > stream.completed) add(use);
+    const StreamUse use{slot, reach(slot).position};
+    if (!is_known_over(use)) add(use);
   }
   unfolded_.resize(kept);
   const StreamUse folded{kFoldSlot, streams_[kFoldSlot]->position};
@@ -38,11 +38,18 @@ std::size_t StreamTable::gather_unfolded(UseSet* queued, Release* few) noexcept 
   return count;
 }
 
-StreamTable::Free StreamTable::begin_free(Release* uses) noexcept {
+StreamTable::Free StreamTable::begin_free(const Release& seen, Release* uses) noexcept {
   Free free;
   free.number = ++frees_begun_;
   *uses = {};
   free.needs_fold = gather_unfolded(&free.queued, uses) > Release::kUses;
+  // They are queued, whatever is announced beside them.
+  for (std::uint32_t i = 0; i < seen.count; ++i) {
+    if (is_known_over(seen.uses[i])) continue;
+    free.queued.add(seen.uses[i]);
+    uses->add(seen.uses[i]);
+  }
+  free.needs_fold = free.needs_fold || uses->everything;
   return free;
 }
 

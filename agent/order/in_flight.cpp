@@ -88,45 +88,76 @@ void in_flight_add(InFlight& own) noexcept {
 }
 
 void in_flight_remove(InFlight& own) noexcept {
-  // Release pairs with the acquire in in_flight_covered.
+  // Release pairs with the acquire in in_flight_reach.
   __atomic_fetch_sub(&g_unnamed, own.unnamed, __ATOMIC_RELEASE);
   own.unnamed = 0;
 }
 
 namespace {
 
-// What the thread says of the stream; `position` where it has nothing in flight there.
-std::uint64_t covered_by(const InFlight& thread, std::uint32_t slot, std::uint64_t position) noexcept {
-  if (__atomic_load_n(&thread.active, __ATOMIC_ACQUIRE) != slot + std::uint64_t{1}) return position;
-  return std::min(position, __atomic_load_n(&thread.position, __ATOMIC_RELAXED) - 1);
+// The first operation that the thread has in flight on the stream; 0: none. `more`: others of its own are behind it.
+std::uint64_t first_in_flight(const InFlight& thread, std::uint32_t slot, bool* more) noexcept {
+  if (__atomic_load_n(&thread.active, __ATOMIC_ACQUIRE) != slot + std::uint64_t{1}) return 0;
+  *more = __atomic_load_n(&thread.several, __ATOMIC_ACQUIRE) != 0;
+  return __atomic_load_n(&thread.position, __ATOMIC_RELAXED);
+}
+
+// What a thread has in flight is not reached.
+void exclude(Reach& reach, std::uint64_t position, bool more) noexcept {
+  if (position > reach.position) return;
+  if (more) {
+    reach.position = position - 1;
+    while (reach.holes != 0 && reach.hole[reach.holes - 1] > reach.position) --reach.holes;
+    return;
+  }
+  if (reach.holes == Reach::kHoles) {
+    // The highest one ends it instead.
+    const std::uint64_t highest = std::max(position, reach.hole[Reach::kHoles - 1]);
+    reach.position = highest - 1;
+    if (highest == position) return;
+    --reach.holes;
+  }
+  std::size_t at = reach.holes++;
+  for (; at != 0 && reach.hole[at - 1] > position; --at) reach.hole[at] = reach.hole[at - 1];
+  reach.hole[at] = position;
 }
 
 }  // namespace
 
 void Announcers::change(std::uint32_t slot) noexcept {
-  constexpr std::uint64_t kNone = ~std::uint64_t{0};
-  if (last != nullptr && covered_by(*last, slot, kNone) != kNone) several = true;
+  bool more = false;
+  if (last != nullptr && first_in_flight(*last, slot, &more) != 0) several = true;
   last = in_flight_own;
 }
 
-std::uint64_t in_flight_covered(Announcers& announcers, std::uint32_t slot, std::uint64_t position,
-                                bool with_own) noexcept {
-  if (__atomic_load_n(&g_unnamed, __ATOMIC_ACQUIRE) != 0) return 0;
+Reach in_flight_reach(Announcers& announcers, std::uint32_t slot, std::uint64_t position, bool with_own) noexcept {
+  Reach reach;
+  if (__atomic_load_n(&g_unnamed, __ATOMIC_ACQUIRE) != 0) return reach;
+  reach.position = position;
   const InFlight* const without = with_own ? in_flight_own : nullptr;
+  bool more = false;
   if (!announcers.several) {
     const InFlight* const last = announcers.last;
-    return last == nullptr || last == without ? position : covered_by(*last, slot, position);
+    const std::uint64_t first = last == nullptr || last == without ? 0 : first_in_flight(*last, slot, &more);
+    if (first != 0) exclude(reach, first, more);
+  } else {
+    bool others = false;
+    const std::uint32_t used = __atomic_load_n(&g_used, __ATOMIC_ACQUIRE);
+    for (std::uint32_t i = 0; i < used; ++i) {
+      const InFlight& thread = g_threads[i];
+      const std::uint64_t first = first_in_flight(thread, slot, &more);
+      if (first == 0) continue;
+      others = others || &thread != announcers.last;
+      if (&thread != without) exclude(reach, first, more);
+    }
+    announcers.several = others;
   }
-  std::uint64_t covered = position;
-  bool others = false;
-  const std::uint32_t used = __atomic_load_n(&g_used, __ATOMIC_ACQUIRE);
-  for (std::uint32_t i = 0; i < used; ++i) {
-    const std::uint64_t reached = covered_by(g_threads[i], slot, position);
-    others = others || (reached != position && &g_threads[i] != announcers.last);
-    if (&g_threads[i] != without) covered = std::min(covered, reached);
+  // What is at the end is simply not reached.
+  while (reach.holes != 0 && reach.hole[reach.holes - 1] == reach.position) {
+    --reach.position;
+    --reach.holes;
   }
-  announcers.several = others;
-  return covered;
+  return reach;
 }
 
 bool has_ended(ThreadNumber thread) noexcept {

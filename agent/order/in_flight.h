@@ -3,9 +3,10 @@
 // meanwhile on that stream, or a wait for it, may come before the operation, whichever thread records or waits: the one
 // that has announced it, too.
 //
-// announce() under the arena's lock, queued() by the same thread without it, covered() under the lock.
+// announce() under the arena's lock, queued() by the same thread without it, in_flight_reach() under the lock.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 namespace memopt::agent {
@@ -20,6 +21,7 @@ inline constexpr std::uint32_t kInFlightThreads = 32768;
 struct alignas(64) InFlight {
   std::uint64_t active = 0;  // 1 + the stream's slot; 0: nothing is in flight
   std::uint64_t position = 0;
+  std::uint64_t several = 0;  // further ones of that stream are in flight with it
   std::uint64_t unnamed = 0;  // operations in flight beside that one, on other streams
   ThreadNumber number = 0;    // of the thread whose entry it is
 };
@@ -40,20 +42,26 @@ inline ThreadNumber this_thread() noexcept { return in_flight().number; }
 inline void announce(std::uint32_t slot, std::uint64_t position) noexcept {
   InFlight& own = in_flight();
   if (own.active != 0) [[unlikely]] {
-    // One call queues several operations: the first on a stream stands for those behind it.
-    if (own.active != slot + std::uint64_t{1}) in_flight_add(own);
+    // One call queues several operations.
+    if (own.active != slot + std::uint64_t{1}) {
+      in_flight_add(own);
+    } else {
+      __atomic_store_n(&own.several, 1, __ATOMIC_RELEASE);
+    }
     return;
   }
   __atomic_store_n(&own.position, position, __ATOMIC_RELAXED);
-  // Release pairs with the acquire in in_flight_covered: who sees the entry sees its position.
+  // Release pairs with the acquire in in_flight_reach: who sees the entry sees its position.
   __atomic_store_n(&own.active, slot + std::uint64_t{1}, __ATOMIC_RELEASE);
 }
 
 inline void queued() noexcept {
   InFlight* const own = in_flight_own;
   if (own == nullptr) return;
-  // Release pairs with the acquire in in_flight_covered: who sees the entry cleared comes after the driver's call.
+  // Release pairs with the acquire in in_flight_reach: who sees the entry cleared comes after the driver's call.
   __atomic_store_n(&own->active, 0, __ATOMIC_RELEASE);
+  if (own->several != 0) [[unlikely]]
+    __atomic_store_n(&own->several, 0, __ATOMIC_RELAXED);
   if (own->unnamed != 0) [[unlikely]]
     in_flight_remove(*own);
 }
@@ -71,10 +79,30 @@ struct Announcers {
   void change(std::uint32_t slot) noexcept;
 };
 
-// The position of the stream up to which everything is queued for certain, given that `position` is the last announced.
-// `with_own`: what the calling thread has announced counts, as the driver's call will have returned.
-std::uint64_t in_flight_covered(Announcers& announcers, std::uint32_t slot, std::uint64_t position,
-                                bool with_own = false) noexcept;
+// What is queued of a stream for certain: all up to a position, but a few that other threads had only announced when
+// one behind them was queued.
+struct Reach {
+  static constexpr std::size_t kHoles = 3;
+
+  std::uint64_t position = 0;
+  std::size_t holes = 0;
+  std::uint64_t hole[kHoles] = {};  // ascending
+
+  bool covers(std::uint64_t wanted) const noexcept {
+    if (wanted > position) return false;
+    for (std::size_t i = 0; i < holes; ++i) {
+      if (hole[i] == wanted) return false;
+    }
+    return true;
+  }
+  // All up to here, without exception.
+  std::uint64_t whole() const noexcept { return holes == 0 ? position : hole[0] - 1; }
+};
+
+// Given that `position` is the last announced. `with_own`: what the calling thread has announced counts, as the
+// driver's call will have returned.
+Reach in_flight_reach(Announcers& announcers, std::uint32_t slot, std::uint64_t position,
+                      bool with_own = false) noexcept;
 
 // Has the thread ended, for certain?
 bool has_ended(ThreadNumber thread) noexcept;

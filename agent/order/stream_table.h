@@ -99,6 +99,11 @@ class StreamTable {
   // What an operation on `slot` must be behind, as far as it is not yet, is added to `needs`; true if that is nothing.
   bool add_needs(StreamSlot slot, const Release& release, UseSet* needs) noexcept;
   // Likewise for the plain frees so far.
+  // Returns the barrier's number, for is_behind_barrier() when they have been waited for.
+  std::uint64_t barrier() const { return barrier_; }
+  void is_behind_barrier(StreamSlot slot, std::uint64_t barrier) noexcept {
+    streams_[slot]->behind_barrier = std::max(streams_[slot]->behind_barrier, barrier);
+  }
   bool add_barrier_needs(StreamSlot slot, UseSet* needs) noexcept {
     return streams_[slot]->behind_barrier == barrier_ || look_at_barrier(slot, needs);
   }
@@ -136,7 +141,8 @@ class StreamTable {
     bool needs_fold = false;
     UseSet queued;
   };
-  Free begin_free(Release* uses) noexcept;
+  // `seen`: the uses of the block that are known.
+  Free begin_free(const Release& seen, Release* uses) noexcept;
   void fold(ArenaLock& lock, const Free& free, Release* uses) noexcept;
   void end_free(const Free& free, const Release& uses) noexcept;
   // Work whose effect the host can see without asking (a copy to the host, a host function, a kernel that was given
@@ -194,7 +200,7 @@ class StreamTable {
   struct OwnEvent {
     CUevent handle = nullptr;
     std::uint64_t table = 0;  // of which it is
-    std::uint64_t position = 0;
+    Reach reach;
     std::uint32_t pins = 0;
     bool dropped = false;
   };
@@ -209,6 +215,7 @@ class StreamTable {
     std::uint32_t pins = 0;            // threads that call the driver with it, without the lock
     std::uint64_t position = 0;        // of the last operation begun
     std::uint64_t completed = 0;       // the host knows that all up to here is over
+    Reach reached;                     // and this
     std::uint64_t visible = 0;         // last work whose effect the host can see
     std::uint64_t freed_at = 0;        // position at the last barrier: other streams go on behind it
     std::uint64_t behind_barrier = 0;  // barrier that it is known to be behind
@@ -245,10 +252,16 @@ class StreamTable {
     stream.cut = cut_;
     stream.cut_position = stream.position;
   }
-  // Its operations up to here are queued for certain.
-  std::uint64_t covered(StreamSlot slot, bool with_own = false) const noexcept {
+  // What is queued on it for certain; and up to where all is.
+  Reach reach(StreamSlot slot, bool with_own = false) const noexcept {
     const Stream& stream = *streams_[slot];
-    return in_flight_covered(stream.announcers, slot, stream.position, with_own);
+    return in_flight_reach(stream.announcers, slot, stream.position, with_own);
+  }
+  std::uint64_t covered(StreamSlot slot, bool with_own = false) const noexcept { return reach(slot, with_own).whole(); }
+  // Over, as far as the host knows without asking.
+  bool is_known_over(StreamUse use) const noexcept {
+    const Stream& stream = *streams_[use.slot];
+    return use.position <= stream.completed || stream.reached.covers(use.position);
   }
   // What was queued on the stream at the last cut.
   std::uint64_t at_cut(const Stream& stream) const noexcept {
@@ -256,7 +269,7 @@ class StreamTable {
   }
   bool is_satisfied(StreamSlot slot, StreamUse use) const noexcept {
     if (slot == use.slot && slot != kOverflowSlot) return true;
-    if (use.position <= streams_[use.slot]->completed) return true;
+    if (is_known_over(use)) return true;
     const std::vector<std::uint64_t>& behind = streams_[slot]->behind;
     return use.slot < behind.size() && use.position <= behind[use.slot];
   }
@@ -286,6 +299,7 @@ class StreamTable {
   bool record(ArenaLock& lock, StreamSlot slot) noexcept;
   void wait_for(ArenaLock& lock, StreamSlot slot, StreamUse use) noexcept;
   CUresult finish_use(ArenaLock& lock, StreamUse use) noexcept;
+  void has_reached(Stream& stream, const Reach& reached) noexcept;
   bool is_use_over(StreamUse use, bool ask) noexcept;
   const ProgramEvent* find_event(CUevent event) const noexcept;
 

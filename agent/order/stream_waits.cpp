@@ -26,14 +26,14 @@ CUstream StreamTable::name_of(const Stream& stream) const noexcept { return stre
 // The oldest event that stands for the position: what was queued behind it need not be waited for.
 StreamTable::OwnEvent* StreamTable::event_after(const Stream& stream, std::uint64_t position) const noexcept {
   for (std::uint32_t i = 0; i < stream.events; ++i) {
-    if (stream.ring[i]->position >= position) return stream.ring[i];
+    if (stream.ring[i]->reach.covers(position)) return stream.ring[i];
   }
   return nullptr;
 }
 
 bool StreamTable::lacks_event(const Stream& stream, std::uint64_t position) const noexcept {
   if (position <= stream.completed) return false;
-  return stream.events == 0 || stream.ring[stream.events - 1]->position < position;
+  return !stream.reached.covers(position) && event_after(stream, position) == nullptr;
 }
 
 StreamTable::OwnEvent* StreamTable::take_event() noexcept {
@@ -56,11 +56,14 @@ bool StreamTable::create_stream(CUstream* stream) noexcept {
   return driver_.stream_create != nullptr && driver_.stream_create(stream, CU_STREAM_NON_BLOCKING) == CUDA_SUCCESS;
 }
 
-// In the order of their positions; of two that stand for the same, the first.
+// In the order in which they were recorded; one that stands for nothing further is not kept.
 void StreamTable::keep(Stream& stream, OwnEvent* event) noexcept {
-  if (stream.events != 0 && stream.ring[stream.events - 1]->position >= event->position) {
-    drop(event);
-    return;
+  if (stream.events != 0) {
+    const Reach& newest = stream.ring[stream.events - 1]->reach;
+    if (newest.holes == 0 && newest.position >= event->reach.position) {
+      drop(event);
+      return;
+    }
   }
   if (stream.events == kEvents) {
     drop(stream.ring[0]);
@@ -105,7 +108,7 @@ bool StreamTable::record(ArenaLock& lock, StreamSlot slot) noexcept {
   OwnEvent* const event = take_event();
   if (event == nullptr) return false;
   // Before the call: what other threads queue meanwhile may come behind it.
-  event->position = covered(slot);
+  event->reach = reach(slot);
   const std::uint64_t table = table_;
   ++stream.pins;
   CUresult result = CUDA_SUCCESS;
@@ -120,9 +123,8 @@ bool StreamTable::record(ArenaLock& lock, StreamSlot slot) noexcept {
     drop(event);
     return false;
   }
-  const std::uint64_t position = event->position;
   keep(stream, event);
-  return position != 0;
+  return true;
 }
 
 void StreamTable::leave_event(ArenaLock& lock, StreamName name) noexcept {
@@ -180,7 +182,7 @@ void StreamTable::wait_for(ArenaLock& lock, StreamSlot slot, StreamUse use) noex
     return;
   }
   const CUstream name = name_of(waiting);
-  const std::uint64_t position = event->position;
+  const std::uint64_t position = event->reach.whole();
   const std::uint64_t table = table_;
   ++event->pins;
   ++waiting.pins;
@@ -206,15 +208,20 @@ void StreamTable::wait_for(ArenaLock& lock, StreamSlot slot, StreamUse use) noex
   }
 }
 
+void StreamTable::has_reached(Stream& stream, const Reach& reached) noexcept {
+  stream.completed = std::max(stream.completed, reached.whole());
+  if (reached.position > stream.reached.position) stream.reached = reached;
+}
+
 CUresult StreamTable::finish_use(ArenaLock& lock, StreamUse use) noexcept {
   Stream& stream = *streams_[use.slot];
-  if (use.position <= stream.completed) return CUDA_SUCCESS;
+  if (is_known_over(use)) return CUDA_SUCCESS;
   const std::uint64_t table = table_;
   CUresult result = CUDA_SUCCESS;
-  std::uint64_t reached = 0;
+  Reach reached;
   if (OwnEvent* const event = event_after(stream, use.position)) {
     ++counts_.host_waits;
-    reached = event->position;
+    reached = event->reach;
     ++event->pins;
     {
       const Unlocked unlocked(lock);
@@ -224,7 +231,7 @@ CUresult StreamTable::finish_use(ArenaLock& lock, StreamUse use) noexcept {
   } else if (use.slot != kOverflowSlot && stream.used && usable_here(stream) && !captures(stream)) {
     ++counts_.host_waits;
     // What is announced is not queued yet, and not waited for.
-    reached = covered(use.slot);
+    reached = reach(use.slot);
     const CUstream name = name_of(stream);
     ++stream.pins;
     {
@@ -236,7 +243,7 @@ CUresult StreamTable::finish_use(ArenaLock& lock, StreamUse use) noexcept {
   } else {
     return finish_all(lock);
   }
-  if (result == CUDA_SUCCESS && table == table_) stream.completed = std::max(stream.completed, reached);
+  if (result == CUDA_SUCCESS && table == table_) has_reached(stream, reached);
   return result;
 }
 

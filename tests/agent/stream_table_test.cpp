@@ -127,6 +127,40 @@ class StreamTableTest : public testing::Test {
     queued();
     return use;
   }
+  // An operation that another thread has announced, and queues when it is told to.
+  class Announced {
+   public:
+    Announced(StreamTableTest& test, CUstream on) : test_(test), on_(on) {
+      std::atomic<bool> announced = false;
+      thread_ = std::thread([&] {
+        use_ = test_.table_.begin({on_, false});
+        announced = true;
+        while (!queue_) std::this_thread::yield();
+        queued();
+        done_ = true;
+      });
+      while (!announced) std::this_thread::yield();
+    }
+    ~Announced() {
+      queue_ = true;
+      thread_.join();
+    }
+    void queue() {
+      ++test_.fake_.queued[on_];
+      queue_ = true;
+      while (!done_) std::this_thread::yield();
+    }
+    StreamUse use() const { return use_; }
+
+   private:
+    StreamTableTest& test_;
+    const CUstream on_;
+    StreamUse use_;
+    std::atomic<bool> queue_ = false;
+    std::atomic<bool> done_ = false;
+    std::thread thread_;
+  };
+
   static Release release_of(StreamUse use) {
     Release release;
     release.add(use);
@@ -135,7 +169,7 @@ class StreamTableTest : public testing::Test {
   // As the arena does it.
   void free_now() {
     Release uses;
-    const StreamTable::Free free = table_.begin_free(&uses);
+    const StreamTable::Free free = table_.begin_free({}, &uses);
     if (free.needs_fold) {
       table_.fold(lock_, free, &uses);
     } else {
@@ -290,6 +324,36 @@ TEST_F(StreamTableTest, AWaitOfTheHostDoesNotCoverWhatTheWaitingThreadHasOnlyAnn
   EXPECT_TRUE(is_behind(stream(2), stream(1), 1));
 }
 
+// Two threads on one stream: the later operation is queued, the earlier one not yet.
+TEST_F(StreamTableTest, WhatIsQueuedBehindAnAnnouncedOperationIsNotLost) {
+  work(stream(2));
+  Announced early(*this, stream(1));  // position 1, by another thread
+  const StreamUse late = work(stream(1));
+  Release release = release_of(late);
+  table_.record_events(lock_, release);
+  table_.wait(lock_, table_.slot_of({stream(2), false}), release);
+  EXPECT_EQ(fake_.host_waits, 0);
+  EXPECT_TRUE(is_behind(stream(2), stream(1), 1)) << "the driver's count: one operation is queued";
+  // The earlier one is queued now, behind the event.
+  early.queue();
+  Release other = release_of(early.use());
+  table_.record_events(lock_, other);
+  table_.wait(lock_, table_.slot_of({stream(2), false}), other);
+  EXPECT_TRUE(is_behind(stream(2), stream(1), 2));
+}
+
+TEST_F(StreamTableTest, AFreeIsBehindTheUsesThatAreSeenWhateverIsAnnounced) {
+  work(stream(2));
+  Announced first(*this, stream(1)), second(*this, stream(1)), third(*this, stream(1)), fourth(*this, stream(1));
+  const StreamUse late = work(stream(1));
+  Release uses;
+  const StreamTable::Free free = table_.begin_free(release_of(late), &uses);
+  table_.record_events(lock_, uses);
+  table_.end_free(free, uses);
+  order(stream(2));
+  EXPECT_TRUE(is_behind(stream(2), stream(1), 1));
+}
+
 TEST_F(StreamTableTest, ACopyThatTheHostWaitsForIsCovered) {
   const StreamUse mine = table_.begin({stream(1), false});
   const HostWait wait = table_.begin_wait_for_own({stream(1), false});
@@ -424,7 +488,7 @@ TEST_F(StreamTableTest, WhatIsQueuedWhileAFreeWaitsIsNotBehindIt) {
   work(stream(1));
   work(stream(2));
   Release uses;
-  const StreamTable::Free free = table_.begin_free(&uses);
+  const StreamTable::Free free = table_.begin_free({}, &uses);
   UseSet needs;
   EXPECT_TRUE(table_.add_barrier_needs(table_.slot_of({stream(2), false}), &needs));
   table_.end_free(free, uses);
@@ -438,7 +502,7 @@ TEST_F(StreamTableTest, WhatIsAskedForIsKnownToBeBehindAFree) {
   EXPECT_FALSE(table_.is_behind_free(early));
   EXPECT_FALSE(table_.is_behind_free({stream(1), false}));
   Release uses;
-  const StreamTable::Free free = table_.begin_free(&uses);
+  const StreamTable::Free free = table_.begin_free({}, &uses);
   table_.event_recorded(table_.begin_event_record(late, {stream(1), false}), true);
   table_.end_free(free, uses);
   EXPECT_TRUE(table_.is_behind_free(early));

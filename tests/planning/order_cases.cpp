@@ -1,7 +1,7 @@
 // Programs that rely on what CUDA says of order, and of memopt only on that: streams and threads, frees as barriers,
 // host functions that wait. Each prints what it has seen, the same with and without memopt.
 //
-//   order CASE [N [ROUNDS]]
+//   order_cases CASE [N [ROUNDS]]
 //
 //   streams N         blocks filled on one of N streams, copied on another, freed
 //   other-thread N    blocks used on the default stream of one thread, freed by another
@@ -25,7 +25,7 @@
 
 #include "driver_program.h"
 
-const char* const kProgram = "order";
+const char* const kProgram = "order_cases";
 
 namespace {
 
@@ -292,7 +292,7 @@ int main(int argc, char** argv) {
   } else if (name == "failure") {
     failure();
   } else {
-    std::fprintf(stderr, "order: unknown case '%s'\n", name.c_str());
+    std::fprintf(stderr, "order_cases: unknown case '%s'\n", name.c_str());
     return 2;
   }
   return 0;
