@@ -59,7 +59,7 @@ void abandon_kept(Arena& arena, Block* block) noexcept {
 // Driver calls are to be made before the bytes are free: events on the streams that are not over, a wait for what the
 // host can see. The lock is given back for them; the block is in no list meanwhile, and its bytes are its own.
 [[gnu::cold, gnu::noinline]] CUresult free_slowly(Arena& arena, ArenaLock& lock, Block* block, Release uses,
-                                                  const StreamTable::Free* barrier) noexcept {
+                                                  const StreamTable::Free& free, bool barrier) noexcept {
   const bool kept = block->kept;
   const std::uint64_t releases = arena.releases;
   if (kept) {
@@ -68,19 +68,19 @@ void abandon_kept(Arena& arena, Block* block) noexcept {
     unlist(arena, block);
   }
   // Events first: what others queue during the wait is none of what the bytes wait for.
-  if (barrier != nullptr && barrier->needs_fold) {
-    arena.streams.fold(lock, *barrier, &uses);
+  if (free.needs_fold) {
+    arena.streams.fold(lock, free, &uses);
   } else {
     arena.streams.record_events(lock, uses);
   }
   CUresult result = CUDA_SUCCESS;
-  if (barrier != nullptr) {
+  if (barrier) {
     result = arena.streams.finish_host_visible(lock);
     if (uses.unordered) {
       uses.unordered = false;
       arena.streams.record_events(lock, uses);
     }
-    arena.streams.end_free(*barrier, uses);
+    arena.streams.end_free(free, uses);
   }
   arena_failed(arena, result);
   if (kept) return result;
@@ -139,9 +139,9 @@ Served arena_free(CUdeviceptr address) noexcept {
     return {true, free_by_driver(arena, lock, block)};
   // All that is queued now, whether it was seen to use the block or not: natively the free would wait for it.
   Release uses;
-  const StreamTable::Free barrier = arena.streams.begin_free(block->uses, &uses);
+  const StreamTable::Free barrier = arena.streams.begin_free(&uses);
   if (block->kept || barrier.needs_fold || arena.streams.has_visible() || arena.streams.needs_events(uses)) [[unlikely]]
-    return {true, free_slowly(arena, lock, block, uses, &barrier)};
+    return {true, free_slowly(arena, lock, block, uses, barrier, true)};
   arena.streams.end_free(barrier, uses);
   unlist(arena, block);
   give_back(arena, block, uses);
@@ -184,8 +184,10 @@ Served arena_free_async(CUdeviceptr address, StreamName stream) noexcept {
   uses.add(use);
   // A plain allocation that nothing on this stream has used: its former users are not known to be before the free.
   if (!is_ready(arena, *block, static_cast<StreamSlot>(use.slot))) uses.add(block->former);
+  if (arena.streams.is_mixed(static_cast<StreamSlot>(use.slot))) [[unlikely]]
+    return {true, free_slowly(arena, lock, block, uses, arena.streams.mixed_free(uses), false)};
   if (arena.streams.needs_events(uses)) [[unlikely]]
-    return {true, free_slowly(arena, lock, block, uses, nullptr)};
+    return {true, free_slowly(arena, lock, block, uses, {}, false)};
   unlist(arena, block);
   give_back(arena, block, uses);
   return {true, CUDA_SUCCESS};

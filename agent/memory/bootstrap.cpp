@@ -234,7 +234,10 @@ CUresult Bootstrap::gather(std::size_t count, bool only_held, std::vector<Chunk*
       }
       if (row_.may_give_up()) awaited_ = row_.awaited();
       if (window != nullptr) awaited_ = window->last_uses();
-      if (!streams_.is_over(awaited_, false)) {
+      // A host function may be among what would be waited for, and be waiting for this very thread: rather more memory
+      // than that, as long as there is some.
+      const bool may_wait = result != CUDA_SUCCESS || !streams_.has_visible();
+      if (may_wait && !streams_.is_over(awaited_, false)) {
         result = CUDA_ERROR_NOT_READY;
         break;
       }

@@ -13,7 +13,7 @@ void StreamTable::note_unfolded(StreamSlot slot) noexcept {
 
 // What is queued and not known to be over, on all streams; those that are folded are one use. Returns how many uses; as
 // many of them as a release has room for are in `few`.
-std::size_t StreamTable::gather_unfolded(UseSet* queued, Release* few) noexcept {
+std::size_t StreamTable::gather_unfolded(UseSet* queued, Release* few, bool* mixed) noexcept {
   std::size_t kept = 0;
   std::size_t count = 0;
   const auto add = [&](StreamUse use) {
@@ -28,8 +28,10 @@ std::size_t StreamTable::gather_unfolded(UseSet* queued, Release* few) noexcept 
     }
     unfolded_[kept++] = slot;
     // What other threads have announced, and not queued, is none of what comes before.
-    const StreamUse use{slot, reach(slot).position};
-    if (!is_known_over(use)) add(use);
+    const Reach queued_now = reach(slot);
+    *mixed = *mixed || queued_now.mixed;
+    const StreamUse use{slot, queued_now.mixed ? stream.position : queued_now.whole};
+    if (use.position > stream.completed) add(use);
   }
   unfolded_.resize(kept);
   const StreamUse folded{kFoldSlot, streams_[kFoldSlot]->position};
@@ -38,18 +40,20 @@ std::size_t StreamTable::gather_unfolded(UseSet* queued, Release* few) noexcept 
   return count;
 }
 
-StreamTable::Free StreamTable::begin_free(const Release& seen, Release* uses) noexcept {
+StreamTable::Free StreamTable::begin_free(Release* uses) noexcept {
   Free free;
   free.number = ++frees_begun_;
   *uses = {};
-  free.needs_fold = gather_unfolded(&free.queued, uses) > Release::kUses;
-  // They are queued, whatever is announced beside them.
-  for (std::uint32_t i = 0; i < seen.count; ++i) {
-    if (is_known_over(seen.uses[i])) continue;
-    free.queued.add(seen.uses[i]);
-    uses->add(seen.uses[i]);
-  }
-  free.needs_fold = free.needs_fold || uses->everything;
+  bool mixed = false;
+  free.needs_fold = gather_unfolded(&free.queued, uses, &mixed) > Release::kUses || mixed;
+  return free;
+}
+
+StreamTable::Free StreamTable::mixed_free(const Release& uses) noexcept {
+  Free free;
+  free.needs_fold = true;
+  for (std::uint32_t i = 0; i < uses.count; ++i) free.queued.add(uses.uses[i]);
+  if (uses.everything) free.queued.add_everything();
   return free;
 }
 
@@ -58,7 +62,8 @@ void StreamTable::wait_for_all(ArenaLock& lock, StreamSlot slot) noexcept {
   const std::uint64_t table = table_;
   Free all;
   Release uses;
-  gather_unfolded(&all.queued, &uses);
+  bool mixed = false;
+  gather_unfolded(&all.queued, &uses, &mixed);
   fold(lock, all, &uses);
   for (std::uint32_t i = 0; i < uses.count; ++i) {
     if (!is_satisfied(slot, uses.uses[i])) wait_for(lock, slot, uses.uses[i]);
@@ -74,13 +79,15 @@ void StreamTable::fold(ArenaLock& lock, const Free& free, Release* uses) noexcep
     return;
   }
   for (const StreamUse use : free.queued.uses()) {
-    if (!is_satisfied(kFoldSlot, use)) wait_for(lock, kFoldSlot, use);
+    // A plain free may wait, as natively.
+    const ByLegacy by_legacy = free.number != 0 ? ByLegacy::kIfNothingIsVisible : ByLegacy::kAlways;
+    if (!is_satisfied(kFoldSlot, use)) wait_for_queued(lock, kFoldSlot, use, by_legacy);
   }
-  // Another thread may record its place first: that is behind these waits, too.
-  Stream& stream = *streams_[kFoldSlot];
-  const StreamUse place{kFoldSlot, ++stream.position};
+  // Other threads may fold, too, and record an event first: it stands for these waits as well.
+  const Stream& stream = *streams_[kFoldSlot];
+  const StreamUse place{kFoldSlot, stream.position};
   uses->add(place);
-  if (!record(lock, kFoldSlot)) finish_use(lock, place);
+  if (lacks_event(stream, place.position) && !record(lock, kFoldSlot)) finish_use(lock, place);
 }
 
 void StreamTable::end_free(const Free& free, const Release& uses) noexcept {

@@ -102,26 +102,6 @@ std::uint64_t first_in_flight(const InFlight& thread, std::uint32_t slot, bool* 
   return __atomic_load_n(&thread.position, __ATOMIC_RELAXED);
 }
 
-// What a thread has in flight is not reached.
-void exclude(Reach& reach, std::uint64_t position, bool more) noexcept {
-  if (position > reach.position) return;
-  if (more) {
-    reach.position = position - 1;
-    while (reach.holes != 0 && reach.hole[reach.holes - 1] > reach.position) --reach.holes;
-    return;
-  }
-  if (reach.holes == Reach::kHoles) {
-    // The highest one ends it instead.
-    const std::uint64_t highest = std::max(position, reach.hole[Reach::kHoles - 1]);
-    reach.position = highest - 1;
-    if (highest == position) return;
-    --reach.holes;
-  }
-  std::size_t at = reach.holes++;
-  for (; at != 0 && reach.hole[at - 1] > position; --at) reach.hole[at] = reach.hole[at - 1];
-  reach.hole[at] = position;
-}
-
 }  // namespace
 
 void Announcers::change(std::uint32_t slot) noexcept {
@@ -131,33 +111,33 @@ void Announcers::change(std::uint32_t slot) noexcept {
 }
 
 Reach in_flight_reach(Announcers& announcers, std::uint32_t slot, std::uint64_t position, bool with_own) noexcept {
-  Reach reach;
-  if (__atomic_load_n(&g_unnamed, __ATOMIC_ACQUIRE) != 0) return reach;
-  reach.position = position;
+  if (__atomic_load_n(&g_unnamed, __ATOMIC_ACQUIRE) != 0) return {0, true};
   const InFlight* const without = with_own ? in_flight_own : nullptr;
+  std::uint64_t least = position + 1;
+  std::uint64_t count = 0;  // operations in flight that are known one by one
   bool more = false;
+  const auto look = [&](const InFlight& thread) {
+    bool its = false;
+    const std::uint64_t first = &thread != without ? first_in_flight(thread, slot, &its) : 0;
+    if (first == 0 || first > position) return false;
+    least = std::min(least, first);
+    more = more || its;
+    ++count;
+    return true;
+  };
   if (!announcers.several) {
-    const InFlight* const last = announcers.last;
-    const std::uint64_t first = last == nullptr || last == without ? 0 : first_in_flight(*last, slot, &more);
-    if (first != 0) exclude(reach, first, more);
-  } else {
-    bool others = false;
-    const std::uint32_t used = __atomic_load_n(&g_used, __ATOMIC_ACQUIRE);
-    for (std::uint32_t i = 0; i < used; ++i) {
-      const InFlight& thread = g_threads[i];
-      const std::uint64_t first = first_in_flight(thread, slot, &more);
-      if (first == 0) continue;
-      others = others || &thread != announcers.last;
-      if (&thread != without) exclude(reach, first, more);
-    }
-    announcers.several = others;
+    if (announcers.last != nullptr) look(*announcers.last);
+    // Whatever it has announced, nothing of another thread is behind it.
+    return {least - 1, false};
   }
-  // What is at the end is simply not reached.
-  while (reach.holes != 0 && reach.hole[reach.holes - 1] == reach.position) {
-    --reach.position;
-    --reach.holes;
+  bool others = false;
+  const std::uint32_t used = __atomic_load_n(&g_used, __ATOMIC_ACQUIRE);
+  for (std::uint32_t i = 0; i < used; ++i) {
+    const bool in_flight = look(g_threads[i]) || &g_threads[i] == without;
+    others = others || (in_flight && &g_threads[i] != announcers.last);
   }
-  return reach;
+  announcers.several = others;
+  return {least - 1, more || count != position + 1 - least};
 }
 
 bool has_ended(ThreadNumber thread) noexcept {

@@ -6,7 +6,6 @@
 // announce() under the arena's lock, queued() by the same thread without it, in_flight_reach() under the lock.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 
 namespace memopt::agent {
@@ -79,24 +78,11 @@ struct Announcers {
   void change(std::uint32_t slot) noexcept;
 };
 
-// What is queued of a stream for certain: all up to a position, but a few that other threads had only announced when
-// one behind them was queued.
+// What is queued of a stream for certain. Behind `whole` lies what some thread has only announced, and, where `mixed`,
+// also what others have queued since.
 struct Reach {
-  static constexpr std::size_t kHoles = 3;
-
-  std::uint64_t position = 0;
-  std::size_t holes = 0;
-  std::uint64_t hole[kHoles] = {};  // ascending
-
-  bool covers(std::uint64_t wanted) const noexcept {
-    if (wanted > position) return false;
-    for (std::size_t i = 0; i < holes; ++i) {
-      if (hole[i] == wanted) return false;
-    }
-    return true;
-  }
-  // All up to here, without exception.
-  std::uint64_t whole() const noexcept { return holes == 0 ? position : hole[0] - 1; }
+  std::uint64_t whole = 0;
+  bool mixed = false;
 };
 
 // Given that `position` is the last announced. `with_own`: what the calling thread has announced counts, as the

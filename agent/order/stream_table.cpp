@@ -153,7 +153,7 @@ bool StreamTable::add_needs(StreamSlot slot, const Release& release, UseSet* nee
 
 bool StreamTable::is_use_over(StreamUse use, bool ask) noexcept {
   Stream& stream = *streams_[use.slot];
-  if (is_known_over(use)) return true;
+  if (use.position <= stream.completed) return true;
   if (!ask) return false;
   const OwnEvent* const event = event_after(stream, use.position);
   if (event == nullptr) {
@@ -162,7 +162,7 @@ bool StreamTable::is_use_over(StreamUse use, bool ask) noexcept {
     return false;
   }
   if (driver_.event_query(event->handle) != CUDA_SUCCESS) return false;
-  has_reached(stream, event->reach);
+  stream.completed = std::max(stream.completed, event->position);
   return true;
 }
 

@@ -133,16 +133,22 @@ class StreamTable {
   // Too many streams at once: the table has no room for another before work on others is known to be over.
   bool is_full() const { return full_; }
 
+  // Several threads queue on the stream just now, and what one of them has only announced has others' queued work
+  // behind it: a position does not tell what is queued.
+  bool is_mixed(StreamSlot slot) const noexcept { return reach(slot).mixed; }
+
   // A plain free. begin_free() says what is queued when it is called, seen or not: the last uses of the bytes. Where
-  // that is too many streams for a release, the free needs fold(): a stream of ours waits for all of them, and stands
-  // for them from then on. end_free(), when what the host can see of it is over: from now on it is a barrier.
+  // that is too many streams for a release, or not told by positions, the free needs fold(): a stream of ours waits for
+  // all of them, and stands for them from then on. end_free(), when what the host can see of it is over: from now on it
+  // is a barrier.
   struct Free {
     std::uint64_t number = 0;
     bool needs_fold = false;
     UseSet queued;
   };
-  // `seen`: the uses of the block that are known.
-  Free begin_free(const Release& seen, Release* uses) noexcept;
+  Free begin_free(Release* uses) noexcept;
+  // A release that positions don't tell, of a free in the order of its stream.
+  Free mixed_free(const Release& uses) noexcept;
   void fold(ArenaLock& lock, const Free& free, Release* uses) noexcept;
   void end_free(const Free& free, const Release& uses) noexcept;
   // Work whose effect the host can see without asking (a copy to the host, a host function, a kernel that was given
@@ -200,7 +206,7 @@ class StreamTable {
   struct OwnEvent {
     CUevent handle = nullptr;
     std::uint64_t table = 0;  // of which it is
-    Reach reach;
+    std::uint64_t position = 0;
     std::uint32_t pins = 0;
     bool dropped = false;
   };
@@ -215,7 +221,6 @@ class StreamTable {
     std::uint32_t pins = 0;            // threads that call the driver with it, without the lock
     std::uint64_t position = 0;        // of the last operation begun
     std::uint64_t completed = 0;       // the host knows that all up to here is over
-    Reach reached;                     // and this
     std::uint64_t visible = 0;         // last work whose effect the host can see
     std::uint64_t freed_at = 0;        // position at the last barrier: other streams go on behind it
     std::uint64_t behind_barrier = 0;  // barrier that it is known to be behind
@@ -257,19 +262,14 @@ class StreamTable {
     const Stream& stream = *streams_[slot];
     return in_flight_reach(stream.announcers, slot, stream.position, with_own);
   }
-  std::uint64_t covered(StreamSlot slot, bool with_own = false) const noexcept { return reach(slot, with_own).whole(); }
-  // Over, as far as the host knows without asking.
-  bool is_known_over(StreamUse use) const noexcept {
-    const Stream& stream = *streams_[use.slot];
-    return use.position <= stream.completed || stream.reached.covers(use.position);
-  }
+  std::uint64_t covered(StreamSlot slot, bool with_own = false) const noexcept { return reach(slot, with_own).whole; }
   // What was queued on the stream at the last cut.
   std::uint64_t at_cut(const Stream& stream) const noexcept {
     return stream.cut == cut_ ? stream.cut_position : stream.position;
   }
   bool is_satisfied(StreamSlot slot, StreamUse use) const noexcept {
     if (slot == use.slot && slot != kOverflowSlot) return true;
-    if (is_known_over(use)) return true;
+    if (use.position <= streams_[use.slot]->completed) return true;
     const std::vector<std::uint64_t>& behind = streams_[slot]->behind;
     return use.slot < behind.size() && use.position <= behind[use.slot];
   }
@@ -283,7 +283,7 @@ class StreamTable {
   bool look_at_barrier(StreamSlot slot, UseSet* needs) noexcept;
   void note_unfolded(StreamSlot slot) noexcept;
   bool make_fold_stream() noexcept;
-  std::size_t gather_unfolded(UseSet* queued, Release* few) noexcept;
+  std::size_t gather_unfolded(UseSet* queued, Release* few, bool* mixed) noexcept;
   void wait_for_all(ArenaLock& lock, StreamSlot slot) noexcept;
   bool create_stream(CUstream* stream) noexcept;
 
@@ -296,10 +296,17 @@ class StreamTable {
   void keep(Stream& stream, OwnEvent* event) noexcept;
   void drop(OwnEvent* event) noexcept;
   void unpin(OwnEvent* event) noexcept;
-  bool record(ArenaLock& lock, StreamSlot slot) noexcept;
+  // Another thread's default stream has no name here. The legacy stream's event stands for it, and holds up what
+  // blocking streams do next: where work that the host can see is pending, which may wait for the host, only if there
+  // is no other way but to wait here.
+  enum class ByLegacy : std::uint8_t { kIfNothingIsVisible, kAlways };
+  // `made`: the event, for the caller to unpin.
+  bool record(ArenaLock& lock, StreamSlot slot, OwnEvent** made = nullptr,
+              ByLegacy by_legacy = ByLegacy::kIfNothingIsVisible) noexcept;
   void wait_for(ArenaLock& lock, StreamSlot slot, StreamUse use) noexcept;
+  void wait_for_queued(ArenaLock& lock, StreamSlot slot, StreamUse use, ByLegacy by_legacy) noexcept;
+  bool make_wait(ArenaLock& lock, StreamSlot slot, StreamSlot behind, OwnEvent* event) noexcept;
   CUresult finish_use(ArenaLock& lock, StreamUse use) noexcept;
-  void has_reached(Stream& stream, const Reach& reached) noexcept;
   bool is_use_over(StreamUse use, bool ask) noexcept;
   const ProgramEvent* find_event(CUevent event) const noexcept;
 

@@ -26,14 +26,14 @@ CUstream StreamTable::name_of(const Stream& stream) const noexcept { return stre
 // The oldest event that stands for the position: what was queued behind it need not be waited for.
 StreamTable::OwnEvent* StreamTable::event_after(const Stream& stream, std::uint64_t position) const noexcept {
   for (std::uint32_t i = 0; i < stream.events; ++i) {
-    if (stream.ring[i]->reach.covers(position)) return stream.ring[i];
+    if (stream.ring[i]->position >= position) return stream.ring[i];
   }
   return nullptr;
 }
 
 bool StreamTable::lacks_event(const Stream& stream, std::uint64_t position) const noexcept {
   if (position <= stream.completed) return false;
-  return !stream.reached.covers(position) && event_after(stream, position) == nullptr;
+  return stream.events == 0 || stream.ring[stream.events - 1]->position < position;
 }
 
 StreamTable::OwnEvent* StreamTable::take_event() noexcept {
@@ -56,14 +56,11 @@ bool StreamTable::create_stream(CUstream* stream) noexcept {
   return driver_.stream_create != nullptr && driver_.stream_create(stream, CU_STREAM_NON_BLOCKING) == CUDA_SUCCESS;
 }
 
-// In the order in which they were recorded; one that stands for nothing further is not kept.
+// In the order of their positions; one that stands for nothing further is not kept.
 void StreamTable::keep(Stream& stream, OwnEvent* event) noexcept {
-  if (stream.events != 0) {
-    const Reach& newest = stream.ring[stream.events - 1]->reach;
-    if (newest.holes == 0 && newest.position >= event->reach.position) {
-      drop(event);
-      return;
-    }
+  if (stream.events != 0 && stream.ring[stream.events - 1]->position >= event->position) {
+    drop(event);
+    return;
   }
   if (stream.events == kEvents) {
     drop(stream.ring[0]);
@@ -93,22 +90,21 @@ void StreamTable::unpin(OwnEvent* event) noexcept {
   if (--event->pins == 0 && event->dropped) drop(event);
 }
 
-bool StreamTable::record(ArenaLock& lock, StreamSlot slot) noexcept {
+bool StreamTable::record(ArenaLock& lock, StreamSlot slot, OwnEvent** made, ByLegacy by_legacy) noexcept {
   Stream& stream = *streams_[slot];
   if (slot == kOverflowSlot || !stream.used) return false;
   CUstream name = name_of(stream);
   if (usable_here(stream)) {
     if (captures(stream)) return false;
   } else {
-    // Another thread's default stream has no name here. The legacy stream waits for all that blocking streams have, and
-    // they for it: not where that may wait for the host, or spoil a capture.
-    if (any_visible_ || captures_are_open()) return false;
+    // It would spoil a capture.
+    if (captures_are_open() || (any_visible_ && by_legacy != ByLegacy::kAlways)) return false;
     name = CU_STREAM_LEGACY;
   }
   OwnEvent* const event = take_event();
   if (event == nullptr) return false;
   // Before the call: what other threads queue meanwhile may come behind it.
-  event->reach = reach(slot);
+  event->position = covered(slot);
   const std::uint64_t table = table_;
   ++stream.pins;
   CUresult result = CUDA_SUCCESS;
@@ -122,6 +118,10 @@ bool StreamTable::record(ArenaLock& lock, StreamSlot slot) noexcept {
   if (result != CUDA_SUCCESS || table != table_) {
     drop(event);
     return false;
+  }
+  if (made != nullptr) {
+    ++event->pins;
+    *made = event;
   }
   keep(stream, event);
   return true;
@@ -173,18 +173,12 @@ void StreamTable::wait(ArenaLock& lock, StreamSlot slot, const Release& release)
   if (!add_needs(slot, release, &needs)) wait(lock, slot, needs);
 }
 
-void StreamTable::wait_for(ArenaLock& lock, StreamSlot slot, StreamUse use) noexcept {
-  OwnEvent* event = event_after(*streams_[use.slot], use.position);
-  if (event == nullptr && record(lock, use.slot)) event = event_after(*streams_[use.slot], use.position);
+// The stream is put behind the event, which is pinned. False: the driver refused, or has lost the context.
+bool StreamTable::make_wait(ArenaLock& lock, StreamSlot slot, StreamSlot behind, OwnEvent* event) noexcept {
   Stream& waiting = *streams_[slot];
-  if (event == nullptr || slot == kOverflowSlot || !waiting.used || !usable_here(waiting) || captures(waiting)) {
-    finish_use(lock, use);
-    return;
-  }
   const CUstream name = name_of(waiting);
-  const std::uint64_t position = event->reach.whole();
+  const std::uint64_t position = event->position;
   const std::uint64_t table = table_;
-  ++event->pins;
   ++waiting.pins;
   CUresult result = CUDA_SUCCESS;
   {
@@ -193,35 +187,56 @@ void StreamTable::wait_for(ArenaLock& lock, StreamSlot slot, StreamUse use) noex
     result = driver_.stream_wait_event(name, event->handle, 0);
   }
   --waiting.pins;
-  unpin(event);
-  if (table != table_) return;
-  if (result != CUDA_SUCCESS) {
-    finish_use(lock, use);
-    return;
-  }
+  if (result != CUDA_SUCCESS || table != table_) return false;
   ++counts_.waits;
+  // What has been folded has its place from the moment on at which it counts as folded.
+  if (slot == kFoldSlot) ++waiting.position;
   try {
-    if (waiting.behind.size() <= use.slot) waiting.behind.resize(streams_.size(), 0);
-    waiting.behind[use.slot] = std::max(waiting.behind[use.slot], position);
+    if (waiting.behind.size() <= behind) waiting.behind.resize(streams_.size(), 0);
+    waiting.behind[behind] = std::max(waiting.behind[behind], position);
   } catch (const std::bad_alloc&) {
     // It will be put behind once more.
   }
+  return true;
 }
 
-void StreamTable::has_reached(Stream& stream, const Reach& reached) noexcept {
-  stream.completed = std::max(stream.completed, reached.whole());
-  if (reached.position > stream.reached.position) stream.reached = reached;
+void StreamTable::wait_for(ArenaLock& lock, StreamSlot slot, StreamUse use) noexcept {
+  OwnEvent* event = event_after(*streams_[use.slot], use.position);
+  if (event == nullptr && record(lock, use.slot, nullptr, ByLegacy::kAlways)) {
+    event = event_after(*streams_[use.slot], use.position);
+  }
+  const Stream& waiting = *streams_[slot];
+  bool waits = event != nullptr && slot != kOverflowSlot && waiting.used && usable_here(waiting) && !captures(waiting);
+  if (waits) {
+    ++event->pins;
+    waits = make_wait(lock, slot, use.slot, event);
+    unpin(event);
+  }
+  if (!waits) finish_use(lock, use);
+}
+
+// For all that is queued on the stream, up to the position and beyond, where positions don't tell what is.
+void StreamTable::wait_for_queued(ArenaLock& lock, StreamSlot slot, StreamUse use, ByLegacy by_legacy) noexcept {
+  OwnEvent* event = event_after(*streams_[use.slot], use.position);
+  if (event != nullptr) {
+    ++event->pins;
+  } else if (!record(lock, use.slot, &event, by_legacy)) {
+    finish_use(lock, use);
+    return;
+  }
+  if (!make_wait(lock, slot, use.slot, event)) finish_use(lock, use);
+  unpin(event);
 }
 
 CUresult StreamTable::finish_use(ArenaLock& lock, StreamUse use) noexcept {
   Stream& stream = *streams_[use.slot];
-  if (is_known_over(use)) return CUDA_SUCCESS;
+  if (use.position <= stream.completed) return CUDA_SUCCESS;
   const std::uint64_t table = table_;
   CUresult result = CUDA_SUCCESS;
-  Reach reached;
+  std::uint64_t reached = 0;
   if (OwnEvent* const event = event_after(stream, use.position)) {
     ++counts_.host_waits;
-    reached = event->reach;
+    reached = event->position;
     ++event->pins;
     {
       const Unlocked unlocked(lock);
@@ -231,7 +246,7 @@ CUresult StreamTable::finish_use(ArenaLock& lock, StreamUse use) noexcept {
   } else if (use.slot != kOverflowSlot && stream.used && usable_here(stream) && !captures(stream)) {
     ++counts_.host_waits;
     // What is announced is not queued yet, and not waited for.
-    reached = reach(use.slot);
+    reached = covered(use.slot);
     const CUstream name = name_of(stream);
     ++stream.pins;
     {
@@ -243,7 +258,7 @@ CUresult StreamTable::finish_use(ArenaLock& lock, StreamUse use) noexcept {
   } else {
     return finish_all(lock);
   }
-  if (result == CUDA_SUCCESS && table == table_) has_reached(stream, reached);
+  if (result == CUDA_SUCCESS && table == table_) stream.completed = std::max(stream.completed, reached);
   return result;
 }
 

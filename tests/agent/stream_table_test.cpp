@@ -58,7 +58,9 @@ CUresult event_record(CUevent event, CUstream stream) {
 }
 CUresult event_query(CUevent event) {
   const auto& recorded = g_fake->events.at(event);
-  return g_fake->finished[recorded.stream] >= recorded.position ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
+  bool over = g_fake->finished[recorded.stream] >= recorded.position;
+  for (const auto& [other, position] : recorded.behind) over = over && g_fake->finished[other] >= position;
+  return over ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
 }
 void finish(CUstream stream, std::uint64_t position) {
   g_fake->finished[stream] = std::max(g_fake->finished[stream], position);
@@ -169,7 +171,7 @@ class StreamTableTest : public testing::Test {
   // As the arena does it.
   void free_now() {
     Release uses;
-    const StreamTable::Free free = table_.begin_free({}, &uses);
+    const StreamTable::Free free = table_.begin_free(&uses);
     if (free.needs_fold) {
       table_.fold(lock_, free, &uses);
     } else {
@@ -324,34 +326,43 @@ TEST_F(StreamTableTest, AWaitOfTheHostDoesNotCoverWhatTheWaitingThreadHasOnlyAnn
   EXPECT_TRUE(is_behind(stream(2), stream(1), 1));
 }
 
-// Two threads on one stream: the later operation is queued, the earlier one not yet.
+// Two threads on one stream: the later operation is queued, the earlier one not yet. No position tells that.
 TEST_F(StreamTableTest, WhatIsQueuedBehindAnAnnouncedOperationIsNotLost) {
   work(stream(2));
-  Announced early(*this, stream(1));  // position 1, by another thread
-  const StreamUse late = work(stream(1));
-  Release release = release_of(late);
-  table_.record_events(lock_, release);
-  table_.wait(lock_, table_.slot_of({stream(2), false}), release);
+  Announced early(*this, stream(1));
+  work(stream(1));
+  EXPECT_TRUE(table_.is_mixed(table_.slot_of({stream(1), false})));
+  free_now();
+  order(stream(2));
   EXPECT_EQ(fake_.host_waits, 0);
   EXPECT_TRUE(is_behind(stream(2), stream(1), 1)) << "the driver's count: one operation is queued";
-  // The earlier one is queued now, behind the event.
+  // The earlier one is queued now, and no event from before stands for it.
   early.queue();
-  Release other = release_of(early.use());
-  table_.record_events(lock_, other);
-  table_.wait(lock_, table_.slot_of({stream(2), false}), other);
+  EXPECT_FALSE(table_.is_mixed(table_.slot_of({stream(1), false})));
+  free_now();
+  order(stream(2));
   EXPECT_TRUE(is_behind(stream(2), stream(1), 2));
 }
 
-TEST_F(StreamTableTest, AFreeIsBehindTheUsesThatAreSeenWhateverIsAnnounced) {
+TEST_F(StreamTableTest, AFreeInTheOrderOfAMixedStreamIsNotLostEither) {
   work(stream(2));
-  Announced first(*this, stream(1)), second(*this, stream(1)), third(*this, stream(1)), fourth(*this, stream(1));
-  const StreamUse late = work(stream(1));
-  Release uses;
-  const StreamTable::Free free = table_.begin_free(release_of(late), &uses);
-  table_.record_events(lock_, uses);
-  table_.end_free(free, uses);
-  order(stream(2));
+  Announced early(*this, stream(1));
+  Release uses = release_of(work(stream(1)));
+  const StreamTable::Free free = table_.mixed_free(uses);
+  table_.fold(lock_, free, &uses);
+  table_.wait(lock_, table_.slot_of({stream(2), false}), uses);
+  EXPECT_EQ(fake_.host_waits, 0);
   EXPECT_TRUE(is_behind(stream(2), stream(1), 1));
+}
+
+TEST_F(StreamTableTest, WhatIsAnnouncedLastIsNoneOfWhatAFreeIsBehind) {
+  work(stream(2));
+  work(stream(1));
+  Announced late(*this, stream(1));
+  EXPECT_FALSE(table_.is_mixed(table_.slot_of({stream(1), false})));
+  Release uses;
+  EXPECT_FALSE(table_.begin_free(&uses).needs_fold);
+  for (std::uint32_t i = 0; i < uses.count; ++i) EXPECT_EQ(uses.uses[i].position, 1u);
 }
 
 TEST_F(StreamTableTest, ACopyThatTheHostWaitsForIsCovered) {
@@ -488,7 +499,7 @@ TEST_F(StreamTableTest, WhatIsQueuedWhileAFreeWaitsIsNotBehindIt) {
   work(stream(1));
   work(stream(2));
   Release uses;
-  const StreamTable::Free free = table_.begin_free({}, &uses);
+  const StreamTable::Free free = table_.begin_free(&uses);
   UseSet needs;
   EXPECT_TRUE(table_.add_barrier_needs(table_.slot_of({stream(2), false}), &needs));
   table_.end_free(free, uses);
@@ -502,7 +513,7 @@ TEST_F(StreamTableTest, WhatIsAskedForIsKnownToBeBehindAFree) {
   EXPECT_FALSE(table_.is_behind_free(early));
   EXPECT_FALSE(table_.is_behind_free({stream(1), false}));
   Release uses;
-  const StreamTable::Free free = table_.begin_free({}, &uses);
+  const StreamTable::Free free = table_.begin_free(&uses);
   table_.event_recorded(table_.begin_event_record(late, {stream(1), false}), true);
   table_.end_free(free, uses);
   EXPECT_TRUE(table_.is_behind_free(early));
