@@ -7,9 +7,10 @@
 
 #include "agent/agent.h"
 #include "agent/memory/arena.h"
-#include "agent/order/current_context.h"
 #include "agent/operations/launch_parameters.h"
+#include "agent/order/current_context.h"
 #include "agent/process/uncancellable.h"
+#include "preload/relief.h"
 #include "preload/typed_hooks.h"
 
 namespace memopt::preload::hooks {
@@ -122,7 +123,7 @@ CUresult cuCtxDetach(CUcontext context) noexcept {
 }
 
 CUresult cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice device) noexcept {
-  const CUresult result = real<Hook::cuDevicePrimaryCtxRetain>()(context, device);
+  const CUresult result = with_relief([&] { return real<Hook::cuDevicePrimaryCtxRetain>()(context, device); });
   if (result == CUDA_SUCCESS && context != nullptr && device >= 0 && static_cast<std::size_t>(device) < kMaxDevices) {
     g_primary[static_cast<std::size_t>(device)].store(*context);
   }

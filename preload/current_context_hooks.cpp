@@ -4,6 +4,7 @@
 #include "agent/order/current_context.h"
 #include "agent/process/uncancellable.h"
 #include "agent/recording/recorder.h"
+#include "preload/relief.h"
 #include "preload/typed_hooks.h"
 
 namespace memopt::preload::hooks {
@@ -11,7 +12,7 @@ namespace {
 
 template <Hook hook, typename... Arguments>
 CUresult change(Arguments... arguments) noexcept {
-  const CUresult result = real<hook>()(arguments...);
+  const CUresult result = with_relief([&] { return real<hook>()(arguments...); });
   agent::note_context_change();
   return result;
 }

@@ -1,5 +1,6 @@
 // Hooks of host memory that kernels can reach: page-locked, registered, managed.
 #include "agent/operations/pinned_memory.h"
+#include "preload/relief.h"
 #include "preload/typed_hooks.h"
 
 namespace memopt::preload::hooks {
@@ -78,7 +79,7 @@ CUresult cuMemHostUnregister(void* memory) noexcept {
 
 // Its free is cuMemFree: the range stays until its addresses are noted anew.
 CUresult cuMemAllocManaged(CUdeviceptr* address, size_t bytes, unsigned int flags) noexcept {
-  const CUresult result = real<Hook::cuMemAllocManaged>()(address, bytes, flags);
+  const CUresult result = with_relief([&] { return real<Hook::cuMemAllocManaged>()(address, bytes, flags); }, bytes);
   if (result == CUDA_SUCCESS && address != nullptr) agent::pinned_memory_added(*address, bytes);
   return result;
 }

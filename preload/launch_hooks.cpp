@@ -4,6 +4,7 @@
 #include "agent/operations/launch_parameters.h"
 #include "agent/operations/operations.h"
 #include "agent/process/uncancellable.h"
+#include "preload/relief.h"
 #include "preload/typed_hooks.h"
 
 namespace memopt::preload::hooks {
@@ -23,8 +24,11 @@ CUresult launch(CUfunction function, unsigned int grid_x, unsigned int grid_y, u
                         .stream = {stream, per_thread},
                         .parameters = parameters,
                         .extra = extra});
-  return scope.ended(real<hook>()(function, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared_bytes, stream,
-                                  parameters, last...));
+  // With lazy loading, the first launch of a kernel brings its code.
+  return scope.ended(with_relief([&] {
+    return real<hook>()(function, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared_bytes, stream, parameters,
+                        last...);
+  }));
 }
 
 bool overlaps(const CUlaunchAttribute& attribute) noexcept {
@@ -60,7 +64,9 @@ CUresult launch_serialized(const CUlaunchConfig& config, CUfunction function, vo
 template <Hook hook>
 CUresult launch_with_config(const CUlaunchConfig* config, CUfunction function, void** parameters, void** extra,
                             bool per_thread) noexcept {
-  if (config == nullptr || !agent::operations_are_watched()) return real<hook>()(config, function, parameters, extra);
+  if (config == nullptr || !agent::operations_are_watched()) {
+    return with_relief([&] { return real<hook>()(config, function, parameters, extra); });
+  }
   agent::LaunchCall call{.function = function,
                          .grid = {config->gridDimX, config->gridDimY, config->gridDimZ},
                          .block = {config->blockDimX, config->blockDimY, config->blockDimZ},
@@ -73,8 +79,11 @@ CUresult launch_with_config(const CUlaunchConfig* config, CUfunction function, v
     forget_early_events(config->attrs[i]);
   }
   const agent::QueuedAtEnd scope;
-  if (agent::before_launch(call)) return scope.ended(launch_serialized<hook>(*config, function, parameters, extra));
-  return scope.ended(real<hook>()(config, function, parameters, extra));
+  const bool serialize = agent::before_launch(call);
+  return scope.ended(with_relief([&] {
+    return serialize ? launch_serialized<hook>(*config, function, parameters, extra)
+                     : real<hook>()(config, function, parameters, extra);
+  }));
 }
 
 template <Hook hook, typename... Arguments>
@@ -136,7 +145,7 @@ CUresult cuLaunchCooperativeKernelMultiDevice(CUDA_LAUNCH_PARAMS* launches, unsi
                           .parameters = one.kernelParams});
   }
   agent::forget_operation();
-  return real<Hook::cuLaunchCooperativeKernelMultiDevice>()(launches, count, flags);
+  return with_relief([&] { return real<Hook::cuLaunchCooperativeKernelMultiDevice>()(launches, count, flags); });
 }
 
 CUresult cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction function, void** parameters, void** extra) noexcept {
@@ -167,13 +176,13 @@ CUresult cuStreamAddCallback_ptsz(CUstream stream, CUstreamCallback function, vo
 CUresult cuGraphLaunch(CUgraphExec graph, CUstream stream) noexcept {
   const agent::QueuedAtEnd scope;
   agent::before_unknown_work({stream, false});
-  return scope.ended(real<Hook::cuGraphLaunch>()(graph, stream));
+  return scope.ended(with_relief([&] { return real<Hook::cuGraphLaunch>()(graph, stream); }));
 }
 
 CUresult cuGraphLaunch_ptsz(CUgraphExec graph, CUstream stream) noexcept {
   const agent::QueuedAtEnd scope;
   agent::before_unknown_work({stream, true});
-  return scope.ended(real<Hook::cuGraphLaunch_ptsz>()(graph, stream));
+  return scope.ended(with_relief([&] { return real<Hook::cuGraphLaunch_ptsz>()(graph, stream); }));
 }
 
 CUresult cuLaunch(CUfunction function) noexcept { return old_launch<Hook::cuLaunch>(nullptr, function); }

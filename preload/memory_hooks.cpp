@@ -5,6 +5,7 @@
 #include "agent/agent.h"
 #include "agent/memory/arena.h"
 #include "agent/process/uncancellable.h"
+#include "preload/relief.h"
 #include "preload/typed_hooks.h"
 
 namespace memopt::preload::hooks {
@@ -25,6 +26,12 @@ CUresult free_block(CUdeviceptr address, Free&& free) noexcept {
   return result;
 }
 
+// Of a pitched block, whose pitch only the driver knows.
+std::size_t least_bytes(std::size_t width, std::size_t height) noexcept {
+  std::size_t bytes = 0;
+  return __builtin_mul_overflow(width, height, &bytes) ? ~std::size_t{0} : bytes;
+}
+
 // What the driver wrote, or 0 where the program gave it no place to write.
 template <typename Value>
 Value written(const Value* output) noexcept {
@@ -34,30 +41,30 @@ Value written(const Value* output) noexcept {
 }  // namespace
 
 CUresult cuMemAlloc(CUdeviceptr_v1* address, unsigned int bytes) noexcept {
-  const CUresult result = real<Hook::cuMemAlloc>()(address, bytes);
+  const CUresult result = with_relief([&] { return real<Hook::cuMemAlloc>()(address, bytes); }, bytes);
   return note_allocation(result, written(address), bytes);
 }
 
 CUresult cuMemAlloc_v2(CUdeviceptr* address, size_t bytes) noexcept {
   const agent::Served served = agent::arena_allocate(address, bytes, __builtin_return_address(0));
   if (served.handled) return served.result;
-  CUresult result = real<Hook::cuMemAlloc_v2>()(address, bytes);
-  // What we hold without need is the program's.
-  if (result == CUDA_ERROR_OUT_OF_MEMORY && agent::arena_relieve()) {
-    result = real<Hook::cuMemAlloc_v2>()(address, bytes);
-  }
+  const CUresult result = with_relief([&] { return real<Hook::cuMemAlloc_v2>()(address, bytes); }, bytes);
   return note_allocation(result, written(address), bytes);
 }
 
 CUresult cuMemAllocPitch(CUdeviceptr_v1* address, unsigned int* pitch, unsigned int width, unsigned int height,
                          unsigned int element) noexcept {
-  const CUresult result = real<Hook::cuMemAllocPitch>()(address, pitch, width, height, element);
+  const CUresult result =
+      with_relief([&] { return real<Hook::cuMemAllocPitch>()(address, pitch, width, height, element); },
+                  least_bytes(width, height));
   return note_allocation(result, written(address), std::uint64_t{written(pitch)} * height);
 }
 
 CUresult cuMemAllocPitch_v2(CUdeviceptr* address, size_t* pitch, size_t width, size_t height,
                             unsigned int element) noexcept {
-  const CUresult result = real<Hook::cuMemAllocPitch_v2>()(address, pitch, width, height, element);
+  const CUresult result =
+      with_relief([&] { return real<Hook::cuMemAllocPitch_v2>()(address, pitch, width, height, element); },
+                  least_bytes(width, height));
   return note_allocation(result, written(address), written(pitch) * height);
 }
 
@@ -78,7 +85,9 @@ CUresult cuMemFree_v2(CUdeviceptr address) noexcept {
 
 CUresult cuMemCreate(CUmemGenericAllocationHandle* handle, size_t bytes, const CUmemAllocationProp* properties,
                      unsigned long long flags) noexcept {
-  const CUresult result = real<Hook::cuMemCreate>()(handle, bytes, properties, flags);
+  const auto create = [&] { return real<Hook::cuMemCreate>()(handle, bytes, properties, flags); };
+  const bool of_host = properties != nullptr && properties->location.type != CU_MEM_LOCATION_TYPE_DEVICE;
+  const CUresult result = of_host ? create() : with_relief(create, bytes);
   // Host memory can be made this way too; it is no device's.
   if (result == CUDA_SUCCESS && handle != nullptr && properties != nullptr &&
       properties->location.type == CU_MEM_LOCATION_TYPE_DEVICE) {
@@ -104,7 +113,7 @@ CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle* handle, void*
 
 CUresult cuMemMap(CUdeviceptr address, size_t bytes, size_t offset, CUmemGenericAllocationHandle handle,
                   unsigned long long flags) noexcept {
-  const CUresult result = real<Hook::cuMemMap>()(address, bytes, offset, handle, flags);
+  const CUresult result = with_relief([&] { return real<Hook::cuMemMap>()(address, bytes, offset, handle, flags); });
   if (result == CUDA_SUCCESS) agent::physical_memory().mapped(address, shm::Bytes(bytes), handle);
   return result;
 }

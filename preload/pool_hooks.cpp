@@ -2,6 +2,7 @@
 // pool's place is added to what the pool answers. What the arena does not serve is the driver's, and is counted.
 #include "agent/agent.h"
 #include "agent/memory/arena.h"
+#include "preload/relief.h"
 #include "preload/typed_hooks.h"
 
 namespace memopt::preload::hooks {
@@ -16,11 +17,8 @@ CUresult allocate(CUdeviceptr* address, size_t bytes, CUmemoryPool pool, agent::
   const agent::Served served =
       served_here ? agent::arena_allocate_async(address, bytes, pool, stream, return_address) : agent::Served{};
   if (served.handled) return served.result;
-  CUresult result = real<hook>()(address, bytes, explicit_pool..., stream.handle);
-  // What we hold without need is the program's.
-  if (result == CUDA_ERROR_OUT_OF_MEMORY && agent::arena_relieve()) {
-    result = real<hook>()(address, bytes, explicit_pool..., stream.handle);
-  }
+  const CUresult result =
+      with_relief([&] { return real<hook>()(address, bytes, explicit_pool..., stream.handle); }, bytes);
   if (result == CUDA_SUCCESS && address != nullptr) {
     const std::uint64_t made = *address;
     if (!agent::arena_note_async(made, bytes, stream, return_address)) {
@@ -75,7 +73,7 @@ CUresult cuMemFreeAsync_ptsz(CUdeviceptr address, CUstream stream) noexcept {
 }
 
 CUresult cuMemPoolCreate(CUmemoryPool* pool, const CUmemPoolProps* properties) noexcept {
-  const CUresult result = real<Hook::cuMemPoolCreate>()(pool, properties);
+  const CUresult result = with_relief([&] { return real<Hook::cuMemPoolCreate>()(pool, properties); });
   if (result == CUDA_SUCCESS && pool != nullptr && properties != nullptr) agent::note_pool_created(*pool, *properties);
   return result;
 }

@@ -2,6 +2,7 @@
 #include "agent/operations/operations.h"
 #include "agent/process/uncancellable.h"
 #include "agent/recording/recorder.h"
+#include "preload/relief.h"
 #include "preload/typed_hooks.h"
 
 namespace memopt::preload::hooks {
@@ -102,13 +103,14 @@ CUresult end_capture(CUstream stream, CUgraph* graph, bool per_thread) noexcept 
 }  // namespace
 
 CUresult cuStreamCreate(CUstream* stream, unsigned int flags) noexcept {
-  const CUresult result = real<Hook::cuStreamCreate>()(stream, flags);
+  const CUresult result = with_relief([&] { return real<Hook::cuStreamCreate>()(stream, flags); });
   note_created(result, stream);
   return result;
 }
 
 CUresult cuStreamCreateWithPriority(CUstream* stream, unsigned int flags, int priority) noexcept {
-  const CUresult result = real<Hook::cuStreamCreateWithPriority>()(stream, flags, priority);
+  const CUresult result =
+      with_relief([&] { return real<Hook::cuStreamCreateWithPriority>()(stream, flags, priority); });
   note_created(result, stream);
   return result;
 }

@@ -1,5 +1,7 @@
 #include "preload/typed_hooks.h"
 
+#include "preload/relief.h"
+
 namespace memopt::preload {
 
 void* typed_function(Hook hook) noexcept {
@@ -33,6 +35,13 @@ void* typed_function(Hook hook) noexcept {
     MEMOPT_TYPED(cuDevicePrimaryCtxReset_v2)
 #include "preload/operation_hooks.inc"
 #undef MEMOPT_TYPED
+#define MEMOPT_RELIEVED(symbol)                                                      \
+  case Hook::symbol: {                                                               \
+    const Signature<Hook::symbol>::Pointer function = &Relieved<Hook::symbol>::call; \
+    return reinterpret_cast<void*>(function);                                        \
+  }
+#include "preload/relieved_hooks.inc"
+#undef MEMOPT_RELIEVED
     default:
       return nullptr;
   }

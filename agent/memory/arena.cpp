@@ -74,6 +74,7 @@ std::uint64_t ready_streams(const Release& former) noexcept {
     if (driver().current_device(&device) != CUDA_SUCCESS) return;
     arena.context = context;
     arena.why.clear();
+    arena.device = device;
     if (!chosen.is_on(shm::OptionId::kPlan) && !arena.record_only) {
       arena.service = Arena::Service::kNone;
       arena.why = "MEMOPT_PLAN=0: allocation is left to the driver";
@@ -171,28 +172,33 @@ CUresult serve_by_driver(Arena& arena, ArenaLock& lock, Block& block) noexcept {
   return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-// From what is held, then, `from_slab`, from free bytes of the slab, then from new chunks. CUDA_ERROR_NOT_READY: what
-// could serve is still in use (Bootstrap::awaited).
+// In bytes of the slab that no block owns; false: there are not as many side by side.
+bool serve_in_slab(Arena& arena, Block& block) noexcept {
+  Window& window = arena.slab.window();
+  const std::uint64_t bytes = rounded(block.bytes);
+  std::uint64_t begin = 0;
+  if (!window.map.find_free(bytes, &begin)) return false;
+  Block* in_the_way = nullptr;
+  Span* const span = window.map.take(begin, begin + bytes, &block, nullptr, &block.former, &in_the_way);
+  if (span == nullptr) return false;
+  block.span = span;
+  block.window = &window;
+  block.base = window.base + begin;
+  return true;
+}
+
+// From what is held, then, `from_slab`, from free bytes of the slab, then from new chunks; from the slab in any case
+// where the device has no more. CUDA_ERROR_NOT_READY: what could serve is still in use (Bootstrap::awaited).
 CUresult serve_from_chunks(Arena& arena, Block& block, bool from_slab) noexcept {
   if (arena.slab.live_bytes() != 0) {
     const CUresult held = arena.bootstrap.serve(block, true);
     if (held == CUDA_SUCCESS || held == CUDA_ERROR_NOT_READY) return held;
-    OwnershipMap& map = arena.slab.window().map;
-    std::uint64_t begin = 0;
-    Block* in_the_way = nullptr;
-    const std::uint64_t bytes = rounded(block.bytes);
-    if (from_slab && map.find_free(bytes, &begin)) {
-      Span* const span = map.take(begin, begin + bytes, &block, nullptr, &block.former, &in_the_way);
-      if (span != nullptr) {
-        block.span = span;
-        block.window = &arena.slab.window();
-        block.base = block.window->base + begin;
-        return CUDA_SUCCESS;
-      }
-    }
+    if (from_slab && serve_in_slab(arena, block)) return CUDA_SUCCESS;
     arena.housekeeping = true;
   }
-  return arena.bootstrap.serve(block, false);
+  const CUresult result = arena.bootstrap.serve(block, false);
+  const bool may_help = result == CUDA_ERROR_OUT_OF_MEMORY && !from_slab && arena.slab.live_bytes() != 0;
+  return may_help && serve_in_slab(arena, block) ? CUDA_SUCCESS : result;
 }
 
 // Not by the plan.
@@ -238,7 +244,9 @@ FollowedPlace* next_place(Arena& arena, ThreadState& thread, std::uint64_t bytes
     if (at.following && at.position == 0 && arena.phase == Arena::Phase::kArmed) {
       arena_go_live(arena);
       refresh(arena, thread);
-    } else {
+    }
+    // Also where it could not go live, for want of memory: it may at the next beginning.
+    if (at.lane != nullptr) {
       expect(at, bytes, return_address, &expected);
       expected = nullptr;
     }
@@ -544,14 +552,6 @@ void note_failure(CUresult result) noexcept {
   ArenaLock lock;
   // Another context's error is none of ours.
   if (context == current()->context) arena_failed(*current(), result);
-}
-
-std::uint64_t arena_reserve_bytes() noexcept {
-  if (!arena_is_on()) return 0;
-  ArenaLock lock;
-  if (current()->service == Arena::Service::kNone) return 0;
-  return current()->bootstrap.cached_bytes() + current()->slab.live_bytes() -
-         current()->slab.window().map.owned_bytes();
 }
 
 void note_context_destroyed(CUcontext context) noexcept {

@@ -115,8 +115,14 @@ void arena_pool_use(CUmemoryPool pool, CUmemPool_attribute attribute, std::uint6
 void arena_pool_reset(CUmemoryPool pool, CUmemPool_attribute attribute) noexcept;
 void arena_pool_trim(CUmemoryPool pool, std::size_t keep) noexcept;
 
-// The device is full: what is held for nobody goes back to the driver. False: nothing was.
-bool arena_relieve() noexcept;
+// A call of the driver's found the device full: what is held for no block goes back to the driver, work on it being
+// waited for. `wanted`: bytes that the call is about, 0 if that is not known; if so many can't come together, nothing
+// happens. False: nothing went back.
+enum class Relief : std::uint8_t {
+  kCached,  // what freed blocks left
+  kAll,     // and what of the plan's memory no block lies in: the plan is then followed as far as that goes
+};
+bool arena_relieve(Relief relief, std::size_t wanted) noexcept;
 
 // What a query about an address of ours is answered. False: not ours, ask the driver.
 struct BlockExtent {
@@ -135,7 +141,8 @@ void arena_note_sync_memops(std::uint64_t address, bool on) noexcept;
 // The address lies in memory of ours and in no block: to the program it is no address of the device.
 bool arena_is_unused(std::uint64_t address) noexcept;
 
-// Bytes that the driver counts as used but that would be served without it: added to cuMemGetInfo's free.
+// Bytes that the driver counts as used but that any allocation on the current device can have: added to cuMemGetInfo's
+// free.
 std::uint64_t arena_reserve_bytes() noexcept;
 
 // The context is gone, and with it goes what we hold for it.

@@ -1,4 +1,4 @@
-// The arena's other half: frees, and what is given back to the driver (arena.h).
+// The arena's other half: frees (arena.h).
 #include <cerrno>
 #include <new>
 
@@ -191,17 +191,6 @@ Served arena_free_async(CUdeviceptr address, StreamName stream) noexcept {
   unlist(arena, block);
   give_back(arena, block, uses);
   return {true, CUDA_SUCCESS};
-}
-
-bool arena_relieve() noexcept {
-  if (arena() == nullptr) return false;
-  ArenaLock lock;
-  Arena& arena = *memopt::agent::arena();
-  if (arena.service != Arena::Service::kChunks) return false;
-  const std::uint64_t before = arena.chunks.counts().held_bytes;
-  if (arena.streams.finish_all(lock) != CUDA_SUCCESS || arena.service != Arena::Service::kChunks) return false;
-  arena.bootstrap.trim(~std::size_t{0});
-  return arena.chunks.counts().held_bytes < before;
 }
 
 }  // namespace memopt::agent

@@ -87,17 +87,20 @@ void arena_build(Arena& arena) noexcept {
 }
 
 void arena_go_live(Arena& arena) noexcept {
-  const bool first = arena.plan == nullptr;
+  if (arena.wait_for_memory != 0 && arena.plan == nullptr && --arena.wait_for_memory != 0) return;
+  const bool first = !arena.planned;
   const std::uint64_t before = footprint(arena);
   const std::uint64_t peak_before =
       arena.service == Arena::Service::kDriver ? arena.driver_peak : arena.chunks.counts().peak_bytes;
   const CUresult result = arena.slab.go_live();
+  if (result == CUDA_ERROR_OUT_OF_MEMORY && arena.plan == nullptr && arena_postpone(arena)) return;
   if (result != CUDA_SUCCESS) {
     abandon(arena, fmt::format("the driver refused memory for the switch (error {})", static_cast<int>(result)));
     return;
   }
   arena.plan = std::move(arena.next);
   arena.phase = Arena::Phase::kLive;
+  arena.planned = true;
   arena.housekeeping = true;
   if (arena.slab.is_driver_block()) {
     arena_widen_range(arena.slab.window().base, arena.slab.live_bytes());
@@ -137,6 +140,8 @@ void arena_at_boundary(Arena& arena, const FollowedLane& lane) noexcept {
   arena.deviating = false;
   // Nothing may be recorded any more when a better plan comes.
   arena_look_for_plan(arena);
+  if (arena.slab.gone_chunks() != 0) [[unlikely]]
+    arena_look_for_memory(arena);
   if (arena.housekeeping) [[unlikely]] {
     const std::size_t limit = arena.synchronous ? ~std::size_t{0} : kTrimSlice;
     const bool longer = arena.phase == Arena::Phase::kLive && arena.slab.shorten(limit);

@@ -77,6 +77,7 @@ struct Arena : ArenaSums {
   Service service = Service::kNotStarted;
   std::string why;  // not kChunks
   CUcontext context = nullptr;
+  CUdevice device = 0;
   CUresult failure = CUDA_SUCCESS;  // that the context has not survived
   bool synchronous = false;
   bool record_only = false;
@@ -85,7 +86,10 @@ struct Arena : ArenaSums {
   std::unique_ptr<FollowedPlan> plan;  // live
   std::unique_ptr<FollowedPlan> next;  // being built, or armed
   std::array<LaneState, shm::kMaxLanes> lanes;
+  bool planned = false;               // a plan has been live
   bool housekeeping = false;          // something is to be given back, a little at each boundary
+  std::uint32_t wait_for_memory = 0;  // iterations until what the plan lacks is tried for again
+  std::uint32_t relief_pause = 0;     // how many they were the last time
   std::uint64_t calm_iterations = 0;  // since the last deviation
   std::string abandoned;              // why the last plan was not installed
 
@@ -134,6 +138,10 @@ void arena_build(Arena& arena) noexcept;
 void arena_go_live(Arena& arena) noexcept;
 // At the beginning of each iteration: a little of what is to be tidied up.
 void arena_at_boundary(Arena& arena, const FollowedLane& lane) noexcept;
+// Memory was short: at the beginning of an iteration, makes again what of the slab was given up.
+void arena_look_for_memory(Arena& arena) noexcept;
+// There is no memory for the plan that is armed: it is tried for again some iterations later. False: it can't be.
+bool arena_postpone(Arena& arena) noexcept;
 // Device bytes held for the program, as far as it is served here; and the most that ever were.
 std::uint64_t arena_footprint(const Arena& arena) noexcept;
 std::uint64_t arena_footprint_peak(const Arena& arena) noexcept;

@@ -17,18 +17,32 @@ constexpr std::size_t kMostSharedChunks = 16;
 constexpr std::size_t kTries = 64;
 // So many chunks at once are not asked for without asking first whether there are as many.
 constexpr std::size_t kLarge = 64;
+// Blocks from this size on are not to need more of the device than they need of the driver.
+constexpr std::uint64_t kCounts = std::uint64_t{64} << 10;
 
 constexpr std::uint64_t round_up(std::uint64_t value, std::uint64_t to) { return (value + to - 1) / to * to; }
+
+// One byte more than asked: a pointer to the block's end then lies in the block's own span, and what launches name is
+// the same in each iteration, whichever block is the neighbour. Not where a chunk then has room for one block fewer: a
+// device that is filled with such blocks would be full too soon.
+std::uint64_t room_of(std::uint64_t bytes, std::uint64_t chunk_bytes) {
+  const std::uint64_t exact = round_up(bytes, kAlignment);
+  const std::uint64_t roomy = round_up(bytes + 1, kAlignment);
+  return bytes >= kCounts && chunk_bytes / exact != chunk_bytes / roomy ? exact : roomy;
+}
 
 }  // namespace
 
 CUresult Bootstrap::serve(Block& block, bool only_held) noexcept {
   try {
     const bool large = block.bytes >= chunks_.chunk_bytes();
+    // In the row its end would be in another chunk, which is one more than the driver takes.
+    const bool whole_chunks = block.bytes % chunks_.chunk_bytes() == 0;
     if (row_.may_give_up()) shorten_row();
-    const CUresult result = !large        ? serve_shared(block, only_held)
-                            : row_.open() ? serve_in_row(block, only_held)
-                                          : serve_own(block, only_held);
+    CUresult result = !large                         ? serve_shared(block, only_held)
+                      : row_.open() && !whole_chunks ? serve_in_row(block, only_held)
+                                                     : serve_own(block, only_held);
+    if (result == CUDA_ERROR_OUT_OF_MEMORY && !only_held && serve_between(block)) result = CUDA_SUCCESS;
     if (result == CUDA_SUCCESS) {
       served_bytes_ += block.span->end - block.span->begin;
       served_peak_ = std::max(served_peak_, served_bytes_);
@@ -49,12 +63,17 @@ bool Bootstrap::take(Window& window, std::uint64_t begin, std::uint64_t end, Blo
   return true;
 }
 
+// The last resort: bytes that are free between blocks of another kind.
+bool Bootstrap::serve_between(Block& block) {
+  if (row_.serve_again(block)) return true;
+  const std::uint64_t bytes = room_of(block.bytes, chunks_.chunk_bytes());
+  Window* const window = shared_.find(bytes);
+  return window != nullptr && take_shared(*window, bytes, block);
+}
+
 CUresult Bootstrap::serve_in_row(Block& block, bool only_held) {
   std::size_t count = 0;
-  if (!row_.chunks_for(block.bytes, &count)) {
-    row_.close();
-    return serve_own(block, only_held);
-  }
+  if (!row_.chunks_for(block.bytes, &count)) return serve_own(block, only_held);
   std::vector<Chunk*> gathered;
   CUresult result = gather(count, only_held, &gathered);
   if (result != CUDA_SUCCESS) return result;
@@ -131,31 +150,37 @@ CUresult Bootstrap::serve_own(Block& block, bool only_held) {
 }
 
 CUresult Bootstrap::serve_shared(Block& block, bool only_held) {
-  // One byte more than asked: a pointer to the block's end then lies in the block's own span, and what launches name is
-  // the same in each iteration, whoever is the neighbour.
-  const std::uint64_t bytes = round_up(block.bytes + 1, kAlignment);
+  const std::uint64_t bytes = room_of(block.bytes, chunks_.chunk_bytes());
   Window* window = shared_.find(bytes);
   if (window == nullptr) {
     shared_.make_room();
-    // Larger as more is shared, so that there are few of them.
+    // Larger as more is shared, so that there are few of them. Beyond a part of the device each chunk is a window of
+    // its own: a block across two keeps both from others.
+    const bool roomy = chunks_.counts().held_bytes < chunks_.device_bytes() / 8;
     const std::size_t count = std::clamp<std::size_t>(
-        static_cast<std::size_t>(shared_.bytes() / 8 / chunks_.chunk_bytes()), 1, kMostSharedChunks);
+        static_cast<std::size_t>(shared_.bytes() / 8 / chunks_.chunk_bytes()), 1, roomy ? kMostSharedChunks : 1);
     std::vector<Chunk*> gathered;
     CUresult result = gather(count, only_held, &gathered);
+    // The device is nearly full: in small steps, then.
+    if (result == CUDA_ERROR_OUT_OF_MEMORY && count > 1) result = gather(1, only_held, &gathered);
     if (result == CUDA_SUCCESS) result = open(Window::Kind::kShared, std::move(gathered), &window);
     if (result != CUDA_SUCCESS) return result;
     shared_.add(window);
     empty_shared_.push_back(*window);
   }
-  Span* const span = window->space->take(bytes, &block, &block.former);
-  if (span == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
-  shared_.changed(*window);
+  return take_shared(*window, bytes, block) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+bool Bootstrap::take_shared(Window& window, std::uint64_t bytes, Block& block) noexcept {
+  Span* const span = window.space->take(bytes, &block, &block.former);
+  if (span == nullptr) return false;
+  shared_.changed(window);
   shared_owned_ += bytes;
-  if (window->listed.is_linked()) empty_shared_.erase(empty_shared_.iterator_to(*window));
+  if (window.listed.is_linked()) empty_shared_.erase(empty_shared_.iterator_to(window));
   block.span = span;
-  block.window = window;
-  block.base = window->base + span->begin;
-  return CUDA_SUCCESS;
+  block.window = &window;
+  block.base = window.base + span->begin;
+  return true;
 }
 
 // The smallest that is not much too large; of equal ones the one freed last: its work is on the stream that goes on,
@@ -202,7 +227,12 @@ CUresult Bootstrap::gather(std::size_t count, bool only_held, std::vector<Chunk*
         take_free();
         continue;
       }
-      awaited_ = row_.may_give_up() ? row_.awaited() : Release{};
+      awaited_ = {};
+      if (result != CUDA_SUCCESS && give_up_shared_chunks(&awaited_)) {
+        take_free();
+        continue;
+      }
+      if (row_.may_give_up()) awaited_ = row_.awaited();
       if (window != nullptr) awaited_ = window->last_uses();
       // A host function may be among what would be waited for, and be waiting for this very thread: rather more memory
       // than that, as long as there is some.
@@ -217,7 +247,7 @@ CUresult Bootstrap::gather(std::size_t count, bool only_held, std::vector<Chunk*
     result = chunks_.create(&chunk);
     if (result == CUDA_SUCCESS) {
       gathered->push_back(chunk);
-    } else if (result != CUDA_ERROR_OUT_OF_MEMORY || (cached_.empty() && !row_.may_give_up())) {
+    } else if (result != CUDA_ERROR_OUT_OF_MEMORY) {
       break;
     }
   }
@@ -265,8 +295,9 @@ bool Bootstrap::dismantle(Window* window) noexcept {
   } catch (const std::bad_alloc&) {
     return false;
   }
-  if (chunks_.unmap(window->base, window->bytes) != CUDA_SUCCESS) return false;
+  if (unmap_window(*window, chunks_) != CUDA_SUCCESS) return false;
   for (Chunk* const chunk : window->chunks) {
+    if (chunk == nullptr) continue;
     chunk->home = nullptr;
     add_free(chunk);
   }
@@ -291,7 +322,7 @@ void Bootstrap::take_back(Block& block, const Release& uses) noexcept {
     shared_owned_ -= block.span->end - block.span->begin;
     window->space->give_back(block.span, uses);
     shared_.changed(*window);
-    if (!window->map.has_owner()) empty_shared_.push_back(*window);
+    if (!has_block(*window)) empty_shared_.push_back(*window);
     return;
   }
   window->map.give_back(block.span, uses);
@@ -408,11 +439,60 @@ bool Bootstrap::trim(std::size_t limit) noexcept {
   return done == limit || !retiring_.empty() || !cached_.empty() || !empty_shared_.empty() || row_.may_give_up();
 }
 
+// What is free between blocks that share windows, as whole chunks, becomes free chunks.
+bool Bootstrap::give_up_shared_chunks(Release* awaited) noexcept {
+  const std::size_t before = free_.size();
+  try {
+    shared_.for_each([&](Window& window) {
+      if (window.space->largest() < chunks_.chunk_bytes()) return;
+      // As a whole, with its addresses.
+      if (!has_block(window) && dismantle(&window)) return;
+      const std::uint64_t gone = window.gone_bytes;
+      const std::size_t freed = free_.size();
+      const auto note = [&] {
+        for (std::size_t i = freed; i < free_.size(); ++i) free_[i]->spare = true;
+        shared_.gave_up(window, window.gone_bytes - gone);
+      };
+      try {
+        give_up_chunks(window, chunks_, streams_, &free_, awaited);
+      } catch (const std::bad_alloc&) {
+        note();
+        throw;
+      }
+      note();
+    });
+  } catch (const std::bad_alloc&) {
+  }
+  return free_.size() != before;
+}
+
+void Bootstrap::give_up_idle(Release* awaited) noexcept {
+  give_up_shared_chunks(awaited);
+  trim(~std::size_t{0});
+  if (row_.may_give_up()) await_also(row_.awaited(), awaited);
+  for (Listed* const list : {&retiring_, &cached_}) {
+    for (Window& window : *list) await_also(window.last_uses(), awaited);
+  }
+}
+
+std::uint64_t Bootstrap::idle_bytes() const noexcept {
+  const std::uint64_t chunk_bytes = chunks_.chunk_bytes();
+  std::uint64_t sum = cached_chunks_ * chunk_bytes + memopt::agent::idle_bytes(row_.window(), chunk_bytes);
+  shared_.for_each([&](const Window& window) {
+    if (window.space->largest() >= chunk_bytes) sum += memopt::agent::idle_bytes(window, chunk_bytes);
+  });
+  // What a slab has of these it counts itself.
+  const auto count_own = [&](const Chunk* chunk) { sum += chunk->slab_slot < 0 ? chunk_bytes : 0; };
+  for (const Window& window : retiring_) std::for_each(window.chunks.begin(), window.chunks.end(), count_own);
+  std::for_each(free_.begin(), free_.end(), count_own);
+  return sum;
+}
+
 void Bootstrap::release_all() noexcept {
   const auto give_up = [&](Window& window) {
-    chunks_.unmap(window.base, window.bytes);
+    unmap_window(window, chunks_);
     for (Chunk* const chunk : window.chunks) {
-      if (chunk->slab_slot < 0) chunks_.release(chunk);
+      if (chunk != nullptr && chunk->slab_slot < 0) chunks_.release(chunk);
     }
     forget(&window);
   };

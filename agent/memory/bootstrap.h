@@ -68,6 +68,12 @@ class Bootstrap {
   // Returns whether there may be more to do.
   bool trim(std::size_t limit) noexcept;
 
+  // Gives back everything that no block owns a byte of, chunk by chunk, where work is over; something of what is to be
+  // over before the rest can go is added to `awaited`.
+  void give_up_idle(Release* awaited) noexcept;
+  // How much that is, once work is over, without what the slab has of it.
+  std::uint64_t idle_bytes() const noexcept;
+
   // Everything, owned or not, back to the driver: the context goes.
   void release_all() noexcept;
 
@@ -77,9 +83,12 @@ class Bootstrap {
   CUresult serve_in_row(Block& block, bool only_held);
   CUresult serve_own(Block& block, bool only_held);
   CUresult serve_shared(Block& block, bool only_held);
+  bool serve_between(Block& block);
+  bool take_shared(Window& window, std::uint64_t bytes, Block& block) noexcept;
   bool take(Window& window, std::uint64_t begin, std::uint64_t end, Block& block) noexcept;
   Window* find_cached(std::size_t count) noexcept;
   bool shorten_row() noexcept;
+  bool give_up_shared_chunks(Release* awaited) noexcept;
   CUresult gather(std::size_t count, bool only_held, std::vector<Chunk*>* gathered);
   CUresult open(Window::Kind kind, std::vector<Chunk*> chunks, Window** window) noexcept;
   void cache(Window& window) noexcept;
@@ -101,7 +110,7 @@ class Bootstrap {
   WindowsBySize by_size_;     // the same
   Listed owned_;              // kOwn, of a live block
   Listed retiring_;           // to be unmapped when their work is over
-  Listed empty_shared_;       // kShared, without owner
+  Listed empty_shared_;       // kShared, without block
   SharedWindows shared_;      // kShared
   std::vector<Chunk*> free_;  // mapped nowhere, but perhaps in the slab that is being built
   // Where the slab goes on looking for chunks: all before are its own already.

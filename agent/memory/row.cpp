@@ -21,7 +21,9 @@ constexpr std::uint64_t room_of(const Block& block) { return round_up(block.byte
 bool Row::chunks_for(std::uint64_t bytes, std::size_t* count) {
   const std::uint64_t room = round_up(bytes + 1, shm::kPlanAlignment);
   const std::uint64_t all = chunks_.device_bytes();
-  if (used_ > all || room > all - used_) return false;
+  // Blocks that share chunks give fewer of them back, when some are freed, than if each had its own. That is not to
+  // matter on a device that is full.
+  if (used_ > all / 8 || room > all / 8 - used_) return false;
   if (window_.base == 0) {
     // Addresses for all the device has; most are never mapped.
     window_.kind = Window::Kind::kRow;
@@ -38,7 +40,7 @@ bool Row::chunks_for(std::uint64_t bytes, std::size_t* count) {
 CUresult Row::append(Block& block, const std::vector<Chunk*>& more) {
   const std::uint64_t bytes = more.size() * chunks_.chunk_bytes();
   window_.chunks.reserve(window_.chunks.size() + more.size());
-  freed_.reserve(std::max(std::bit_ceil(made_ + 1), std::size_t{64}));
+  make_room_for_frees();
   if (!more.empty()) {
     const CUresult mapped = chunks_.map(window_.base + window_.map.bytes(), more);
     if (mapped != CUDA_SUCCESS) return mapped;
@@ -56,11 +58,10 @@ CUresult Row::append(Block& block, const std::vector<Chunk*>& more) {
   // Out of host memory. The chunks are the row's now, for the next block or to be given up.
   if (span == nullptr) {
     freed_.push_back(used_);
-    ++made_;
     closed_ = true;
     return CUDA_ERROR_OUT_OF_MEMORY;
   }
-  ++made_;
+  ++live_;
   block.span = span;
   block.window = &window_;
   block.base = window_.base + used_;
@@ -71,7 +72,29 @@ CUresult Row::append(Block& block, const std::vector<Chunk*>& more) {
 void Row::take_back(Block& block, const Release& uses) noexcept {
   window_.map.give_back(block.span, uses);
   freed_.push_back(block.span->begin);
+  --live_;
   closed_ = true;
+}
+
+// One for each live block, one more, and one for what is left beside it.
+void Row::make_room_for_frees() { freed_.reserve(std::max(std::bit_ceil(freed_.size() + live_ + 2), std::size_t{64})); }
+
+bool Row::serve_again(Block& block) {
+  const std::uint64_t room = room_of(block);
+  std::uint64_t begin = 0;
+  if (!window_.map.find_free(room, &begin)) return false;
+  make_room_for_frees();
+  Block* in_the_way = nullptr;
+  Span* const span = window_.map.take(begin, begin + room, &block, nullptr, &block.former, &in_the_way);
+  if (span == nullptr) return false;
+  ++live_;
+  // What is left behind it is on its own now.
+  if (span->next != nullptr && span->next->owner == nullptr) freed_.push_back(span->next->begin);
+  block.span = span;
+  block.window = &window_;
+  block.base = window_.base + begin;
+  closed_ = true;
+  return true;
 }
 
 bool Row::give_up(std::vector<Chunk*>* freed) {
@@ -80,7 +103,7 @@ bool Row::give_up(std::vector<Chunk*>* freed) {
   // What can't be given up yet is passed over, and asked about again after the others.
   for (std::size_t tries = kTries; tries != 0 && !freed_.empty();) {
     if (next_freed_ >= freed_.size()) next_freed_ = 0;
-    const Outcome outcome = give_up_chunks(freed_[next_freed_], freed);
+    const Outcome outcome = give_up_around(freed_[next_freed_], freed);
     if (outcome == Outcome::kLater) {
       ++next_freed_;
       --tries;
@@ -95,7 +118,7 @@ bool Row::give_up(std::vector<Chunk*>* freed) {
 
 // The chunks in which the free span at `offset` has bytes, and that are free as a whole. The neighbours' blocks have at
 // least a chunk each, so that no more than a few spans have to be looked at.
-Row::Outcome Row::give_up_chunks(std::uint64_t offset, std::vector<Chunk*>* freed) {
+Row::Outcome Row::give_up_around(std::uint64_t offset, std::vector<Chunk*>* freed) {
   const std::uint64_t chunk_bytes = chunks_.chunk_bytes();
   const Span* middle = window_.map.find(offset, nullptr);
   // Its first chunk was given up together with the neighbour's before it.
@@ -150,6 +173,7 @@ void Row::release_all() noexcept {
   window_.chunks.clear();
   closed_ = true;
   freed_.clear();
+  live_ = 0;
 }
 
 }  // namespace memopt::agent

@@ -1,6 +1,6 @@
 // Blocks that a program makes before it frees any: weights, as a rule, that live on until its end. They stand side by
 // side in one window, where a window for each would waste half a chunk a block. Chunks that are free again as a whole
-// go back; bytes are never used twice.
+// go back; what is left of the others is used twice only where there is no other memory.
 //
 // Not thread-safe: guarded by the arena's lock.
 #pragma once
@@ -26,9 +26,9 @@ class Row {
 
   // Does it still take blocks?
   bool open() const { return !closed_; }
-  void close() { closed_ = true; }
 
-  // How many more chunks the next block of that size takes; nothing changes. False: there are no addresses for it.
+  // How many more chunks the next block of that size takes; nothing changes. False: there is no room
+  // for it.
   bool chunks_for(std::uint64_t bytes, std::size_t* count);
   // Appends the block, with as many chunks as chunks_for() said. The driver's code; then the chunks are still the
   // caller's. May throw std::bad_alloc; likewise.
@@ -44,8 +44,14 @@ class Row {
   // What is to be over before it can give up more, if it could not.
   const Release& awaited() const { return awaited_; }
 
+  // Bytes that are free again, between blocks that stay. False: there are not as many side by side. May throw
+  // std::bad_alloc.
+  bool serve_again(Block& block);
+
   // Everything back to the driver; the context goes.
   void release_all() noexcept;
+
+  const Window& window() const { return window_; }
 
   // Free, but not given up yet.
   std::uint64_t free_bytes() const noexcept { return window_.map.bytes() - window_.map.owned_bytes(); }
@@ -53,7 +59,8 @@ class Row {
  private:
   // What give_up() can do for the chunks of one freed block.
   enum class Outcome : std::uint8_t { kNothing, kGaveUp, kLater };
-  Outcome give_up_chunks(std::uint64_t offset, std::vector<Chunk*>* freed);
+  Outcome give_up_around(std::uint64_t offset, std::vector<Chunk*>* freed);
+  void make_room_for_frees();
 
   ChunkStore& chunks_;
   StreamTable& streams_;
@@ -61,8 +68,8 @@ class Row {
   Block gone_;              // owner of bytes without a chunk; its number is 0
   std::uint64_t used_ = 0;  // bytes from the beginning
   bool closed_ = false;
-  std::size_t made_ = 0;              // blocks
-  std::vector<std::uint64_t> freed_;  // where blocks were freed whose chunks are not given up; has room for all blocks
+  std::size_t live_ = 0;              // blocks
+  std::vector<std::uint64_t> freed_;  // where blocks were freed whose chunks are not given up; has room for live ones
   std::size_t next_freed_ = 0;        // with which give_up() goes on
   Release awaited_;
 };

@@ -122,16 +122,26 @@ void SharedSpace::note_begin(std::uint32_t unit, Span* span) noexcept {
 Span* SharedSpace::take(std::uint64_t bytes, Block* owner, Release* former) noexcept {
   if (bytes == 0 || bytes > largest()) return nullptr;
   const std::uint32_t begin = find_run(static_cast<std::uint32_t>(bytes / kUnit));
-  const std::uint32_t end = begin + static_cast<std::uint32_t>(bytes / kUnit);
   // Before a run there is an owner, or nothing: it begins with a span.
+  return take_units(begin, begin + static_cast<std::uint32_t>(bytes / kUnit), span_at(begin), owner, former);
+}
+
+Span* SharedSpace::take_at(std::uint64_t begin, std::uint64_t end, Block* owner, Release* former) noexcept {
+  return take_units(static_cast<std::uint32_t>(begin / kUnit), static_cast<std::uint32_t>(end / kUnit), find(begin),
+                    owner, former);
+}
+
+Span* SharedSpace::take_units(std::uint32_t begin, std::uint32_t end, Span* first, Block* owner,
+                              Release* former) noexcept {
   Block* in_the_way = nullptr;
-  Span* const span = map_.take(begin * kUnit, end * kUnit, owner, span_at(begin), former, &in_the_way);
+  Span* const span = map_.take(begin * kUnit, end * kUnit, owner, first, former, &in_the_way);
   if (span == nullptr) return nullptr;
   knows_last_uses_ = false;
   set_bits(free_, begin, end, false);
   refresh(begin, end);
   // Spans that began inside are gone, and what is left of the last one begins behind.
   set_bits(begins_, begin + 1, end, false);
+  set_bits(begins_, begin, begin + 1, true);
   note_begin(begin, span);
   if (end != units_) {
     set_bits(begins_, end, end + 1, true);

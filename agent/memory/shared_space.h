@@ -34,6 +34,8 @@ class SharedSpace {
   // Makes the first `bytes` (a multiple of 512) of the lowest run that is large enough the owner's, and adds their last
   // uses to `former`. Null, and nothing has changed, if there is none, or no host memory.
   Span* take(std::uint64_t bytes, Block* owner, Release* former) noexcept;
+  // Likewise [begin, end), multiples of 512 of which nothing is owned.
+  Span* take_at(std::uint64_t begin, std::uint64_t end, Block* owner, Release* former) noexcept;
   void give_back(Span* span, const Release& release) noexcept;
 
   // The span in which `offset` lies; null beyond the end.
@@ -61,6 +63,7 @@ class SharedSpace {
   std::uint32_t find_run(std::uint32_t units) const noexcept;
   void refresh(std::uint32_t begin, std::uint32_t end) noexcept;
   Span* span_at(std::uint32_t begin) const noexcept;
+  Span* take_units(std::uint32_t begin, std::uint32_t end, Span* first, Block* owner, Release* former) noexcept;
   void note_begin(std::uint32_t unit, Span* span) noexcept;
 
   OwnershipMap& map_;

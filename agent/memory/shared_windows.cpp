@@ -33,7 +33,7 @@ void SharedWindows::remove(Window* window) noexcept {
   set_largest(window->slot, 0);
   windows_[window->slot] = nullptr;
   spare_.push_back(window->slot);  // there is room: it has one for each slot
-  bytes_ -= window->bytes;
+  bytes_ -= window->bytes - window->gone_bytes;
 }
 
 Window* SharedWindows::find(std::uint64_t bytes) const noexcept {

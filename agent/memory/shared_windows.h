@@ -28,7 +28,13 @@ class SharedWindows {
   // Something was taken from the window, or given back.
   void changed(const Window& window) noexcept { set_largest(window.slot, window.space->largest()); }
 
-  std::uint64_t bytes() const { return bytes_; }
+  // Chunks of the window were given up.
+  void gave_up(const Window& window, std::uint64_t bytes) noexcept {
+    bytes_ -= bytes;
+    changed(window);
+  }
+
+  std::uint64_t bytes() const { return bytes_; }  // that have a chunk
 
   template <typename Visit>
   void for_each(Visit&& visit) const {

@@ -134,7 +134,7 @@ bool Slab::shorten(std::size_t limit) noexcept {
   const std::uint64_t chunk_bytes = chunks_.chunk_bytes();
   const std::size_t live = static_cast<std::size_t>(window_.map.bytes() / chunk_bytes);
   // With chunks beyond the live ones a larger plan is being built.
-  if (live <= wanted_ || window_.chunks.size() > live) return false;
+  if (live <= wanted_ || window_.chunks.size() > live || window_.gone_bytes != 0) return false;
   std::size_t count = live;
   Release uses;
   while (count > wanted_ && live - count < limit) {
@@ -156,6 +156,71 @@ bool Slab::shorten(std::size_t limit) noexcept {
   return count > wanted_;
 }
 
+void Slab::give_up_idle(Release* awaited) noexcept {
+  if (driver_block_ || window_.base == 0) return;
+  std::vector<Chunk*> freed;
+  try {
+    give_up_chunks(window_, chunks_, streams_, &freed, awaited);
+  } catch (const std::bad_alloc&) {
+    // What was unmapped until then is in `freed`.
+  }
+  for (Chunk* const chunk : freed) {
+    if (chunk->home == nullptr) chunks_.release(chunk);
+  }
+}
+
+std::uint64_t Slab::idle_bytes() const noexcept {
+  if (driver_block_) {
+    // As the driver rounds it.
+    constexpr std::uint64_t kGranule = std::uint64_t{2} << 20;
+    return window_.base == 0 || has_block(window_) ? 0 : (window_.map.bytes() + kGranule - 1) / kGranule * kGranule;
+  }
+  if (window_.base == 0) return 0;
+  const std::uint64_t chunk_bytes = chunks_.chunk_bytes();
+  std::uint64_t sum = memopt::agent::idle_bytes(window_, chunk_bytes);
+  for (std::size_t slot = static_cast<std::size_t>(window_.map.bytes() / chunk_bytes); slot < window_.chunks.size();
+       ++slot) {
+    // The others are in a window of the bootstrap allocator, which counts them.
+    const Chunk* const chunk = window_.chunks[slot];
+    if (chunk != nullptr && chunk->home == nullptr) sum += chunk_bytes;
+  }
+  return sum;
+}
+
+bool Slab::refill(std::size_t limit) noexcept {
+  const std::uint64_t chunk_bytes = chunks_.chunk_bytes();
+  try {
+    for (std::size_t slot = 0; window_.gone_bytes != 0 && limit != 0 && slot < window_.chunks.size(); ++slot) {
+      if (window_.chunks[slot] != nullptr) continue;
+      Span* const span = window_.map.find(slot * chunk_bytes, nullptr);
+      if (span == nullptr || !is_gone(*span)) continue;
+      Chunk* chunk = nullptr;
+      if (chunks_.create(&chunk) != CUDA_SUCCESS) break;
+      if (chunks_.map(window_.base + slot * chunk_bytes, {chunk}) != CUDA_SUCCESS) {
+        chunks_.release(chunk);
+        break;
+      }
+      chunk->slab_slot = static_cast<std::int64_t>(slot);
+      window_.chunks[slot] = chunk;
+      // Bytes that are new: there is nothing to wait for.
+      window_.map.give_back(span, Release{});
+      window_.gone_bytes -= chunk_bytes;
+      --limit;
+    }
+  } catch (const std::bad_alloc&) {
+  }
+  return window_.gone_bytes == 0;
+}
+
+CUdeviceptr Slab::give_up_driver_block() noexcept {
+  if (!driver_block_ || window_.base == 0 || has_block(window_)) return 0;
+  const CUdeviceptr block = window_.base;
+  window_.map.shrink(0);
+  window_.base = 0;
+  window_.bytes = 0;
+  return block;
+}
+
 void Slab::release() noexcept {
   if (driver_block_) {
     // The context took it along.
@@ -166,11 +231,13 @@ void Slab::release() noexcept {
   drop_beyond(0);
   for (std::size_t slot = 0; slot < window_.chunks.size(); ++slot) {
     Chunk* const chunk = window_.chunks[slot];
+    if (chunk == nullptr) continue;
     chunks_.unmap(window_.base + slot * chunks_.chunk_bytes(), chunks_.chunk_bytes());
     chunk->slab_slot = -1;
     if (chunk->home == nullptr) chunks_.release(chunk);
   }
   window_.chunks.clear();
+  window_.gone_bytes = 0;
 }
 
 void Slab::drop_unfinished() noexcept {

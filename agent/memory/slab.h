@@ -40,6 +40,24 @@ class Slab {
   // is over. Returns whether there is more to do.
   bool shorten(std::size_t limit) noexcept;
 
+  // Memory is short. ----------------------------------------------------------------------------------------------
+  // Forgets what has been mapped for a plan that is not live yet; go_live() makes all of it.
+  void give_up_unfinished() noexcept { drop_beyond(0); }
+  // Gives back the live chunks of which no block owns a byte, where work is over. Their bytes are gone: they can't be
+  // taken until refill() has brought them back.
+  // Something of what is to be over before the rest can go is added to `awaited`.
+  void give_up_idle(Release* awaited) noexcept;
+  // How much that is, once work is over, with what is unfinished.
+  std::uint64_t idle_bytes() const noexcept;
+  std::size_t gone_chunks() const {
+    return window_.gone_bytes == 0 ? 0 : static_cast<std::size_t>(window_.gone_bytes / chunks_.chunk_bytes());
+  }
+  // Makes up to `limit` of them anew; returns whether all are there. Stops where the driver has no more.
+  bool refill(std::size_t limit) noexcept;
+  // The driver's block, if no block of the program lies in it, which is then the caller's to free; 0 otherwise. The
+  // slab is as it was before the first want().
+  CUdeviceptr give_up_driver_block() noexcept;
+
   Window& window() { return window_; }
   std::uint64_t live_bytes() const { return window_.map.bytes(); }
   bool covers(std::uint64_t address) const {

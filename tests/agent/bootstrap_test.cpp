@@ -13,7 +13,15 @@
 namespace memopt::agent {
 namespace {
 
-class BootstrapTest : public testing::Test, public Memory {};
+class BootstrapTest : public testing::Test, public Memory {
+ protected:
+  void give_up_idle() {
+    Release awaited;
+    bootstrap.give_up_idle(&awaited);
+    ArenaLock lock;
+    if (streams.wants_events()) streams.record_wanted(lock);
+  }
+};
 
 TEST_F(BootstrapTest, WhatIsMadeBeforeAnythingIsFreedStandsSideBySide) {
   constexpr std::uint64_t kBytes = kChunk + kChunk / 4;
@@ -25,7 +33,7 @@ TEST_F(BootstrapTest, WhatIsMadeBeforeAnythingIsFreedStandsSideBySide) {
 
 TEST_F(BootstrapTest, ChunksOfTheRowThatAreFreeAsAWholeServeOthers) {
   Block* const first = make(kChunk + 512);
-  Block* const large = make(6 * kChunk);
+  Block* const large = make(6 * kChunk - 1024);
   Block* const last = make(kChunk + 512);
   ASSERT_NE(last, nullptr);
   EXPECT_EQ(held(), 9 * kChunk);
@@ -50,6 +58,81 @@ TEST_F(BootstrapTest, ChunksOfTheRowInUseAreWaitedForOnlyWhereThereAreNoOthers) 
   EXPECT_GT(fake.host_waits, 0);
   check();
   EXPECT_LE(held(), fake.capacity);
+}
+
+TEST_F(BootstrapTest, ABlockThatIsTooLargeForTheRowLeavesItToOthers) {
+  ASSERT_NE(make(40 * kChunk - 1024), nullptr);
+  for (int i = 0; i < 4; ++i) ASSERT_NE(make(kChunk + kChunk / 4), nullptr);
+  EXPECT_EQ(held(), 46 * kChunk) << "an eighth of the device is for such blocks: five chunks, and one for their ends";
+  check();
+}
+
+TEST_F(BootstrapTest, BlocksOfWholeChunksTakeNoMoreThanThat) {
+  fake.capacity = 8 * kChunk;
+  for (int i = 0; i < 4; ++i) ASSERT_NE(make(2 * kChunk), nullptr) << i;
+  EXPECT_EQ(held(), fake.capacity);
+  check();
+}
+
+TEST_F(BootstrapTest, AsManyBlocksFitIntoAChunkAsTheDriverWouldPutThere) {
+  for (const std::uint64_t bytes : {kChunk / 2, kChunk / 4, kChunk / 8, kChunk / 16, kChunk / 3, kChunk / 5}) {
+    Memory memory;
+    memory.fake.capacity = 8 * kChunk;
+    std::uint64_t count = 0;
+    while (memory.make(bytes) != nullptr) ++count;
+    EXPECT_GE(count, 8 * (kChunk / ((bytes + 511) / 512 * 512))) << bytes;
+    memory.check();
+  }
+}
+
+TEST_F(BootstrapTest, WhatIsFreeBetweenBlocksThatShareServesOthersAsWholeChunks) {
+  fake.capacity = 40 * kChunk;
+  std::vector<Block*> small;
+  while (held() < fake.capacity) small.push_back(make(kChunk / 4));
+  ASSERT_NE(small.back(), nullptr);
+  // All but one of each 32.
+  for (std::size_t i = 0; i < small.size(); ++i) {
+    if (i % 32 != 0) free(small[i]);
+  }
+  EXPECT_GE(bootstrap.idle_bytes(), 30 * kChunk);
+  for (int i = 0; i < 10; ++i) ASSERT_NE(make(3 * kChunk), nullptr) << i;
+  check();
+  EXPECT_LE(held(), fake.capacity);
+}
+
+TEST_F(BootstrapTest, WhatIsIdleGoesBackChunkByChunk) {
+  std::vector<Block*> small;
+  for (int i = 0; i < 64; ++i) small.push_back(make(kChunk / 4));
+  Block* const large = make(3 * kChunk);
+  const std::uint64_t before = held();
+  for (std::size_t i = 1; i < small.size(); ++i) free(small[i]);
+  free(large);
+  const std::uint64_t idle = bootstrap.idle_bytes();
+  EXPECT_EQ(before - idle, kChunk) << "of the one block that lives";
+  fake.busy = true;
+  give_up_idle();
+  EXPECT_GT(held(), kChunk) << "work on it is not over";
+  fake.busy = false;
+  give_up_idle();
+  EXPECT_EQ(held(), kChunk);
+  EXPECT_EQ(bootstrap.idle_bytes(), 0u);
+  check();
+}
+
+TEST_F(BootstrapTest, TheLastResortIsWhatIsFreeBetweenBlocks) {
+  fake.capacity = 8 * kChunk;
+  ASSERT_NE(make(kChunk + kChunk / 4), nullptr);
+  Block* const middle = make(kChunk + kChunk / 4);
+  ASSERT_NE(make(kChunk + kChunk / 4), nullptr);
+  ASSERT_NE(make(4 * kChunk), nullptr);
+  free(middle);
+  EXPECT_EQ(held(), fake.capacity);
+  Block* const again = make(kChunk + kChunk / 8);
+  ASSERT_NE(again, nullptr) << "no chunk of it is free as a whole";
+  check();
+  free(again);
+  EXPECT_NE(make(kChunk + kChunk / 8), nullptr);
+  check();
 }
 
 TEST_F(BootstrapTest, EverythingGoesBack) {
@@ -99,7 +182,7 @@ TEST_F(BootstrapTest, WhatTwoBlocksOfTheRowShareGoesWithTheLaterOne) {
 
 TEST_F(BootstrapTest, ManyFreedBlocksOfABusyRowAreAskedAboutAFewAtATime) {
   std::vector<Block*> made;
-  for (int i = 0; i < 60; ++i) made.push_back(make(2 * kChunk));
+  for (int i = 0; i < 30; ++i) made.push_back(make(kChunk + 512));
   fake.busy = true;
   for (Block* const block : made) free(block);
   fake.queries = 0;
@@ -108,8 +191,8 @@ TEST_F(BootstrapTest, ManyFreedBlocksOfABusyRowAreAskedAboutAFewAtATime) {
   fake.busy = false;
   free(make(512));
   EXPECT_EQ(bootstrap.cached_bytes(), held() - owned());
-  ASSERT_NE(make(100 * kChunk), nullptr);
-  EXPECT_LE(held(), 122 * kChunk) << "all of it serves again";
+  ASSERT_NE(make(24 * kChunk), nullptr);
+  EXPECT_LE(held(), 32 * kChunk) << "all of it serves again";
   EXPECT_EQ(fake.host_waits, 0);
 }
 

@@ -100,6 +100,21 @@ TEST_P(SharedSpaceModel, AgreesWithAnArray) {
       model.set(begin, end, nullptr, clock);
       std::swap(one, held.back());
       held.pop_back();
+    } else if (random() % 8 == 0) {
+      // Where the caller says, in the middle of what is free.
+      const std::size_t begin = random() % shape.units;
+      std::size_t end = begin;
+      while (end < shape.units && end - begin < shape.largest && model.owner(end) == nullptr) ++end;
+      if (begin == end) continue;
+      Held one;
+      Release former;
+      one.span = space.take_at(begin * kUnit, end * kUnit, one.block.get(), &former);
+      ASSERT_NE(one.span, nullptr) << "step " << step;
+      ASSERT_EQ(one.span->begin, begin * kUnit);
+      ASSERT_EQ(one.span->end, end * kUnit);
+      ASSERT_EQ(former.count == 0 ? 0 : former.uses[0].position, model.last_use(begin, end));
+      model.set(begin, end, one.block.get(), 0);
+      held.push_back(std::move(one));
     } else {
       const std::size_t count =
           1 + random() % (random() % 4 == 0 ? shape.largest : std::min<std::size_t>(4, shape.largest));

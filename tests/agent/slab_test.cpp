@@ -34,6 +34,14 @@ struct SlabTest : testing::Test, Memory {
     return uses;
   }
 
+  void give_up_idle() {
+    Release awaited;
+    slab.give_up_idle(&awaited);
+    EXPECT_EQ(awaited.empty(), !fake.busy) << "what is not over is said";
+    ArenaLock lock;
+    if (streams.wants_events()) streams.record_wanted(lock);
+  }
+
   Slab slab;
 };
 
@@ -82,7 +90,7 @@ TEST_F(SlabTest, GrowsAgainAfterwards) {
 
 TEST_F(SlabTest, WhatALargerPlanIsBeingBuiltFromIsNotGivenBack) {
   go_live(4 * kChunk);
-  Block* const large = make(6 * kChunk);
+  Block* const large = make(6 * kChunk - 512);
   ASSERT_NE(large, nullptr);
   free(large);
   while (fake.handles.size() > 4 && trim(0)) {
@@ -145,6 +153,62 @@ TEST(Slab, IsMadeOfAllThatIsFree) {
     memory.bootstrap.release_all();
     ASSERT_EQ(memory.held(), 0u);
   }
+}
+
+TEST_F(SlabTest, IdleChunksGoBackWhereMemoryIsShortAndComeAgain) {
+  go_live(8 * kChunk);
+  Block block;
+  Span* const span = take(block, kChunk / 2, kChunk + kChunk / 2);
+  ASSERT_NE(span, nullptr);
+  EXPECT_EQ(slab.idle_bytes(), 6 * kChunk);
+  give_up_idle();
+  EXPECT_EQ(held(), 2 * kChunk) << "those of the block, which lies across two";
+  EXPECT_EQ(slab.gone_chunks(), 6u);
+  EXPECT_EQ(slab.idle_bytes(), 0u);
+  EXPECT_EQ(slab.live_bytes(), 8 * kChunk);
+  EXPECT_FALSE(slab.shorten(100));
+  Block other;
+  EXPECT_EQ(take(other, 4 * kChunk, 5 * kChunk), nullptr) << "bytes without a chunk are nobody's to take";
+  EXPECT_NE(take(other, 0, kChunk / 2), nullptr);
+  fake.capacity = 4 * kChunk;
+  EXPECT_FALSE(slab.refill(100));
+  EXPECT_EQ(slab.gone_chunks(), 4u) << "as far as there is memory";
+  EXPECT_EQ(held(), fake.capacity);
+  fake.capacity = kDevice;
+  EXPECT_FALSE(slab.refill(3));
+  EXPECT_TRUE(slab.refill(3));
+  EXPECT_EQ(held(), 8 * kChunk);
+  EXPECT_EQ(fake.mapped.size(), 8u);
+  EXPECT_TRUE(slab.window().map.consistent());
+  Block all;
+  EXPECT_NE(take(all, 2 * kChunk, 8 * kChunk), nullptr);
+}
+
+TEST_F(SlabTest, ChunksThatWorkIsNotDoneWithStay) {
+  go_live(4 * kChunk);
+  Block block;
+  Span* const span = take(block, 0, 2 * kChunk);
+  fake.busy = true;
+  slab.window().map.give_back(span, used());
+  give_up_idle();
+  EXPECT_EQ(held(), 4 * kChunk) << "one run, whose work is not over";
+  fake.busy = false;
+  give_up_idle();
+  EXPECT_EQ(held(), 0u);
+  slab.release();
+  EXPECT_TRUE(fake.mapped.empty());
+}
+
+TEST_F(SlabTest, GoesAwayWithHoles) {
+  go_live(6 * kChunk);
+  Block block;
+  ASSERT_NE(take(block, 3 * kChunk, 4 * kChunk), nullptr);
+  give_up_idle();
+  go_live(9 * kChunk);
+  EXPECT_EQ(held(), 4 * kChunk) << "a larger plan gets what it is larger by; the rest comes when there is memory";
+  slab.release();
+  EXPECT_EQ(held(), 0u);
+  EXPECT_TRUE(fake.mapped.empty());
 }
 
 // As where a program is only recorded: its memory is the driver's, and no chunk was ever made.

@@ -17,6 +17,7 @@
 #include "agent/operations/operations.h"
 #include "agent/operations/pinned_memory.h"
 #include "agent/recording/recorder.h"
+#include "preload/relief.h"
 #include "preload/typed_hooks.h"
 
 namespace {
@@ -50,8 +51,10 @@ struct Agent {
   bool follows = false;
   CUmemoryPool pool_of_blocks = nullptr;
   std::uint64_t unused = 0;  // address in memory of ours and in no block
-  bool relieved = false;
   bool behind_free = false;
+  bool relieves_cached = false;
+  bool relieves_all = false;
+  std::vector<std::pair<memopt::agent::Relief, std::size_t>> reliefs;
   std::vector<std::string> pool_calls;
   std::vector<memopt::agent::device_times_detail::Open> measured;  // as each hook ended
 };
@@ -139,7 +142,10 @@ bool arena_note_async(CUdeviceptr, std::size_t bytes, StreamName, void*) noexcep
   g_agent.pool_calls.push_back("driver made " + std::to_string(bytes));
   return g_agent.follows;
 }
-bool arena_relieve() noexcept { return std::exchange(g_agent.relieved, false); }
+bool arena_relieve(Relief relief, std::size_t wanted) noexcept {
+  g_agent.reliefs.emplace_back(relief, wanted);
+  return relief == Relief::kCached ? g_agent.relieves_cached : g_agent.relieves_all;
+}
 BlockTable& blocks() noexcept {
   static MemoryGauge gauge;
   static BlockTable table(gauge);
@@ -289,6 +295,72 @@ TEST_F(Hooks, AllArgumentsAndTheResultPassUnchanged) {
 #undef MEMOPT_TYPED
 }
 
+template <typename Pointer>
+struct OutOfMemory;
+template <typename... Parameters>
+struct OutOfMemory<CUresult (*)(Parameters...)> {
+  template <std::size_t... index>
+  static void check(const char* symbol, Hook hook, CUresult (*function)(Parameters...), std::index_sequence<index...>) {
+    SCOPED_TRACE(symbol);
+    g_result = CUDA_ERROR_OUT_OF_MEMORY;
+    for (const bool relieves : {false, true}) {
+      g_agent = Agent();
+      g_agent.relieves_all = relieves;
+      g_driver.clear();
+      EXPECT_EQ(function(EveryState<CUresult (*)(Parameters...)>::template argument<Parameters>(index)...), g_result);
+      std::size_t reached = 0;
+      for (const DriverCall& call : g_driver) reached += call.hook == hook ? 1 : 0;
+      EXPECT_EQ(reached, relieves ? 2u : 1u);
+      EXPECT_EQ(g_agent.reliefs.size(), 2u) << "what is cached first, then the plan's memory";
+    }
+  }
+};
+template <Hook hook>
+void expect_relief(const char* symbol, typename Signature<hook>::Pointer function) {
+  [&]<typename... Parameters>(CUresult (*typed)(Parameters...)) {
+    OutOfMemory<CUresult (*)(Parameters...)>::check(symbol, hook, typed, std::index_sequence_for<Parameters...>());
+  }(function);
+}
+
+TEST_F(Hooks, WhateverCanNeedMemoryIsCalledAgainOnceThereIsSome) {
+#define MEMOPT_RELIEVED(symbol) expect_relief<Hook::symbol>(#symbol, &Relieved<Hook::symbol>::call);
+#include "preload/relieved_hooks.inc"
+#undef MEMOPT_RELIEVED
+#define WITH_HOOK(symbol) expect_relief<Hook::symbol>(#symbol, &hooks::symbol);
+  WITH_HOOK(cuMemAllocManaged)
+  WITH_HOOK(cuMemAllocAsync)
+  WITH_HOOK(cuMemAllocAsync_ptsz)
+  WITH_HOOK(cuMemAllocFromPoolAsync)
+  WITH_HOOK(cuMemAllocFromPoolAsync_ptsz)
+  WITH_HOOK(cuMemPoolCreate)
+  WITH_HOOK(cuCtxCreate)
+  WITH_HOOK(cuCtxCreate_v2)
+  WITH_HOOK(cuCtxCreate_v3)
+  WITH_HOOK(cuCtxCreate_v4)
+  WITH_HOOK(cuStreamCreate)
+  WITH_HOOK(cuStreamCreateWithPriority)
+  WITH_HOOK(cuLaunchKernel)
+  WITH_HOOK(cuLaunchKernel_ptsz)
+  WITH_HOOK(cuLaunchKernelEx)
+  WITH_HOOK(cuLaunchKernelEx_ptsz)
+  WITH_HOOK(cuLaunchCooperativeKernel)
+  WITH_HOOK(cuLaunchCooperativeKernel_ptsz)
+  WITH_HOOK(cuGraphLaunch)
+  WITH_HOOK(cuGraphLaunch_ptsz)
+#undef WITH_HOOK
+}
+
+// Those that are forwarded with relief and nothing else are forwarded as they came.
+TEST_F(Hooks, RelievedCallsPassUnchanged) {
+#define MEMOPT_RELIEVED(symbol)                                                               \
+  [&]<typename... Parameters>(CUresult (*function)(Parameters...)) {                          \
+    EveryState<CUresult (*)(Parameters...)>::check(#symbol, Hook::symbol, function,           \
+                                                   std::index_sequence_for<Parameters...>()); \
+  }(static_cast<Signature<Hook::symbol>::Pointer>(&Relieved<Hook::symbol>::call));
+#include "preload/relieved_hooks.inc"
+#undef MEMOPT_RELIEVED
+}
+
 constexpr CUdeviceptr kOurs = 0x7000'0000'1000;
 CUstream stream() { return reinterpret_cast<CUstream>(0x500); }
 
@@ -406,12 +478,18 @@ TEST_F(Hooks, ABlockIsCountedOnce) {
 
 TEST_F(Hooks, WhatIsHeldWithoutNeedIsGivenBackBeforeAPoolIsOutOfMemory) {
   CUdeviceptr address = 0;
+  using agent::Relief;
+  const std::vector<std::pair<Relief, std::size_t>> both{{Relief::kCached, 100}, {Relief::kAll, 100}};
   g_result = CUDA_ERROR_OUT_OF_MEMORY;
   EXPECT_EQ(hooks::cuMemAllocAsync(&address, 100, stream()), CUDA_ERROR_OUT_OF_MEMORY);
-  EXPECT_EQ(g_driver.size(), 1u);
-  g_agent.relieved = true;
+  EXPECT_EQ(g_driver.size(), 1u) << "nothing was given back: the answer is the driver's";
+  EXPECT_EQ(g_agent.reliefs, both);
+  g_agent.relieves_cached = true;
   EXPECT_EQ(hooks::cuMemAllocAsync(&address, 100, stream()), CUDA_ERROR_OUT_OF_MEMORY);
   EXPECT_EQ(g_driver.size(), 3u);
+  g_agent.relieves_all = true;
+  EXPECT_EQ(hooks::cuMemAllocAsync(&address, 100, stream()), CUDA_ERROR_OUT_OF_MEMORY);
+  EXPECT_EQ(g_driver.size(), 6u);
 }
 
 TEST_F(Hooks, PoolsAreFollowedAndAnswerForWhatIsServedInTheirPlace) {
