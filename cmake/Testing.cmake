@@ -3,6 +3,9 @@
 #   memopt_add_test(NAME n SOURCES … [LIBS …] [ENV k=v …] [LABELS …] [TIMEOUT s] [WRAPPER cmd…] [ONE_THREAD])
 #       a GoogleTest binary, one ctest. Exit code 77 is a skip. ONE_THREAD: it starts no thread, which the plain builds hold it to, so
 #       ThreadSanitizer has nothing to find: its build leaves it out (`ninja n` still builds it).
+#   memopt_add_benchmark(NAME n SOURCES … [LIBS …] [ARGS …] [PRELOAD lib…] [ENV k=v …])
+#       a benchmark by Google's library, run for a moment only, so that it does not rot; in plain builds only. For numbers start it with
+#       --benchmark_min_time=1 --benchmark_repetitions=5.
 #   memopt_add_program_test(NAME n COMMAND cmd… [PRELOAD lib…] [ENV k=v …] [LABELS …] [TIMEOUT s] [WORKING_DIRECTORY d])
 #       any program, ours or not, with our libraries preloaded.
 #   memopt_add_python_test(NAME n SCRIPT file [ARGS …] [ENV k=v …] [LABELS …] [TIMEOUT s])
@@ -67,9 +70,11 @@ function(memopt_add_test)
   cmake_parse_arguments(ARG "ONE_THREAD" "NAME;TIMEOUT" "SOURCES;LIBS;ENV;LABELS;WRAPPER" ${ARGN})
   add_executable(${ARG_NAME} ${ARG_SOURCES})
   target_link_libraries(${ARG_NAME} PRIVATE memopt_flags ${ARG_LIBS} GTest::gtest GTest::gtest_main Threads::Threads)
+  target_include_directories(${ARG_NAME} PRIVATE ${CMAKE_SOURCE_DIR})
   target_compile_options(${ARG_NAME} PRIVATE ${MEMOPT_TEST_OPTIONS})
   set_target_properties(${ARG_NAME} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
   memopt_sanitizer_definitions(${ARG_NAME})
+  memopt_precompile_test(${ARG_NAME})
   if(ARG_ONE_THREAD AND "thread" IN_LIST MEMOPT_SANITIZE)
     set_target_properties(${ARG_NAME} PROPERTIES EXCLUDE_FROM_ALL ON)
     return()
@@ -82,6 +87,19 @@ function(memopt_add_test)
   # explicit: a report of an earlier run must be replaced, not kept beside.
   _memopt_test_properties(${ARG_NAME} "${ARG_TIMEOUT}" "${ARG_LABELS}"
                           "GTEST_OUTPUT=xml:${CMAKE_BINARY_DIR}/test-results/${ARG_NAME}.xml;${_memopt_own_env};${ARG_ENV}")
+endfunction()
+
+function(memopt_add_benchmark)
+  if(MEMOPT_SANITIZE)
+    return()
+  endif()
+  cmake_parse_arguments(ARG "" "NAME" "SOURCES;LIBS;ARGS;PRELOAD;ENV" ${ARGN})
+  add_executable(${ARG_NAME} ${ARG_SOURCES})
+  target_link_libraries(${ARG_NAME} PRIVATE memopt_flags ${ARG_LIBS} benchmark::benchmark)
+  target_include_directories(${ARG_NAME} PRIVATE ${CMAKE_SOURCE_DIR})
+  set_target_properties(${ARG_NAME} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+  memopt_add_program_test(NAME ${ARG_NAME} COMMAND $<TARGET_FILE:${ARG_NAME}> --benchmark_min_time=0.001 ${ARG_ARGS}
+                          PRELOAD ${ARG_PRELOAD} ENV ${ARG_ENV} LABELS benchmark)
 endfunction()
 
 function(memopt_add_program_test)

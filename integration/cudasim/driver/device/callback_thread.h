@@ -3,6 +3,7 @@
 //
 // Threads: functions are called with the driver's lock held; jobs run without it.
 #pragma once
+#include <chrono>
 #include <condition_variable>
 #include <deque>
 #include <functional>

@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "fake_memory.h"
+#include "tests/agent/fake_memory.h"
 
 namespace memopt::agent {
 namespace {
