@@ -1,8 +1,9 @@
 # Tests, the same under every preset.
 #
-#   memopt_add_test(NAME n SOURCES … [LIBS …] [ENV k=v …] [LABELS …] [TIMEOUT s] [WRAPPER cmd…] [ONE_THREAD])
+#   memopt_add_test(NAME n SOURCES … [LIBS …] [ENV k=v …] [LABELS …] [TIMEOUT s] [WRAPPER cmd…] [ONE_THREAD] [NOT_UNDER_TSAN case…])
 #       a GoogleTest binary, one ctest. Exit code 77 is a skip. ONE_THREAD: it starts no thread, which the plain builds hold it to, so
-#       ThreadSanitizer has nothing to find: its build leaves it out (`ninja n` still builds it).
+#       ThreadSanitizer has nothing to find: its build leaves it out (`ninja n` still builds it). NOT_UNDER_TSAN: cases (GoogleTest's
+#       patterns) that compare many results, of code whose threads other cases of the binary run.
 #   memopt_add_benchmark(NAME n SOURCES … [LIBS …] [ARGS …] [PRELOAD lib…] [ENV k=v …])
 #       a benchmark by Google's library, run for a moment only, so that it does not rot; in plain builds only. For numbers start it with
 #       --benchmark_min_time=1 --benchmark_repetitions=5.
@@ -67,7 +68,7 @@ function(memopt_sanitizer_definitions target)
 endfunction()
 
 function(memopt_add_test)
-  cmake_parse_arguments(ARG "ONE_THREAD" "NAME;TIMEOUT" "SOURCES;LIBS;ENV;LABELS;WRAPPER" ${ARGN})
+  cmake_parse_arguments(ARG "ONE_THREAD" "NAME;TIMEOUT" "SOURCES;LIBS;ENV;LABELS;WRAPPER;NOT_UNDER_TSAN" ${ARGN})
   add_executable(${ARG_NAME} ${ARG_SOURCES})
   target_link_libraries(${ARG_NAME} PRIVATE memopt_flags ${ARG_LIBS} GTest::gtest GTest::gtest_main Threads::Threads)
   target_include_directories(${ARG_NAME} PRIVATE ${CMAKE_SOURCE_DIR})
@@ -81,6 +82,10 @@ function(memopt_add_test)
   elseif(ARG_ONE_THREAD AND NOT MEMOPT_SANITIZE)
     add_dependencies(${ARG_NAME} one_thread)
     list(APPEND ARG_ENV LD_PRELOAD=$<TARGET_FILE:one_thread>)
+  endif()
+  if(ARG_NOT_UNDER_TSAN AND "thread" IN_LIST MEMOPT_SANITIZE)
+    list(JOIN ARG_NOT_UNDER_TSAN ":" patterns)
+    list(APPEND ARG_ENV GTEST_FILTER=-${patterns})
   endif()
   add_test(NAME ${ARG_NAME} COMMAND ${MEMOPT_TEST_WRAPPER} ${ARG_WRAPPER} $<TARGET_FILE:${ARG_NAME}>)
   # The cases in one binary are counted from GoogleTest's own report, so that a skipped case is seen as one. Its name is made
@@ -120,8 +125,9 @@ function(memopt_add_python_test)
   cmake_parse_arguments(ARG "" "NAME;TIMEOUT;SCRIPT" "ARGS;ENV;LABELS" ${ARGN})
   cmake_path(ABSOLUTE_PATH ARG_SCRIPT BASE_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR})
   add_test(NAME ${ARG_NAME} COMMAND ${MEMOPT_TEST_WRAPPER} ${Python3_EXECUTABLE} ${ARG_SCRIPT} ${ARG_ARGS})
+  list(JOIN MEMOPT_SANITIZE "," sanitizer)
   set(environment GTEST_OUTPUT=xml:${CMAKE_BINARY_DIR}/test-results/${ARG_NAME}.xml PYTHONPATH=${CMAKE_SOURCE_DIR}/tests/tools
-                  PYTHONDONTWRITEBYTECODE=1 SANITIZER_PRELOAD=${MEMOPT_PRELOAD_PREFIX})
+                  PYTHONDONTWRITEBYTECODE=1 SANITIZER_PRELOAD=${MEMOPT_PRELOAD_PREFIX} "MEMOPT_SANITIZER=${sanitizer}")
   _memopt_test_properties(${ARG_NAME} "${ARG_TIMEOUT}" "${ARG_LABELS}" "${environment};${MEMOPT_SANITIZER_ENV};${ARG_ENV}")
 endfunction()
 
