@@ -7,8 +7,8 @@
 
 #include "agent/agent.h"
 #include "agent/memory/arena.h"
-#include "agent/order/current_context.h"
 #include "agent/operations/launch_parameters.h"
+#include "agent/order/current_context.h"
 #include "agent/process/uncancellable.h"
 #include "preload/typed_hooks.h"
 
