@@ -24,7 +24,9 @@ option(MEMOPT_CCACHE "Compile through ccache where it is installed" ON)
 find_program(MEMOPT_CCACHE_PROGRAM ccache)
 if(MEMOPT_CCACHE AND MEMOPT_CCACHE_PROGRAM AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   set(CMAKE_C_COMPILER_LAUNCHER ${MEMOPT_CCACHE_PROGRAM})
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${MEMOPT_CCACHE_PROGRAM})
+  # Without these it keeps nothing that was compiled with a precompiled header (cmake/Precompiled.cmake): it can't see macros of the
+  # command line and __DATE__ in it, and there are none.
+  set(CMAKE_CXX_COMPILER_LAUNCHER env CCACHE_SLOPPINESS=pch_defines,time_macros ${MEMOPT_CCACHE_PROGRAM})
 endif()
 
 add_library(memopt_flags INTERFACE)

@@ -1,8 +1,12 @@
 # Tests, the same under every preset.
 #
-#   memopt_add_test(NAME n SOURCES … [LIBS …] [ENV k=v …] [LABELS …] [TIMEOUT s] [WRAPPER cmd…] [ONE_THREAD])
+#   memopt_add_test(NAME n SOURCES … [LIBS …] [ENV k=v …] [LABELS …] [TIMEOUT s] [WRAPPER cmd…] [ONE_THREAD] [NOT_UNDER_TSAN case…])
 #       a GoogleTest binary, one ctest. Exit code 77 is a skip. ONE_THREAD: it starts no thread, which the plain builds hold it to, so
-#       ThreadSanitizer has nothing to find: its build leaves it out (`ninja n` still builds it).
+#       ThreadSanitizer has nothing to find: its build leaves it out (`ninja n` still builds it). NOT_UNDER_TSAN: cases (GoogleTest's
+#       patterns) that compare many results, of code whose threads other cases of the binary run.
+#   memopt_add_benchmark(NAME n SOURCES … [LIBS …] [ARGS …] [PRELOAD lib…] [ENV k=v …])
+#       a benchmark by Google's library, run for a moment only, so that it does not rot; in plain builds only. For numbers start it with
+#       --benchmark_min_time=1 --benchmark_repetitions=5.
 #   memopt_add_program_test(NAME n COMMAND cmd… [PRELOAD lib…] [ENV k=v …] [LABELS …] [TIMEOUT s] [WORKING_DIRECTORY d])
 #       any program, ours or not, with our libraries preloaded.
 #   memopt_add_python_test(NAME n SCRIPT file [ARGS …] [ENV k=v …] [LABELS …] [TIMEOUT s])
@@ -64,12 +68,14 @@ function(memopt_sanitizer_definitions target)
 endfunction()
 
 function(memopt_add_test)
-  cmake_parse_arguments(ARG "ONE_THREAD" "NAME;TIMEOUT" "SOURCES;LIBS;ENV;LABELS;WRAPPER" ${ARGN})
+  cmake_parse_arguments(ARG "ONE_THREAD" "NAME;TIMEOUT" "SOURCES;LIBS;ENV;LABELS;WRAPPER;NOT_UNDER_TSAN" ${ARGN})
   add_executable(${ARG_NAME} ${ARG_SOURCES})
   target_link_libraries(${ARG_NAME} PRIVATE memopt_flags ${ARG_LIBS} GTest::gtest GTest::gtest_main Threads::Threads)
+  target_include_directories(${ARG_NAME} PRIVATE ${CMAKE_SOURCE_DIR})
   target_compile_options(${ARG_NAME} PRIVATE ${MEMOPT_TEST_OPTIONS})
   set_target_properties(${ARG_NAME} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
   memopt_sanitizer_definitions(${ARG_NAME})
+  memopt_precompile_test(${ARG_NAME})
   if(ARG_ONE_THREAD AND "thread" IN_LIST MEMOPT_SANITIZE)
     set_target_properties(${ARG_NAME} PROPERTIES EXCLUDE_FROM_ALL ON)
     return()
@@ -77,11 +83,28 @@ function(memopt_add_test)
     add_dependencies(${ARG_NAME} one_thread)
     list(APPEND ARG_ENV LD_PRELOAD=$<TARGET_FILE:one_thread>)
   endif()
+  if(ARG_NOT_UNDER_TSAN AND "thread" IN_LIST MEMOPT_SANITIZE)
+    list(JOIN ARG_NOT_UNDER_TSAN ":" patterns)
+    list(APPEND ARG_ENV GTEST_FILTER=-${patterns})
+  endif()
   add_test(NAME ${ARG_NAME} COMMAND ${MEMOPT_TEST_WRAPPER} ${ARG_WRAPPER} $<TARGET_FILE:${ARG_NAME}>)
   # The cases in one binary are counted from GoogleTest's own report, so that a skipped case is seen as one. Its name is made
   # explicit: a report of an earlier run must be replaced, not kept beside.
   _memopt_test_properties(${ARG_NAME} "${ARG_TIMEOUT}" "${ARG_LABELS}"
                           "GTEST_OUTPUT=xml:${CMAKE_BINARY_DIR}/test-results/${ARG_NAME}.xml;${_memopt_own_env};${ARG_ENV}")
+endfunction()
+
+function(memopt_add_benchmark)
+  if(MEMOPT_SANITIZE)
+    return()
+  endif()
+  cmake_parse_arguments(ARG "" "NAME" "SOURCES;LIBS;ARGS;PRELOAD;ENV" ${ARGN})
+  add_executable(${ARG_NAME} ${ARG_SOURCES})
+  target_link_libraries(${ARG_NAME} PRIVATE memopt_flags ${ARG_LIBS} benchmark::benchmark)
+  target_include_directories(${ARG_NAME} PRIVATE ${CMAKE_SOURCE_DIR})
+  set_target_properties(${ARG_NAME} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+  memopt_add_program_test(NAME ${ARG_NAME} COMMAND $<TARGET_FILE:${ARG_NAME}> --benchmark_min_time=0.001 ${ARG_ARGS}
+                          PRELOAD ${ARG_PRELOAD} ENV ${ARG_ENV} LABELS benchmark)
 endfunction()
 
 function(memopt_add_program_test)
@@ -102,8 +125,9 @@ function(memopt_add_python_test)
   cmake_parse_arguments(ARG "" "NAME;TIMEOUT;SCRIPT" "ARGS;ENV;LABELS" ${ARGN})
   cmake_path(ABSOLUTE_PATH ARG_SCRIPT BASE_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR})
   add_test(NAME ${ARG_NAME} COMMAND ${MEMOPT_TEST_WRAPPER} ${Python3_EXECUTABLE} ${ARG_SCRIPT} ${ARG_ARGS})
+  list(JOIN MEMOPT_SANITIZE "," sanitizer)
   set(environment GTEST_OUTPUT=xml:${CMAKE_BINARY_DIR}/test-results/${ARG_NAME}.xml PYTHONPATH=${CMAKE_SOURCE_DIR}/tests/tools
-                  PYTHONDONTWRITEBYTECODE=1 SANITIZER_PRELOAD=${MEMOPT_PRELOAD_PREFIX})
+                  PYTHONDONTWRITEBYTECODE=1 SANITIZER_PRELOAD=${MEMOPT_PRELOAD_PREFIX} "MEMOPT_SANITIZER=${sanitizer}")
   _memopt_test_properties(${ARG_NAME} "${ARG_TIMEOUT}" "${ARG_LABELS}" "${environment};${MEMOPT_SANITIZER_ENV};${ARG_ENV}")
 endfunction()
 

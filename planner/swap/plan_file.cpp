@@ -1,5 +1,6 @@
 #include "planner/swap/plan_file.h"
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <charconv>

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""What goes wrong around a program must not be seen in it: same output, same exit code, and the reason is told."""
+"""What goes wrong around a program must not be seen in it: same output, same exit code, and the reason is told. With --full: more
+programs at once, and more kills."""
 import errno
 import json
 import os
@@ -12,11 +13,11 @@ import time
 import unittest
 
 import cases
-from runs import BUILD, LOOP, MEMOPTCTL, PLANNER_NAME, SHIM, PlanningCase, Run, environment
+from runs import BUILD, FULL, LOOP, MEMOPTCTL, PLANNER_NAME, SHIM, PlanningCase, Run, environment
 
 SHORT_MEMORY = os.path.join(BUILD, "tests", "libshort_memory.so")
-KILLS = 200
-TOGETHER = 50
+KILLS = 1000 if FULL else 60
+TOGETHER = 50 if FULL else 25
 PATIENCE = 60  # seconds for something that must come
 
 

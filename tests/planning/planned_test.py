@@ -13,8 +13,8 @@ DIGITS = [os.path.join(WORKLOADS, "digits_cnn")]
 TRAIN = [sys.executable, os.path.join(WORKLOADS, "train.py")]
 REPLAY = [os.path.join(WORKLOADS, "replay")]
 TRAINING_SEEDS = (1, 2, 3) if FULL else (1,)
-ADVERSARIAL_SEEDS = tuple(range(1, 9)) if FULL else (1, 2)
-ITERATIONS, WARM_UP = 24, 14
+ADVERSARIAL_SEEDS = tuple(range(1, 9)) if FULL else (1,)
+ITERATIONS, WARM_UP = (24, 14) if FULL else (16, 10)
 NETS = ("vgg11", "vgg13", "vgg16", "vgg19", "resnet18", "resnet34", "resnet50", "resnet101") if FULL else ("resnet18",)
 TRACES = ("blockInfo_Alex_316.text", "blockInfo_VGG_315.text", "blockInfo_resnet_315.text", "vec_block_fresh_vgg.csv") if FULL else (
     "blockInfo_Alex_316.text", "vec_block_fresh_vgg.csv")

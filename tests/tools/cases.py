@@ -1,18 +1,39 @@
 """Runs a file's unittest cases, and reports each as GoogleTest would (to the path in GTEST_OUTPUT), so that run-tests counts and
 names them like all others, skipped ones too."""
 import os
+import time
 import unittest
 import xml.etree.ElementTree as ElementTree
+
+
+# "", "address,undefined" or "thread".
+SANITIZER = os.environ.get("MEMOPT_SANITIZER", "")
+
+
+def in_plain_builds(case):
+    """For a case about what is the same in all builds: values, times, counts, messages. In sanitised builds there is no such case."""
+    return case if not SANITIZER else None
+
+
+def not_under_tsan(case):
+    """For a case that runs no more threads than others that ThreadSanitizer sees."""
+    return case if SANITIZER != "thread" else None
 
 
 class _Result(unittest.TextTestResult):
     def __init__(self, *arguments, **options):
         super().__init__(*arguments, **options)
         self.cases = []
+        self.began = 0
+
+    def startTest(self, test):
+        super().startTest(test)
+        self.began = time.monotonic()
 
     def _note(self, test, child=None, message=""):
         kind, _, name = test.id().removeprefix("__main__.").partition(".")
-        case = ElementTree.Element("testcase", classname=kind, name=name, status="run")
+        case = ElementTree.Element("testcase", classname=kind, name=name, status="run",
+                                     time=f"{time.monotonic() - self.began:.3f}")
         if child:
             ElementTree.SubElement(case, child, message=message)
         self.cases.append(case)

@@ -9,6 +9,7 @@ import unittest
 import cases
 import check_format
 import check_generated
+import check_includes
 import check_layers
 import check_needed
 import check_readmes
@@ -29,6 +30,29 @@ class PlantedTree(unittest.TestCase):
             file.write(text)
         os.chmod(full, mode)
         return full
+
+
+class Includes(PlantedTree):
+    def setUp(self):
+        super().setUp()
+        self.plant("cmake/Precompiled.cmake", "set(MEMOPT_PRECOMPILED_HEADERS\n    <string> <string_view> <vector>)\n")
+
+    def findings(self):
+        return check_includes.findings_of(self.root)[0]
+
+    def test_what_is_included_may_be_used(self):
+        self.plant("agent/deep.h", "#include <vector>\n")
+        self.plant("agent/room/own.h", '#include "agent/deep.h"\n#include "own.h"\n')
+        self.plant("agent/room/own.cpp", '#include "own.h"\n#include <string>\nstd::vector<int> a; std::string b; std::string_view c;\n')
+        self.assertEqual(self.findings(), [])
+
+    def test_what_is_precompiled_only_is_found(self):
+        self.plant("agent/a.cpp", '#include <string_view>\nstd::string a;  // a std::vector\nconst char* b = "std::vector";\n')
+        self.assertEqual(self.findings(), ["agent/a.cpp: std::string is used, but <string> is not included"])
+
+    def test_each_precompiled_header_has_a_rule(self):
+        self.plant("cmake/Precompiled.cmake", "set(MEMOPT_PRECOMPILED_HEADERS <regex>)\n")
+        self.assertIn("<regex> has no rule", self.findings()[0])
 
 
 class Layers(PlantedTree):

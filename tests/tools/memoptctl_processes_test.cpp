@@ -103,7 +103,7 @@ TEST_F(Processes, SurvivesWithoutProc) {
 }
 
 TEST(RealProc, HasThisProcess) {
-  EXPECT_NE(command_of(::getpid()).find("memoptctl_processes_test"), std::string::npos);
+  EXPECT_NE(command_of(::getpid()).find("memoptctl_test"), std::string::npos);
   for (const Process& process : scan_processes().processes) EXPECT_NE(process.pid, ::getpid());
 }
 

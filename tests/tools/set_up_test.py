@@ -255,7 +255,7 @@ class Comparison(Scratch):
         super().setUp()
         self.write("cudasim/lib/libcaching_pool.so", "")
         self.program("same")
-        self.write("bin/memoptctl", """#!/bin/bash
+        self.write("bin/memoptctl-running", """#!/bin/bash
 case $1 in
   run) while [[ $1 != -- ]]; do shift; done; shift; UNDER=memopt exec "$@" ;;
   status) echo '{"processes": []}'; exit 3 ;;

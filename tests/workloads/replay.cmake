@@ -1,14 +1,19 @@
 # Replay and the networks' traces. Included by CMakeLists.txt.
-memopt_add_python_test(NAME nets_test SCRIPT nets_test.py LABELS workloads
-                       ENV TEST_NETS=${CMAKE_SOURCE_DIR}/integration/workloads/nets)
+# In Python alone: in the plain build only.
+if(NOT MEMOPT_SANITIZE)
+  memopt_add_python_test(NAME nets_test SCRIPT nets_test.py LABELS workloads
+                         ENV TEST_NETS=${CMAKE_SOURCE_DIR}/integration/workloads/nets)
+endif()
 if(NOT TARGET replay_trace)
   return()
 endif()
-memopt_add_test(NAME replay_trace_test SOURCES replay_trace_test.cpp LIBS replay_trace LABELS workloads ONE_THREAD)
-memopt_add_test(NAME replay_steady_test SOURCES replay_steady_test.cpp LIBS replay_trace LABELS workloads ONE_THREAD)
+memopt_add_test(NAME replay_parts_test ONE_THREAD LIBS replay_trace LABELS workloads SOURCES
+  replay_steady_test.cpp
+  replay_trace_test.cpp)
 if(TARGET memopt_recording)
-  memopt_add_test(NAME replay_recording_test SOURCES replay_recording_test.cpp LIBS replay_trace memopt_recording LABELS workloads ONE_THREAD)
-  target_include_directories(replay_recording_test PRIVATE ${CMAKE_SOURCE_DIR})
+  target_sources(replay_parts_test PRIVATE replay_recording_test.cpp)
+  target_link_libraries(replay_parts_test PRIVATE memopt_recording)
+  target_include_directories(replay_parts_test PRIVATE ${CMAKE_SOURCE_DIR})
 endif()
 
 if(TARGET replay AND TARGET cudasim_driver)

@@ -12,6 +12,7 @@ SMALL = ["vgg11", "--batch", 1]
 
 
 class Replay(ReplayCase):
+    @cases.not_under_tsan
     def test_verifies_every_page_of_every_read(self):
         run = self.succeed(self.net(*SMALL))
         read = pages = 0
@@ -31,6 +32,7 @@ class Replay(ReplayCase):
         for call in "cuMemcpyDtoDAsync_v2", "cuMemcpyDtoHAsync_v2", "cuMemsetD32Async":
             self.assertGreater(run.report["calls"].get(call, 0), 0, call)
 
+    @cases.in_plain_builds
     def test_the_loop_is_the_trace_continued(self):
         for name in SMALL[0], "resnet18":
             with self.subTest(network=name):
@@ -40,6 +42,7 @@ class Replay(ReplayCase):
                 self.assertEqual(looped.numbers["operations"], longer.numbers["operations"])
                 self.assertEqual(looped.numbers["peak_load"], longer.numbers["peak_load"])
 
+    @cases.in_plain_builds
     def test_fewer_iterations_than_the_trace_has(self):
         short = self.succeed(self.net(*SMALL, "--iterations", 5), "--iterations", 3)
         same = self.succeed(self.net(*SMALL))
@@ -75,12 +78,14 @@ class Replay(ReplayCase):
                                    CUDASIM_SEED=seed)
                 self.assertEqual(run.numbers["checksum"], reference.numbers["checksum"])
 
+    @cases.in_plain_builds
     def test_repeats_to_the_nanosecond_and_other_seeds_are_other_runs(self):
         trace = self.net(*SMALL)
         first, second = (self.succeed(trace, "--streams", 3, "--seed", 5) for _ in range(2))
         self.assertEqual(first.output, second.output)
         self.assertNotEqual(self.succeed(trace, "--streams", 3, "--seed", 6).numbers["checksum"], first.numbers["checksum"])
 
+    @cases.in_plain_builds
     def test_a_corrupted_page_is_found(self):
         trace = self.net(*SMALL)
         for at in 0, 1, 700, 2000, 5000:
@@ -92,6 +97,7 @@ class Replay(ReplayCase):
                     self.assertEqual(len(re.findall(r"replay: mismatch in block \d+, page \d+: expected version \d+ of it \(.*\), "
                                                     r"found ", run.errors)), 1, "the first one is printed, the others are not")
 
+    @cases.not_under_tsan
     def test_blocks_of_every_small_size(self):
         sizes = [*range(1, 20), 4095, 4096, 4097, 4099, 4112, 8191, 8193]
         lines = []
@@ -111,12 +117,14 @@ class Replay(ReplayCase):
                 at = 2 * len(sizes) + index    # its first read
                 self.assertEqual(Run(trace, "--corrupt-at", at).code, 1)
 
+    @cases.not_under_tsan
     def test_a_block_that_nothing_wrote_is_written_by_its_first_read(self):
         run = self.succeed(self.trace("Malloc 1 5000 0\nRead 1 0\nRead 1 0\nFree 1 0\nRead 1 0\nRead 2 0\n"))
         self.assertEqual(run.numbers["first_reads"], 1)
         self.assertEqual(run.numbers["bytes_verified"], 5000)
         self.assertEqual(run.numbers["ignored"], 2)
 
+    @cases.in_plain_builds
     def test_counts_what_reaches_the_driver(self):
         trace = self.net(*SMALL)
         run = self.succeed(trace, "--iterations", 8, "--warm-up", 5)
@@ -137,6 +145,7 @@ class Replay(ReplayCase):
             self.assertIn(text, run.output)
         self.assertEqual(self.succeed(trace, "--quiet").output.count("\n"), 1)
 
+    @cases.in_plain_builds
     def test_time_follows_the_bytes_the_trace_and_the_host(self):
         trace = self.net(*SMALL)
         plain = self.succeed(trace).numbers["per_iteration"]["virtual_ns"]
@@ -151,6 +160,7 @@ class Replay(ReplayCase):
         self.assertGreater(slow, plain)
         self.assertNotEqual(self.succeed(trace, "--times", "trace").numbers["per_iteration"]["virtual_ns"], plain)
 
+    @cases.not_under_tsan
     def test_allocations_only(self):
         bare = self.trace("".join("Malloc 1 100 1512107406951\nMalloc 2 50 1512107406951\nFree 1 1512107406952\nFree 2 1512107406952\n"
                                   for _ in range(3)))
@@ -162,6 +172,7 @@ class Replay(ReplayCase):
         self.assertEqual(run.numbers["peak_load"], 150)
         self.assertEqual(run.report["counters"]["launches"], 0)
 
+    @cases.not_under_tsan
     def test_bad_input_is_named(self):
         good = self.net(*SMALL)
         growing = self.trace("".join(f"Malloc {i} 10{i} 0\nMutable {i} 0\n" for i in range(1, 9)))
@@ -184,12 +195,14 @@ class Replay(ReplayCase):
                 self.assertIn(words, run.errors)
                 self.assertEqual(run.output, "")
 
+    @cases.not_under_tsan
     def test_a_driver_error_ends_it(self):
         run = Run(self.net(*SMALL), CUDASIM_INJECT="cuMemAlloc_v2:2@200")
         self.assertEqual(run.code, 3)
         self.assertIn("cuMemAlloc", run.errors)
         self.assertIn("CUDA_ERROR_OUT_OF_MEMORY", run.errors)
 
+    @cases.not_under_tsan
     def test_json_is_what_was_printed(self):
         odd = os.path.join(self.folder, 'a "strange\\ name')
         os.symlink(self.net(*SMALL), odd)

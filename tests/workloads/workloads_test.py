@@ -69,6 +69,7 @@ class DigitsCnn(WorkloadCase):
     def setUpClass(cls):
         cls.reference = Run(CNN + SHORT)
 
+    @cases.in_plain_builds
     def test_learns_and_holds_enough_memory(self):
         run = self.succeed(CNN)
         self.assertGreater(run.accuracy, 95)
@@ -77,18 +78,22 @@ class DigitsCnn(WorkloadCase):
         self.assertGreaterEqual(counters["blocks_2mib_live_at_peak"], 16)
         self.assertEqual(counters["bytes_live"], 0, "everything is freed at the end")
 
+    @cases.in_plain_builds
     def test_repeats_to_the_nanosecond(self):
         run = self.succeed(CNN + SHORT)
         self.assertEqual(run.output, self.reference.output)
         self.assertEqual(run.report["host_end_ns"], self.reference.report["host_end_ns"])
         self.assertEqual(run.report["device_end_ns"], self.reference.report["device_end_ns"])
 
+    @cases.in_plain_builds
     def test_another_seed_is_another_run(self):
         self.assertNotEqual(self.succeed(CNN + SHORT + ["--seed", "2"]).last_line, self.reference.last_line)
 
+    @cases.not_under_tsan
     def test_static_runtime(self):
         self.assert_same(self.succeed(CNN_STATIC + SHORT), self.reference)
 
+    @cases.not_under_tsan
     def test_adversarial_order(self):
         for seed in "1", "2":
             with self.subTest(seed=seed):
@@ -125,6 +130,7 @@ class DigitsCnn(WorkloadCase):
                     self.assertTrue(run.report["kernels_instrumented"])
                     self.assert_same(run, reference)
 
+    @cases.in_plain_builds
     def test_pacing_makes_wall_time_follow_virtual_time(self):
         pace = 5.0
         begin = time.monotonic_ns()
@@ -137,11 +143,13 @@ class DigitsCnn(WorkloadCase):
     def test_serialize_changes_nothing_for_one_thread(self):
         self.assert_same(self.succeed(CNN + SMALL, CUDASIM_SERIALIZE="1"), self.succeed(CNN + SMALL))
 
+    @cases.not_under_tsan
     def test_any_shape(self):
         for shape in ["--batch", "1000", "--width", "1"], ["--batch", "333", "--width", "3"]:
             with self.subTest(shape=shape):
                 self.succeed(CNN + ["--epochs", "1"] + shape)
 
+    @cases.in_plain_builds
     def test_bad_arguments(self):
         for arguments, message in ((["--epochs", "0"], "--epochs expects a number from 1"), (["--batch", "many"], "not 'many'"),
                                    (["--batch", "-1"], "not '-1'"), (["--seed"], "--seed expects a value"),
@@ -152,6 +160,7 @@ class DigitsCnn(WorkloadCase):
                 self.assertEqual(run.output, "")
                 self.assertIn(message, run.errors)
 
+    @cases.in_plain_builds
     def test_bad_data(self):
         good = ",".join(["0"] * 64 + ["1"]) + "\n"
         for text, message in (("", "at least 100 images"), (good * 99, "at least 100 images"), (good + good[:-3] + "\n", ":2: field 64"),
@@ -174,6 +183,7 @@ class TrainPy(WorkloadCase):
     def setUpClass(cls):
         cls.reference = Run(TRAIN)
 
+    @cases.in_plain_builds
     def test_learns(self):
         run = self.succeed(TRAIN)
         self.assertGreater(run.accuracy, 95)
@@ -203,6 +213,7 @@ class TrainPy(WorkloadCase):
             self.skipTest("the shim is not part of this build")
         self.assert_same(self.succeed(TRAIN, preload=[SHIM]), self.reference)
 
+    @cases.in_plain_builds
     def test_bad_arguments(self):
         for arguments, message in ((["--module", "/nowhere.fatbin"], "/nowhere.fatbin"), (["--data", "/nowhere.csv"], "/nowhere.csv"),
                                    (["--epochs", "0"], "--epochs expects")):
@@ -230,6 +241,7 @@ class FirstCalls(unittest.TestCase):
                 self.assertEqual((run.code, run.output), (5, "cudaSuccess 1\n"), run.errors)
                 self.assertIsNone(run.report)
 
+    @cases.in_plain_builds
     def test_static_programs_are_stripped(self):
         for name in "digits_cnn_static", "first_call_malloc_static", "first_call_count_static":
             with self.subTest(name=name):
@@ -237,6 +249,7 @@ class FirstCalls(unittest.TestCase):
                 self.assertNotIn(".symtab", sections)
                 self.assertIn(".dynsym", sections)
 
+    @cases.in_plain_builds
     def test_programs_say_nothing_of_the_simulator(self):
         for name in "digits_cnn", "first_call_malloc", "first_call_count":
             with self.subTest(name=name):

@@ -197,7 +197,7 @@ def prepare(options, simulated, folder_of_reports):
     build = options.build
     workload = os.path.join(build, "workloads", "digits_cnn")
     pool = os.path.join(build, "cudasim", "lib", "libcaching_pool.so")
-    memoptctl = os.path.join(build, "bin", "memoptctl")
+    memoptctl = os.path.join(build, "bin", "memoptctl-running")
     for path in (workload, pool, memoptctl):
         if not os.path.exists(path):
             raise Failure(f"{path} is missing: the build is not whole")

@@ -77,13 +77,24 @@ def preset_totals(results):
     return totals
 
 
+def slowest(results, count=8):
+    """What took longest, for those who wait: (seconds, name)."""
+    try:
+        tests = ElementTree.parse(os.path.join(results, "ctest.junit")).getroot().iter("testcase")
+    except (OSError, ElementTree.ParseError):
+        return []
+    return sorted(((float(test.get("time") or 0), test.get("name")) for test in tests), reverse=True)[:count]
+
+
 def main():
     if len(sys.argv) < 3:
         sys.exit("usage: test_totals.py BUILD-ROOT PRESET...")
     total = Totals()
     for preset in sys.argv[2:]:
-        totals = preset_totals(os.path.join(sys.argv[1], preset, "test-results"))
+        results = os.path.join(sys.argv[1], preset, "test-results")
+        totals = preset_totals(results)
         print(f"   {preset}: {totals.line()}")
+        print("      longest: " + ", ".join(f"{name} {seconds:.0f} s" for seconds, name in slowest(results)))
         for name, reason in totals.skipped:
             print(f"      skipped: {name}: {reason}")
         for name in totals.failed:

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "commands.h"
 #include "doctor_command.h"
 #include "frameworks_command.h"
 #include "options_command.h"
@@ -102,7 +103,9 @@ int parse_and_run(int argc, char** argv) {
   show_app->footer("Exit code: 0; 1 if FILE can't be read, or not to its end.");
 
   memopt::tools::PlanLine plan;
-  CLI::App* plan_app = plan.add_to(app);
+  CLI::App* plan_app =
+      app.add_subcommand("plan", "Plan the memory of a recording, a text trace or an iteration, without running it");
+  plan.add_to(*plan_app);
 
   memopt::tools::ReduceOptions reduce;
   CLI::App* reduce_app = app.add_subcommand("reduce", "Cut a recording down to its steady iteration");
@@ -188,6 +191,12 @@ int parse_and_run(int argc, char** argv) {
   char** const separator =
       std::find_if(argv, argv + argc, [](const char* argument) { return std::strcmp(argument, "--") == 0; });
   const int own_count = static_cast<int>(separator - argv);
+  if (own_count > 1 && !memopt::tools::has_command(argv[1])) {
+    fmt::print(stderr,
+               "memoptctl: {} is not in this program, which has what tools/quickstart needs; build `memoptctl`\n",
+               argv[1]);
+    return 2;
+  }
   try {
     app.parse(own_count, argv);
   } catch (const CLI::ParseError& error) {

@@ -2,8 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
 #include <cstdint>
 #include <cstdio>
+#include <string>
 #include <vector>
 
 #include "printable.h"
@@ -19,8 +21,8 @@ constexpr const char* kLayout = "layout";
 
 }  // namespace
 
-CLI::App* PlanLine::add_to(CLI::App& app) {
-  app_ = app.add_subcommand("plan", "Plan the memory of a recording, a text trace or an iteration, without running it");
+void PlanLine::add_to(CLI::App& command) {
+  app_ = &command;
   app_->add_option("file", layout_.file, "written by memoptctl record, a text trace, or an iteration (memopt-plan-1)")
       ->type_name("FILE")
       ->required();
@@ -74,7 +76,6 @@ CLI::App* PlanLine::add_to(CLI::App& app) {
   app_->footer(
       "Exit code: 0; 1 if FILE can't be read or has nothing to plan swaps for; 2 wrong use; 3 if no plan fits into the "
       "limit, the least that does being named; 4 if no iteration was found in FILE.");
-  return app_;
 }
 
 int PlanLine::run() {

@@ -1,18 +1,21 @@
 // The line of `memoptctl plan`: its options, and which of the two plans it asks for.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <string>
 
 #include "plan_command.h"
 #include "swap_options.h"
 
+namespace CLI {
+class App;
+}
+
 namespace memopt::tools {
 
 class PlanLine {
  public:
-  // This must stay where it is until the line was parsed.
-  CLI::App* add_to(CLI::App& app);
+  // To the subcommand. This must stay where it is until the line was parsed.
+  void add_to(CLI::App& command);
 
   // After that. The exit code.
   int run();

@@ -1,5 +1,6 @@
 #include <chrono>
 #include <functional>
+#include <memory>
 #include <string>
 #include <thread>
 

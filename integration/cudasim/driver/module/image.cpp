@@ -1,5 +1,7 @@
 #include "module/image.h"
 
+#include <algorithm>
+
 #include "module/bytes.h"
 #include "module/compatibility.h"
 #include "module/elf_format.h"

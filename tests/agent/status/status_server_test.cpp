@@ -9,7 +9,7 @@
 #include <thread>
 #include <vector>
 
-#include "status_client.h"
+#include "tests/preload/status_client.h"
 
 namespace memopt::agent {
 namespace {

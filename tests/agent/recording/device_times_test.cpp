@@ -14,8 +14,8 @@
 #include "agent/operations/operations.h"
 #include "agent/process/driver.h"
 #include "agent/recording/recorder.h"
-#include "fake_arena.h"
-#include "fake_link.h"
+#include "tests/agent/fake_arena.h"
+#include "tests/agent/fake_link.h"
 
 namespace memopt::agent {
 namespace {

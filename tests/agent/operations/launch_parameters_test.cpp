@@ -6,7 +6,7 @@
 #include <thread>
 #include <vector>
 
-#include "fake_kernels.h"
+#include "tests/agent/fake_kernels.h"
 
 namespace memopt::agent {
 namespace {

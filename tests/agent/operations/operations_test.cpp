@@ -10,9 +10,9 @@
 
 #include "agent/operations/pinned_memory.h"
 #include "agent/recording/recorder.h"
-#include "fake_arena.h"
-#include "fake_kernels.h"
-#include "fake_link.h"
+#include "tests/agent/fake_arena.h"
+#include "tests/agent/fake_kernels.h"
+#include "tests/agent/fake_link.h"
 
 namespace memopt::agent {
 namespace {

@@ -7,7 +7,7 @@
 #include <set>
 #include <thread>
 
-#include "fake_link.h"
+#include "tests/agent/fake_link.h"
 
 namespace memopt::agent {
 namespace {

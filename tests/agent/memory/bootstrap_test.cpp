@@ -8,7 +8,7 @@
 #include <random>
 #include <vector>
 
-#include "fake_memory.h"
+#include "tests/agent/fake_memory.h"
 
 namespace memopt::agent {
 namespace {

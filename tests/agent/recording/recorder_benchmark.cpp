@@ -8,7 +8,7 @@
 #include "agent/recording/device_times.h"
 #include "agent/recording/recorder.h"
 #include "agent/recording/stack_walker.h"
-#include "fake_link.h"
+#include "tests/agent/fake_link.h"
 
 namespace memopt::agent {
 namespace {

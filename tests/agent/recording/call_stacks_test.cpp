@@ -10,7 +10,7 @@
 #include "agent/recording/loaded_modules.h"
 #include "agent/recording/recorder.h"
 #include "agent/recording/stack_walker.h"
-#include "fake_link.h"
+#include "tests/agent/fake_link.h"
 
 namespace memopt::agent {
 namespace {

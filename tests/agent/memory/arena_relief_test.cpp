@@ -14,7 +14,7 @@
 #include "agent/order/current_context.h"
 #include "agent/order/in_flight.h"
 #include "agent/recording/recorder.h"
-#include "fake_memory.h"
+#include "tests/agent/fake_memory.h"
 
 namespace memopt::agent {
 namespace {

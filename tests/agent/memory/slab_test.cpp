@@ -7,7 +7,7 @@
 #include <iterator>
 #include <random>
 
-#include "fake_memory.h"
+#include "tests/agent/fake_memory.h"
 
 namespace memopt::agent {
 namespace {
