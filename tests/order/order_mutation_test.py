@@ -8,31 +8,35 @@ import unittest
 
 import cases
 import mutant
-from order_runs import BUILD, SHIM, Run, Seeds
+from order_runs import BUILD, Run, Seeds
 
 SOURCE = os.environ["TEST_SOURCE"]
 MOST_PROGRAMS = 2_000
 ORDER = ("race", "order_fuzzer")
 DEADLOCK = ("deadlock",)
 
-# File, what stands there, what is put in its place, how it shows, and what is wrong then. Where both texts are the same, the bug is in the
-# tree: its mended text goes first, and the bug stays planted.
+# File, what stands there, what is put in its place, how it shows, and what is wrong then.
 MUTANTS = {
-    "own-operation-counts-as-queued": (
-        "agent/order/in_flight.cpp", "    if (&thread == in_flight_own) continue;\n", "    if (&thread == in_flight_own) continue;\n", ORDER,
-        "a wait in the midst of an operation takes that operation, announced and not queued, for complete"),
     "announced-counts-as-queued": (
-        "agent/order/in_flight.cpp", "  if (registered >= kInFlightThreads) return 0;\n", "  if (registered != 0) return position;\n", ORDER,
-        "an event is taken to come after what other threads are about to queue"),
+        "agent/order/in_flight.cpp", "  return {least - 1, more || count != position + 1 - least};\n", "  return {position, false};\n", ORDER,
+        "an event is taken to come after what threads have announced and are about to queue"),
     "event-placed-after-the-call": (
-        "preload/event_hooks.cpp", "  agent::note_event_recorded(event, name);\n", "  agent::note_event_recorded(event, name);\n", ORDER,
+        "preload/event_hooks.cpp",
+        "  const agent::EventRecord record = agent::begin_event_record(event, name);\n"
+        "  const CUresult result = agent::noted(real<hook>()(event, stream, flags...));\n",
+        "  const CUresult result = agent::noted(real<hook>()(event, stream, flags...));\n"
+        "  const agent::EventRecord record = agent::begin_event_record(event, name);\n", ORDER,
         "the place of an event is looked up when the driver has recorded it, and another thread has queued something meanwhile"),
     "device-waited-for-with-the-lock": (
-        "agent/order/stream_table.cpp", "  if (driver_.synchronize_context() != CUDA_SUCCESS) return false;\n",
-        "  if (driver_.synchronize_context() != CUDA_SUCCESS) return false;\n", DEADLOCK,
+        "agent/order/stream_waits.cpp",
+        "    {\n      const Unlocked unlocked(lock);\n      result = driver_.event_synchronize(event->handle);\n    }\n",
+        "    result = driver_.event_synchronize(event->handle);\n", DEADLOCK,
         "a thread waits for the device with the arena's lock, and the device for another thread, which wants that lock"),
+    "folded-before-it-has-its-place": (
+        "agent/order/stream_waits.cpp", "  if (slot == kFoldSlot) ++waiting.position;\n", "", ORDER,
+        "what another thread is folding counts as over"),
     "dropped-wait": (
-        "agent/order/stream_table.cpp", "driver_.stream_wait_event(name_of(waiting), event->event, 0) != CUDA_SUCCESS", "false", ORDER,
+        "agent/order/stream_waits.cpp", "result = driver_.stream_wait_event(name, event->handle, 0);", "result = CUDA_SUCCESS;", ORDER,
         "a stream does not wait for the former users of its bytes"),
 }
 
@@ -45,8 +49,7 @@ class OrderMutants(unittest.TestCase):
 
     def build(self, name):
         source, old, new, _, _ = MUTANTS[name]
-        library = mutant.build_library(BUILD, SOURCE, source, old, new, tempfile.mkdtemp(dir=self.folder))
-        return SHIM if old == new else library
+        return mutant.build_library(BUILD, SOURCE, source, old, new, tempfile.mkdtemp(dir=self.folder))
 
     def caught(self, library, kinds):
         seeds = [Seeds(one.programs, one.count, one.schedule, one.adversary, False) for one in Seeds.batches(MOST_PROGRAMS)]
