@@ -19,7 +19,7 @@ static_assert(kInFlightThreads < (1u << kIndexBits));
 constinit InFlight g_threads[kInFlightThreads] = {};
 // Of a thread for which there was no host memory.
 constinit InFlight g_last_resort = {};
-// Operations that no entry names, and threads whose entries nobody looks at. While there are any, nothing is certain.
+// Operations that no entry names, and threads whose entries are not in the table. While there are any, nothing is certain.
 constinit std::uint64_t g_unnamed = 0;
 
 constinit int g_lock = 0;
@@ -51,7 +51,7 @@ void release_entry(void* entry) noexcept {
 
 void make_key() { g_has_key = pthread_key_create(&g_key, release_entry) == 0; }
 
-// Beyond the table: the thread has an entry that nobody looks at.
+// Beyond the table: the thread has an entry of its own, which is not looked at.
 [[gnu::cold]] InFlight* register_unlisted() noexcept {
   __atomic_fetch_add(&g_unnamed, 1, __ATOMIC_RELAXED);
   InFlight* own = new (std::nothrow) InFlight;

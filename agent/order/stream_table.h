@@ -115,8 +115,8 @@ class StreamTable {
   // The uses of `release` get events, where they need some.
   bool needs_events(const Release& release) const noexcept;
   void record_events(ArenaLock& lock, Release& release) noexcept;
-  // Bytes are released, or taken, whose last uses are too many to tell (Release::everything): whoever needs them to be
-  // over needs what is queued now.
+  // Bytes are released, or taken, whose last uses are too many to tell (Release::everything): an operation that needs
+  // them to be over needs what is queued now.
   void cut() noexcept { ++cut_; }
   // The stream gets one, if there is work on it that none stands for: before something that may hold it up for as long
   // as the host pleases, which bytes that were used before should not have to wait for.
