@@ -119,10 +119,14 @@ memopt_\name:
     .cfi_def_cfa %rsp, 8
     movq %r11, %rax
     ret
-    # dlsym and dlvsym themselves (and dlopen, dladdr: for those the real function answers).
+    # dlsym and dlvsym themselves. Not dlopen and its kin: a sanitizer's runtime looks those up before it is ready for our code.
 3:  cmpb $'d', (%rsi)
     jne 1b
     cmpb $'l', 1(%rsi)
+    jne 1b
+    cmpb $'s', 2(%rsi)
+    je 4b
+    cmpb $'v', 2(%rsi)
     jne 1b
     jmp 4b
     .cfi_endproc

@@ -256,19 +256,20 @@ template <typename Words>
                                                                        std::uint64_t begin,
                                                                        std::uint64_t bytes) noexcept {
   // Unsigned numbers are compared as signed ones whose highest bit is the other way round.
-  using Wide = long long __attribute__((vector_size(32)));
+  using Wide = unsigned long long __attribute__((vector_size(32)));
+  using Signed = long long __attribute__((vector_size(32)));
   constexpr std::uint64_t kHighest = std::uint64_t{1} << 63;
-  const auto from = static_cast<long long>(begin + kHighest);
+  const std::uint64_t from = begin + kHighest;
   const auto extent = static_cast<long long>(bytes ^ kHighest);
   const Wide first{from, from, from, from};
-  const Wide length{extent, extent, extent, extent};
-  Wide any{};
+  const Signed length{extent, extent, extent, extent};
+  Signed any{};
   std::size_t i = 0;
   for (; i + 8 <= count; i += 8) {
     Wide low, high;
     std::memcpy(&low, words + 8 * i, sizeof(low));
     std::memcpy(&high, words + 8 * i + 32, sizeof(high));
-    any |= (low - first < length) | (high - first < length);
+    any |= ((Signed)(low - first) < length) | ((Signed)(high - first) < length);
   }
   return (any[0] | any[1] | any[2] | any[3]) != 0 || any_of(words + 8 * i, count - i, begin, bytes);
 }
