@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 
 #include <chrono>
+#include <filesystem>
 #include <fstream>
 #include <thread>
 #include <vector>
@@ -91,13 +92,12 @@ TEST_F(StatusServer, OtherUsersAreSentAway) {
 
 TEST_F(StatusServer, ItsThreadTakesNoSignals) {
   bool found = false;
-  for (int task = getpid(); task < getpid() + 1000 && !found; ++task) {
-    const std::string folder = "/proc/self/task/" + std::to_string(task);
+  for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
     std::string name;
-    std::ifstream(folder + "/comm") >> name;
+    std::ifstream(task.path() / "comm") >> name;
     if (name != "memopt-status") continue;
     found = true;
-    std::ifstream status(folder + "/status");
+    std::ifstream status(task.path() / "status");
     std::string line;
     std::uint64_t blocked = 0;
     while (std::getline(status, line)) {
