@@ -127,7 +127,7 @@ function(memopt_add_python_test)
   add_test(NAME ${ARG_NAME} COMMAND ${MEMOPT_TEST_WRAPPER} ${Python3_EXECUTABLE} ${ARG_SCRIPT} ${ARG_ARGS})
   list(JOIN MEMOPT_SANITIZE "," sanitizer)
   set(environment GTEST_OUTPUT=xml:${CMAKE_BINARY_DIR}/test-results/${ARG_NAME}.xml PYTHONPATH=${CMAKE_SOURCE_DIR}/tests/tools
-                  PYTHONDONTWRITEBYTECODE=1 SANITIZER_PRELOAD=${MEMOPT_PRELOAD_PREFIX} "MEMOPT_SANITIZER=${sanitizer}")
+                  PYTHONDONTWRITEBYTECODE=1 SANITIZER_PRELOAD=${MEMOPT_PRELOAD_PREFIX} "TEST_SANITIZER=${sanitizer}")
   _memopt_test_properties(${ARG_NAME} "${ARG_TIMEOUT}" "${ARG_LABELS}" "${environment};${MEMOPT_SANITIZER_ENV};${ARG_ENV}")
 endfunction()
 

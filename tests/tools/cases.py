@@ -7,7 +7,7 @@ import xml.etree.ElementTree as ElementTree
 
 
 # "", "address,undefined" or "thread".
-SANITIZER = os.environ.get("MEMOPT_SANITIZER", "")
+SANITIZER = os.environ.get("TEST_SANITIZER", "")
 
 
 def in_plain_builds(case):

@@ -128,6 +128,7 @@ class Run(unittest.TestCase):
                 self.assertEqual((done.returncode, done.stdout), (code, ""), command)
                 self.assertIn(word, done.stderr)
 
+    @cases.in_plain_builds
     def test_an_unknown_simulated_device_is_an_error_at_once(self):
         for name in ("h20", "/nonexistent/device.json", "a100-40G"):
             for command in (["run"], ["record", "-o", "/nonexistent/file"], ["doctor"]):
