@@ -28,8 +28,8 @@ struct Block;
 std::uint64_t block_number(const Block& block) noexcept;
 
 // Could the address, or word, belong to a block of ours? One comparison; no lock. False for all while the arena is off.
-// It changes while other threads read it: with the new begin they see the new length, and an old begin with a new length
-// is too much rather than too little.
+// It changes while other threads read it: with the new begin they see the new length, and an old begin with a new
+// length is too much rather than too little.
 extern std::uint64_t arena_range_begin, arena_range_bytes;
 inline bool arena_may_own(std::uint64_t address) noexcept {
   const std::uint64_t begin = __atomic_load_n(&arena_range_begin, __ATOMIC_ACQUIRE);

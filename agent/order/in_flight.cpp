@@ -19,7 +19,8 @@ static_assert(kInFlightThreads < (1u << kIndexBits));
 constinit InFlight g_threads[kInFlightThreads] = {};
 // Of a thread for which there was no host memory.
 constinit InFlight g_last_resort = {};
-// Operations that no entry names, and threads whose entries are not in the table. While there are any, nothing is certain.
+// Operations that no entry names, and threads whose entries are not in the table. While there are any, nothing is
+// certain.
 constinit std::uint64_t g_unnamed = 0;
 
 constinit int g_lock = 0;
