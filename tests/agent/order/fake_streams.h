@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <mutex>
 #include <set>
 #include <thread>
 #include <utility>
@@ -35,6 +36,8 @@ struct FakeDriver {
   int records = 0;
   bool refuse_records = false;
   bool refuse_waits = false;
+  bool others_lock = false;         // another thread may have it at any time
+  std::mutex mutex;                 // threads call the driver at the same time
   std::function<void()> meanwhile;  // in the midst of a driver call: what another thread does
 
   void run_meanwhile() {
@@ -45,20 +48,26 @@ inline FakeDriver* g_fake = nullptr;
 inline const CUstream kFold = reinterpret_cast<CUstream>(0x7);
 
 inline CUresult event_create(CUevent* event, unsigned int) {
+  const std::lock_guard guard(g_fake->mutex);
   *event = reinterpret_cast<CUevent>(0x1000 + 16 * ++g_fake->made);
   return CUDA_SUCCESS;
 }
 // With the lock held, another thread could not do anything.
-inline void expect_unlocked() { EXPECT_EQ(arena_lock_word.word, 0) << "the driver may wait, and the lock is held"; }
+inline void expect_unlocked() {
+  if (g_fake->others_lock) return;
+  EXPECT_EQ(__atomic_load_n(&arena_lock_word.word, __ATOMIC_RELAXED), 0) << "the driver may wait, and the lock is held";
+}
 inline CUresult event_record(CUevent event, CUstream stream) {
   expect_unlocked();
   g_fake->run_meanwhile();
+  const std::lock_guard guard(g_fake->mutex);
   if (g_fake->refuse_records || g_fake->gone.contains(stream)) return CUDA_ERROR_INVALID_HANDLE;
   ++g_fake->records;
   g_fake->events[event] = {stream, g_fake->queued[stream], g_fake->behind[stream]};
   return CUDA_SUCCESS;
 }
 inline CUresult event_query(CUevent event) {
+  const std::lock_guard guard(g_fake->mutex);
   const auto& recorded = g_fake->events.at(event);
   bool over = g_fake->finished[recorded.stream] >= recorded.position;
   for (const auto& [other, position] : recorded.behind) over = over && g_fake->finished[other] >= position;
@@ -69,6 +78,7 @@ inline void finish(CUstream stream, std::uint64_t position) {
 }
 inline CUresult event_synchronize(CUevent event) {
   expect_unlocked();
+  const std::lock_guard guard(g_fake->mutex);
   ++g_fake->host_waits;
   if (g_fake->refuse_waits) return CUDA_ERROR_UNKNOWN;
   finish(g_fake->events.at(event).stream, g_fake->events.at(event).position);
@@ -76,6 +86,7 @@ inline CUresult event_synchronize(CUevent event) {
 }
 inline CUresult stream_wait_event(CUstream stream, CUevent event, unsigned int) {
   expect_unlocked();
+  const std::lock_guard guard(g_fake->mutex);
   ++g_fake->waits;
   const auto& recorded = g_fake->events.at(event);
   auto& position = g_fake->behind[stream][recorded.stream];
@@ -89,6 +100,7 @@ inline CUresult stream_wait_event(CUstream stream, CUevent event, unsigned int) 
 }
 inline CUresult stream_synchronize(CUstream stream) {
   expect_unlocked();
+  const std::lock_guard guard(g_fake->mutex);
   ++g_fake->host_waits;
   if (g_fake->refuse_waits) return CUDA_ERROR_UNKNOWN;
   finish(stream, g_fake->queued[stream]);
@@ -96,6 +108,7 @@ inline CUresult stream_synchronize(CUstream stream) {
 }
 inline CUresult synchronize_context() {
   expect_unlocked();
+  const std::lock_guard guard(g_fake->mutex);
   ++g_fake->host_waits;
   if (g_fake->refuse_waits) return CUDA_ERROR_UNKNOWN;
   for (const auto& [stream, count] : g_fake->queued) finish(stream, count);

@@ -182,6 +182,7 @@ TEST_F(StreamTableTest, AStreamIsNotDestroyedUnderARecordOnIt) {
   Release release = release_of(work(stream(1)));
   std::thread other;
   std::atomic<bool> destroyed = false;
+  fake_.others_lock = true;
   fake_.meanwhile = [&] {
     other = std::thread([&] {
       ArenaLock lock;
