@@ -24,6 +24,8 @@ class Answers(PlanningCase):
     def test_wrong_frees(self):
         self.assert_the_same("wrong-frees")
 
+    # It closes what is not its own: under ThreadSanitizer our threads have no table of descriptors of their own, and that is a race.
+    @cases.not_under_tsan
     def test_descriptors(self):
         self.assert_the_same("descriptors")
 
