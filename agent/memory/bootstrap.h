@@ -77,7 +77,7 @@ class Bootstrap {
   // Everything, owned or not, back to the driver: the context goes.
   void release_all() noexcept;
 
-  std::uint64_t cached_bytes() const noexcept;  // held, owned by nobody
+  std::uint64_t cached_bytes() const noexcept;  // held, without an owner
 
  private:
   CUresult serve_in_row(Block& block, bool only_held);

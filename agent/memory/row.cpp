@@ -151,7 +151,7 @@ Row::Outcome Row::give_up_around(std::uint64_t offset, std::vector<Chunk*>* free
   Release former;
   Block* in_the_way = nullptr;
   if (window_.map.take(begin, end, &gone_, nullptr, &former, &in_the_way) == nullptr) return Outcome::kLater;
-  // Refused (and said so): nobody gets these bytes any more.
+  // Refused (and said so): these bytes are not used any more.
   if (chunks_.unmap(window_.base + begin, end - begin) != CUDA_SUCCESS) return Outcome::kNothing;
   for (std::uint64_t at = begin; at < end; at += chunk_bytes) {
     Chunk*& chunk = window_.chunks[static_cast<std::size_t>(at / chunk_bytes)];
