@@ -91,7 +91,7 @@ CUresult release_primary(CUdevice device, Release&& release) noexcept {
   return result;
 }
 
-// The context is destroyed when whoever attached to it last has left; whether it was, the driver says afterwards.
+// The context is destroyed when the last one attached to it has left; whether it was, the driver says afterwards.
 template <typename Detach>
 CUresult detach(CUcontext context, Detach&& detach) noexcept {
   const agent::Uncancellable scope;

@@ -9,7 +9,7 @@
 namespace memopt::preload::hooks {
 namespace {
 
-// An address that is nobody's, to ask the driver what it says of such.
+// An address of no block, to ask the driver what it says of such.
 constexpr CUdeviceptr kNowhere = 1;
 // The driver counts its identifiers from 1 on.
 constexpr unsigned long long kOurIdentifiers = 1ull << 62;
@@ -48,7 +48,7 @@ bool answer(CUpointer_attribute attribute, void* data, const agent::BlockExtent&
       if (block.pool == nullptr) return false;
       give(data, 0u);
       return true;
-    // Whoever asks by which call a block is to be freed asks for its pool.
+    // A program that asks by which call a block is to be freed asks for its pool.
     case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
       give(data, block.pool);
       return true;

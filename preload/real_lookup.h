@@ -9,7 +9,7 @@ extern "C" {
 [[gnu::visibility("hidden")]] void memopt_find_real_lookups() noexcept;
 }
 
-// Ours (entry.S), by names that nobody else can have.
+// Ours (entry.S), by names that no other library has.
 extern "C" {
 [[gnu::visibility("hidden")]] void* memopt_dlsym(void* handle, const char* name);
 [[gnu::visibility("hidden")]] void* memopt_dlvsym(void* handle, const char* name, const char* version);

@@ -61,7 +61,7 @@ class Bootstrap {
   // chunk has no home afterwards; `former(slot, release)` tells its last uses. May throw std::bad_alloc.
   void hand_over(OwnershipMap& slab_map, std::uint64_t chunk_bytes);
 
-  // A chunk that is the slab's no more: nobody's, or in a window or list of the bootstrap as it was.
+  // A chunk that is the slab's no more: without an owner, or in a window or list of the bootstrap as it was.
   void keep(Chunk* chunk) noexcept;
 
   // Gives back to the driver what is not needed: at most `limit` windows at a time, and only where work is over.

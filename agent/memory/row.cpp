@@ -13,7 +13,7 @@ constexpr std::size_t kTries = 8;
 
 constexpr std::uint64_t round_up(std::uint64_t value, std::uint64_t to) { return (value + to - 1) / to * to; }
 
-// A pointer to the block's end lies in the block's own bytes, whoever is the neighbour.
+// A pointer to the block's end lies in the block's own bytes, whatever the neighbour is.
 constexpr std::uint64_t room_of(const Block& block) { return round_up(block.bytes + 1, shm::kPlanAlignment); }
 
 }  // namespace

@@ -11,7 +11,7 @@ constinit std::uint32_t g_captures = 0;
   CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
   const CUstream handle =
       stream.per_thread && stream.handle == nullptr ? reinterpret_cast<CUstream>(CU_STREAM_PER_THREAD) : stream.handle;
-  // An error is that of the legacy stream during somebody's capture: the call will fail on its own.
+  // An error is that of the legacy stream during another thread's capture: the call will fail on its own.
   return driver().stream_is_capturing(handle, &status) == CUDA_SUCCESS && status != CU_STREAM_CAPTURE_STATUS_NONE;
 }
 

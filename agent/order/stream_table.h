@@ -98,12 +98,13 @@ class StreamTable {
 
   // What an operation on `slot` must be behind, as far as it is not yet, is added to `needs`; true if that is nothing.
   bool add_needs(StreamSlot slot, const Release& release, UseSet* needs) noexcept;
-  // Likewise for the plain frees so far.
-  // Returns the barrier's number, for is_behind_barrier() when they have been waited for.
+  // The number of the last plain free's barrier, for is_behind_barrier() when what add_barrier_needs() gave is waited
+  // for.
   std::uint64_t barrier() const { return barrier_; }
   void is_behind_barrier(StreamSlot slot, std::uint64_t barrier) noexcept {
     streams_[slot]->behind_barrier = std::max(streams_[slot]->behind_barrier, barrier);
   }
+  // Likewise for the plain frees so far.
   bool add_barrier_needs(StreamSlot slot, UseSet* needs) noexcept {
     return streams_[slot]->behind_barrier == barrier_ || look_at_barrier(slot, needs);
   }
@@ -223,7 +224,7 @@ class StreamTable {
     std::uint64_t completed = 0;       // the host knows that all up to here is over
     std::uint64_t visible = 0;         // last work whose effect the host can see
     std::uint64_t freed_at = 0;        // position at the last barrier: other streams go on behind it
-    std::uint64_t behind_barrier = 0;  // barrier that it is known to be behind
+    std::uint64_t behind_barrier = 0;  // the last barrier that it is behind
     std::uint64_t behind_cut = 0;      // that it is behind all of
     std::uint32_t events = 0;          // in `ring`, the oldest first
     std::array<OwnEvent*, kEvents> ring{};

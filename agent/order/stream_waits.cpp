@@ -7,6 +7,7 @@
 #include "agent/order/stream_table.h"
 
 namespace memopt::agent {
+
 // A stream may have been drawn into a capture by an event, which no hook shows.
 bool StreamTable::captures(const Stream& stream) const noexcept {
   if (stream.capturing) return true;

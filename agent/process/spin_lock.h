@@ -15,7 +15,7 @@ namespace memopt::agent {
 class LockGuard {
  public:
   explicit LockGuard(int& word) noexcept : word_(word) {
-    // 0 free, 1 taken, 2 taken and somebody sleeps.
+    // 0 free, 1 taken, 2 taken and a thread sleeps.
     int expected = 0;
     if (!__atomic_compare_exchange_n(&word_, &expected, 1, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) wait();
   }

@@ -676,7 +676,7 @@ TEST_F(Hooks, EventsOfACaptureAreNoOrder) {
   EXPECT_EQ(g_agent.notes, (std::vector<std::string>{"event captured", "event of a graph"}));
 }
 
-// A plain free of ours does not wait, but whoever asks is told what would be so if it had.
+// A plain free of ours does not wait, but the program is told what would be so if it had.
 TEST_F(Hooks, WhatWasQueuedBeforeAFreeIsWaitedForWhenItIsAskedFor) {
   const auto event = reinterpret_cast<CUevent>(0x60);
   const auto calls = [&](const std::function<void()>& call) {

@@ -1,4 +1,4 @@
-// Condition variables: who waits is known to the schedule alone, so signals go there first.
+// Condition variables: only the schedule knows which threads wait, so signals go there first.
 #include <pthread.h>
 
 #include <cerrno>

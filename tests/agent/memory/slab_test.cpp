@@ -168,7 +168,7 @@ TEST_F(SlabTest, IdleChunksGoBackWhereMemoryIsShortAndComeAgain) {
   EXPECT_EQ(slab.live_bytes(), 8 * kChunk);
   EXPECT_FALSE(slab.shorten(100));
   Block other;
-  EXPECT_EQ(take(other, 4 * kChunk, 5 * kChunk), nullptr) << "bytes without a chunk are nobody's to take";
+  EXPECT_EQ(take(other, 4 * kChunk, 5 * kChunk), nullptr) << "bytes without a chunk can't be taken";
   EXPECT_NE(take(other, 0, kChunk / 2), nullptr);
   fake.capacity = 4 * kChunk;
   EXPECT_FALSE(slab.refill(100));

@@ -47,7 +47,7 @@ TEST(Log, AForkedChildWritesToo) {
   for (int i = 0; i < kChildren; ++i) {
     const pid_t child = fork();
     if (child == 0) {
-      alarm(60);  // one that waits for a lock that nobody gives back is ended
+      alarm(60);  // one that waits for a lock that is never given back is ended
       log(LogLevel::kInfo, "child {} writes", i);
       log_notice("a notice");
       _exit(0);

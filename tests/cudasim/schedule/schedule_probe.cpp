@@ -158,7 +158,7 @@ void function() {
   reach(1);
   check(cuStreamSynchronize(stream), "cuStreamSynchronize");
   other.join();
-  // Nobody asks for this one by the driver.
+  // The driver is not asked for this one.
   stage = 2;
   check(cuLaunchHostFunc(stream, body, &context), "cuLaunchHostFunc");
   await(3);

@@ -256,7 +256,7 @@ void HostSchedule::Impl::await_turn(ScheduledThread& self) {
 }
 
 void HostSchedule::Impl::go_on_without_the_running_one() {
-  // An own wait is no stall: there is nobody to hand the turn to, which is for it to see.
+  // An own wait is no stall: there is no thread to hand the turn to, which is for it to see.
   if (running == nullptr || running->state != State::kReady || running->tid == 0 || !is_asleep(running->tid)) return;
   ScheduledThread* const away = running;
   away->state = State::kAway;
