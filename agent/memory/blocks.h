@@ -9,6 +9,7 @@
 #include <cstdint>
 
 #include "agent/order/ownership.h"
+#include "agent/process/open_table.h"
 
 namespace memopt::agent {
 
@@ -41,11 +42,7 @@ class BlockIndex {
   ~BlockIndex();
 
   // Makes sure that one more block can be inserted; false when out of memory.
-  bool reserve_one() noexcept {
-    if (spare_ != nullptr && (count_ + 1) * 2 <= capacity_) [[likely]]
-      return true;
-    return grow();
-  }
+  bool reserve_one() noexcept { return (spare_ != nullptr || make_more()) && table_.reserve_one(); }
 
   // A block with nothing set but its number; after reserve_one().
   Block* make() noexcept {
@@ -67,21 +64,13 @@ class BlockIndex {
     spare_ = block;
   }
 
-  void insert(Block* block) noexcept {
-    std::size_t at = hash(block->base) & (capacity_ - 1);
-    while (slots_[at].block != nullptr) at = (at + 1) & (capacity_ - 1);
-    slots_[at] = {block->base, block};
-    ++count_;
-  }
+  void insert(Block* block) noexcept { table_.insert({block->base, block}); }
   Block* find(std::uint64_t base) const noexcept {
-    if (capacity_ == 0) return nullptr;
-    for (std::size_t at = hash(base) & (capacity_ - 1);; at = (at + 1) & (capacity_ - 1)) {
-      if (slots_[at].block == nullptr) return nullptr;
-      if (slots_[at].base == base) return slots_[at].block;
-    }
+    const Slot* const slot = table_.find(base);
+    return slot != nullptr ? slot->block : nullptr;
   }
   // It must be there.
-  void erase(std::uint64_t base) noexcept;
+  void erase(std::uint64_t base) noexcept { table_.erase(table_.find(base)); }
 
   // All of them are dropped.
   void clear() noexcept;
@@ -90,28 +79,26 @@ class BlockIndex {
   std::uint64_t last_number() const { return last_number_; }
   void number_behind(std::uint64_t number) { last_number_ = number; }
 
-  std::size_t size() const { return count_; }
+  std::size_t size() const { return table_.size(); }
   template <typename Visit>
   void for_each(Visit&& visit) {
-    for (std::size_t i = 0; i < capacity_; ++i) {
-      if (slots_[i].block != nullptr) visit(*slots_[i].block);
+    for (const Slot& slot : table_.slots()) {
+      if (slot.key != 0) visit(*slot.block);
     }
   }
 
  private:
   struct Slot {
-    std::uint64_t base;
-    Block* block;
+    std::uint64_t key = 0;  // its base
+    Block* block = nullptr;
+
+    static std::size_t home(std::uint64_t base) noexcept {
+      return static_cast<std::size_t>(((base >> 9) * 0x9e3779b97f4a7c15u) >> 32);
+    }
   };
+  bool make_more() noexcept;
 
-  static std::size_t hash(std::uint64_t base) noexcept {
-    return static_cast<std::size_t>(((base >> 9) * 0x9e3779b97f4a7c15u) >> 32);
-  }
-  bool grow() noexcept;
-
-  Slot* slots_ = nullptr;
-  std::size_t capacity_ = 0;  // a power of two, or 0
-  std::size_t count_ = 0;
+  OpenTable<Slot> table_;
   std::uint64_t last_number_ = 0;
   Block* spare_ = nullptr;
   struct Array;

@@ -3,7 +3,7 @@
 #include <cstring>
 
 #include "agent/process/driver.h"
-#include "agent/process/mapped_memory.h"
+#include "agent/process/open_table.h"
 #include "agent/process/spin_lock.h"
 
 namespace memopt::agent {
@@ -14,11 +14,13 @@ constexpr std::size_t kMaxParameters = 1024;
 constexpr std::size_t kMaxParameterBytes = 32768;
 constexpr std::size_t kFirstCapacity = 1024;
 
-// Readers walk a table without a lock. A grown table is a new one; the old one stays mapped, since somebody may still
-// be reading it: together the old ones are smaller than the newest.
+// Readers walk a table without a lock. A grown table is a new one; the old one stays mapped, since other threads may
+// still be reading it: together the old ones are smaller than the newest.
 struct Slot {
-  std::uint64_t function;  // 0: empty; written last
+  std::uint64_t key;  // the function; written last
   const FunctionLayout* layout;
+
+  static std::size_t home(std::uint64_t function) noexcept { return (function * 0x9E3779B97F4A7C15ull) >> 24; }
 };
 struct Table {
   std::size_t capacity;  // a power of two
@@ -39,27 +41,21 @@ struct Named {
   const Named* previous;
 };
 
-std::size_t hash(std::uint64_t function) noexcept { return (function * 0x9E3779B97F4A7C15ull) >> 24; }
-
 const FunctionLayout* find(std::uint64_t function) noexcept {
   // Acquire pairs with the release in insert: slots and layouts are written before they are published.
   const Table* const table = __atomic_load_n(&g_table, __ATOMIC_ACQUIRE);
   if (table == nullptr) return nullptr;
-  const std::size_t mask = table->capacity - 1;
-  for (std::size_t i = hash(function) & mask;; i = (i + 1) & mask) {
-    const std::uint64_t found = __atomic_load_n(&table->slots[i].function, __ATOMIC_ACQUIRE);
-    if (found == function) return __atomic_load_n(&table->slots[i].layout, __ATOMIC_ACQUIRE);
-    if (found == 0) return nullptr;
-  }
+  const Slot& slot = table->slots[probe(table->slots, table->capacity - 1, function)];
+  // An empty slot may have been taken since, by another function.
+  if (__atomic_load_n(&slot.key, __ATOMIC_ACQUIRE) != function) return nullptr;
+  return __atomic_load_n(&slot.layout, __ATOMIC_ACQUIRE);
 }
 
 void put(Table& table, std::uint64_t function, const FunctionLayout* layout) noexcept {
-  const std::size_t mask = table.capacity - 1;
-  std::size_t i = hash(function) & mask;
-  while (table.slots[i].function != 0 && table.slots[i].function != function) i = (i + 1) & mask;
-  if (table.slots[i].function == 0) ++table.used;
-  __atomic_store_n(&table.slots[i].layout, layout, __ATOMIC_RELEASE);
-  __atomic_store_n(&table.slots[i].function, function, __ATOMIC_RELEASE);
+  Slot& slot = table.slots[probe(table.slots, table.capacity - 1, function)];
+  if (slot.key == 0) ++table.used;
+  __atomic_store_n(&slot.layout, layout, __ATOMIC_RELEASE);
+  __atomic_store_n(&slot.key, function, __ATOMIC_RELEASE);
 }
 
 void insert(std::uint64_t function, const FunctionLayout* layout) noexcept {
@@ -73,7 +69,7 @@ void insert(std::uint64_t function, const FunctionLayout* layout) noexcept {
     } else {
       grown->capacity = capacity;
       for (std::size_t i = 0; table != nullptr && i < table->capacity; ++i) {
-        if (table->slots[i].function != 0) put(*grown, table->slots[i].function, table->slots[i].layout);
+        if (table->slots[i].key != 0) put(*grown, table->slots[i].key, table->slots[i].layout);
       }
       table = grown;
     }

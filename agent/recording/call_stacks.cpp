@@ -3,7 +3,7 @@
 #include <cerrno>
 #include <span>
 
-#include "agent/process/mapped_memory.h"
+#include "agent/process/open_table.h"
 #include "agent/process/spin_lock.h"
 #include "agent/process/uncancellable.h"
 #include "agent/recording/loaded_modules.h"
@@ -30,11 +30,13 @@ constinit Remembered g_remembered[kRememberedStacks] = {};
 
 // Guarded by the lock, which is never held across a walk.
 constinit int g_lock = 0;
-constinit std::uint64_t* g_written =
-    nullptr;  // hashes of stacks that are in the recording; open addressing, 0 is empty
-constinit std::size_t g_written_capacity = 0;
-constinit std::size_t g_written_count = 0;
-constinit std::uint32_t g_written_in = 0;  // number of the recording
+struct WrittenStack {
+  std::uint64_t key = 0;  // the stack's hash
+
+  static std::size_t home(std::uint64_t hash) noexcept { return hash; }
+};
+constinit OpenTable<WrittenStack> g_written;  // that are in the recording
+constinit std::uint32_t g_written_in = 0;     // number of the recording
 
 [[gnu::tls_model("initial-exec")]] constinit thread_local bool t_walking = false;
 [[gnu::tls_model("initial-exec")]] constinit thread_local std::uint32_t t_walks = 0;
@@ -48,26 +50,8 @@ std::uint64_t never_zero(std::uint64_t hash) { return hash != 0 ? hash : 1; }
 
 // With the lock held. True if it was not there; without memory, every stack is new.
 bool insert_written(std::uint64_t hash) noexcept {
-  if ((g_written_count + 1) * 2 > g_written_capacity) {
-    const std::size_t capacity = g_written_capacity == 0 ? 4096 : g_written_capacity * 2;
-    auto* const grown = static_cast<std::uint64_t*>(map_pages(capacity * sizeof(std::uint64_t)));
-    if (grown == nullptr) return true;
-    for (std::size_t i = 0; i < g_written_capacity; ++i) {
-      if (g_written[i] == 0) continue;
-      std::size_t at = g_written[i] & (capacity - 1);
-      while (grown[at] != 0) at = (at + 1) & (capacity - 1);
-      grown[at] = g_written[i];
-    }
-    if (g_written != nullptr) munmap(g_written, g_written_capacity * sizeof(std::uint64_t));
-    g_written = grown;
-    g_written_capacity = capacity;
-  }
-  std::size_t at = hash & (g_written_capacity - 1);
-  for (; g_written[at] != 0; at = (at + 1) & (g_written_capacity - 1)) {
-    if (g_written[at] == hash) return false;
-  }
-  g_written[at] = hash;
-  ++g_written_count;
+  if (g_written.find(hash) != nullptr) return false;
+  if (g_written.reserve_one()) g_written.insert({hash});
   return true;
 }
 
@@ -75,8 +59,7 @@ bool insert_written(std::uint64_t hash) noexcept {
 void begin_recording(std::uint32_t number) noexcept {
   if (g_written_in == number) return;
   g_written_in = number;
-  for (std::size_t i = 0; i < g_written_capacity; ++i) g_written[i] = 0;
-  g_written_count = 0;
+  g_written.clear();
   modules().write_again();
 }
 
@@ -153,10 +136,7 @@ std::uint64_t call_stack(const void* return_address) noexcept {
 
 void forget_call_stacks_after_fork() noexcept {
   __atomic_store_n(&g_lock, 0, __ATOMIC_RELAXED);
-  // Another thread may have been in the middle of growing it: its memory is left alone.
-  g_written = nullptr;
-  g_written_capacity = 0;
-  g_written_count = 0;
+  g_written.forget();
   g_written_in = 0;
   t_walking = false;
   modules().forget_after_fork();

@@ -7,7 +7,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
+#include "agent/process/open_table.h"
 #include "shm/status.h"
 #include "shm/units.h"
 
@@ -51,12 +53,11 @@ class BlockTable {
   template <typename Visit>
   void for_each(Visit&& visit) {
     for (std::size_t i = 0; i < kShards; ++i) {
-      Slot* copy = nullptr;
-      const std::size_t slots = copy_shard(i, &copy);
-      for (std::size_t k = 0; k < slots; ++k) {
-        if (copy[k].address != 0) visit(copy[k].address, shm::Bytes(copy[k].size));
+      const std::span<Slot> copy = copy_shard(i);
+      for (const Slot& slot : copy) {
+        if (slot.key != 0) visit(slot.key, shm::Bytes(slot.size));
       }
-      drop_copy(copy, slots);
+      drop_copy(copy);
     }
   }
 
@@ -65,22 +66,22 @@ class BlockTable {
 
  private:
   struct Slot {
-    DeviceAddress address;  // 0: empty
-    std::uint64_t size;
+    DeviceAddress key = 0;
+    std::uint64_t size = 0;
+
+    static std::size_t home(DeviceAddress address) noexcept { return hash(address) / kShards; }
   };
   struct alignas(64) Shard {
     int lock = 0;
-    std::size_t capacity = 0;  // power of two, or 0
-    std::size_t used = 0;
-    Slot* slots = nullptr;
+    OpenTable<Slot> blocks;
   };
   static constexpr std::size_t kShards = 16;
 
-  static std::size_t hash(DeviceAddress address) noexcept;
-  static bool grow(Shard& shard) noexcept;
-  static Slot* find(Shard& shard, DeviceAddress address) noexcept;
-  std::size_t copy_shard(std::size_t index, Slot** copy) noexcept;
-  static void drop_copy(Slot* copy, std::size_t slots) noexcept;
+  // Blocks are aligned to 256 bytes or more, so the low bits say nothing: Fibonacci hashing takes the high ones of the
+  // product.
+  static std::size_t hash(DeviceAddress address) noexcept { return (address * 0x9E3779B97F4A7C15ull) >> 20; }
+  std::span<Slot> copy_shard(std::size_t index) noexcept;
+  static void drop_copy(std::span<Slot> copy) noexcept;
 
   MemoryGauge& gauge_;
   Shard shards_[kShards];
