@@ -41,35 +41,62 @@ Block* find_inside(Arena& arena, std::uint64_t address, Block** ends_here) noexc
   return span->owner != nullptr && span->owner->number != 0 ? span->owner : nullptr;
 }
 
-// Puts the operation behind the block's former owners, and makes it one of the block's uses.
-inline void touch(Arena& arena, Block& block, Operation& operation) noexcept {
-  if (operation.use.position == 0) [[unlikely]]
-    return;
-  const auto slot = static_cast<StreamSlot>(operation.use.slot);
-  if (!is_ready(arena, block, slot)) [[unlikely]] {
-    // It is ready when all waits have been issued, not before: another thread may use the stream.
-    if (arena.streams.add_needs(slot, block.former, &operation.needs) && slot < kReadySlots && slot != kOverflowSlot) {
-      if (block.ready_at != arena.streams.reuses()) block.ready = 0;
-      block.ready |= std::uint64_t{1} << slot;
-      block.ready_at = arena.streams.reuses();
-    }
+// An operation that touches blocks, and what is the same for all of them.
+class Toucher {
+ public:
+  Toucher(Arena& arena, Operation& operation) noexcept
+      : arena_(arena),
+        operation_(operation),
+        slot_(static_cast<StreamSlot>(operation.use.slot)),
+        bit_(slot_ < kReadySlots ? slot_ : kReadySlots),
+        reuses_(arena.streams.reuses()),
+        captured_(arena.streams.capturing() && arena.streams.is_capturing(slot_)),
+        queued_(operation.use.position != 0) {}
+
+  // Puts the operation behind the block's former owners, and makes it one of the block's uses.
+  void touch(Block& block) noexcept {
+    if (!queued_) [[unlikely]]
+      return;
+    const bool ready = (block.ready >> bit_ & 1) != 0 && (block.ready_at == reuses_ || block.ready == kAllStreams);
+    if (!ready) [[unlikely]]
+      wait_for_former_owners(block);
+    block.uses.add(operation_.use);
+    if (captured_) [[unlikely]]
+      block.kept = true;
   }
-  block.uses.add(operation.use);
-  if (arena.streams.capturing() && arena.streams.is_capturing(slot)) [[unlikely]]
-    block.kept = true;
+
+ private:
+  [[gnu::noinline]] void wait_for_former_owners(Block& block) noexcept {
+    // It is ready when all waits have been issued, not before: another thread may use the stream.
+    if (!arena_.streams.add_needs(slot_, block.former, &operation_.needs)) return;
+    if (slot_ >= kReadySlots || slot_ == kOverflowSlot) return;
+    if (block.ready_at != reuses_) block.ready = 0;
+    block.ready |= std::uint64_t{1} << slot_;
+    block.ready_at = reuses_;
+  }
+
+  Arena& arena_;
+  Operation& operation_;
+  const StreamSlot slot_;
+  const std::uint32_t bit_;  // of Block::ready
+  const std::uint64_t reuses_;
+  const bool captured_;
+  const bool queued_;
+};
+
+// The block that ends where this one begins; null if there is none.
+inline Block* ends_before(const Block& block) noexcept {
+  const Span* const before = block.span->previous;
+  if (before == nullptr || before->owner == nullptr) return nullptr;
+  return before->owner->base + before->owner->bytes == block.base ? before->owner : nullptr;
 }
 
 // Both blocks that the address can mean: found[0] is the one it lies in, if there is one.
 inline std::size_t look_up(Arena& arena, std::uint64_t address, Block* found[2]) noexcept {
-  // The commonest word by far: the beginning of a block. Who ends there is seen from its span.
   Block* inside = arena.blocks.find(address);
   Block* ends_here = nullptr;
   if (inside != nullptr && inside->span != nullptr) [[likely]] {
-    const Span* const before = inside->span->previous;
-    if (before != nullptr && before->owner != nullptr && before->owner->base + before->owner->bytes == address)
-        [[unlikely]] {
-      ends_here = before->owner;
-    }
+    ends_here = ends_before(*inside);
   } else {
     inside = find_inside(arena, address, &ends_here);
   }
@@ -107,16 +134,24 @@ std::size_t find_blocks(std::uint64_t address, Block* found[2]) noexcept {
   return now != nullptr && arena_may_own(address) ? look_up(*now, address, found) : 0;
 }
 
-void use_block(Block& block, Operation& operation) noexcept { touch(*arena(), block, operation); }
+void use_block(Block& block, Operation& operation) noexcept { Toucher(*arena(), operation).touch(block); }
 
 bool use_addresses(const std::uint64_t* addresses, std::size_t count, Operation& operation) noexcept {
   Arena* const now = arena();
   if (now == nullptr) return false;
+  Toucher toucher(*now, operation);
   bool any = false;
   for (std::size_t i = 0; i < count; ++i) {
+    // The commonest word by far: the beginning of a block before which none ends.
+    Block* const block = now->blocks.find(addresses[i]);
+    if (block != nullptr && block->span != nullptr && ends_before(*block) == nullptr) [[likely]] {
+      toucher.touch(*block);
+      any = true;
+      continue;
+    }
     Block* found[2];
     const std::size_t blocks = look_up(*now, addresses[i], found);
-    for (std::size_t k = 0; k < blocks; ++k) touch(*now, *found[k], operation);
+    for (std::size_t k = 0; k < blocks; ++k) toucher.touch(*found[k]);
     any = any || blocks != 0;
   }
   return any;
@@ -125,7 +160,8 @@ bool use_addresses(const std::uint64_t* addresses, std::size_t count, Operation&
 void use_everything(Operation& operation) noexcept {
   Arena* const now = arena();
   if (now == nullptr) return;
-  now->blocks.for_each([&](Block& block) { touch(*now, block, operation); });
+  Toucher toucher(*now, operation);
+  now->blocks.for_each([&](Block& block) { toucher.touch(block); });
 }
 
 void order_operation(ArenaLock& lock, Operation& operation) noexcept {

@@ -42,8 +42,12 @@ class Touch {
       : stream_(stream), captured_(captured), recorded_(recorded) {}
 
   void add(std::uint64_t address) noexcept {
-    if (!arena_may_own(address)) return;
-    if (waiting_ == kBatch) look_up();
+    if (arena_may_own(address)) add_ours(address);
+  }
+  // One that arena_may_own().
+  void add_ours(std::uint64_t address) noexcept {
+    if (waiting_ == kBatch) [[unlikely]]
+      look_up();
     addresses_[waiting_++] = address;
   }
 
@@ -321,14 +325,20 @@ bool before_launch(const LaunchCall& call) noexcept {
   const FunctionLayout& layout = launch_layout(call.function);
   Touch touch(call.stream, captured, recorded);
   bool visible = false;
+  // Read once for all words: arena_may_own(), is_pinned_memory().
+  const std::uint64_t ours = __atomic_load_n(&arena_range_begin, __ATOMIC_ACQUIRE);
+  const std::uint64_t ours_bytes = __atomic_load_n(&arena_range_bytes, __ATOMIC_RELAXED);
+  const std::uint64_t pinned = __atomic_load_n(&pinned_memory_begin, __ATOMIC_ACQUIRE);
+  const std::uint64_t pinned_bytes = __atomic_load_n(&pinned_memory_bytes, __ATOMIC_RELAXED);
   const auto see = [&](std::uint64_t word) {
-    touch.add(word);
-    visible |= is_pinned_memory(word);
+    if (word - ours < ours_bytes) touch.add_ours(word);
+    if (word - pinned < pinned_bytes) [[unlikely]]
+      visible |= is_in_pinned_range(word);
   };
   if (call.parameters != nullptr) {
     if (layout.known) {
-      for (std::uint32_t i = 0; i < layout.word_count; ++i) {
-        const ParameterWord& word = layout.words[i];
+      const std::span<const ParameterWord> words(layout.words, layout.word_count);
+      for (const ParameterWord& word : words) {
         const auto* const parameter = static_cast<const char*>(call.parameters[word.parameter]);
         if (parameter != nullptr) see(load_word(parameter + word.offset));
       }

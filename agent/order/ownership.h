@@ -31,7 +31,7 @@ struct Release {
 
   void add(StreamUse use) noexcept {
     if (count != 0 && uses[0].slot == use.slot) [[likely]] {
-      if (use.position > uses[0].position) uses[0] = use;
+      uses[0] = later_of(uses[0], use);
     } else {
       add_other(use);
     }

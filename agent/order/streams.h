@@ -7,6 +7,7 @@
 
 #include <cuda.h>
 
+#include <bit>
 #include <cstdint>
 
 namespace memopt::agent {
@@ -31,6 +32,11 @@ struct StreamUse {
   std::uint64_t position : 48 = 0;
 };
 static_assert(sizeof(StreamUse) == 8);
+
+// Of two uses of one slot. The position is the word's higher part.
+inline StreamUse later_of(StreamUse one, StreamUse other) noexcept {
+  return std::bit_cast<std::uint64_t>(one) < std::bit_cast<std::uint64_t>(other) ? other : one;
+}
 
 // A stream as the program names it. `per_thread`: the call was one of those (_ptsz) for which a null stream means the
 // calling thread's own default stream.
