@@ -13,7 +13,7 @@ namespace {
 template <Hook hook, typename... Arguments>
 CUresult change(Arguments... arguments) noexcept {
   const CUresult result = with_relief([&] { return real<hook>()(arguments...); });
-  agent::note_context_change();
+  agent::note_own_context_change();
   return result;
 }
 

@@ -16,6 +16,11 @@ constinit thread_local std::uint64_t t_usable __attribute__((tls_model("initial-
 
 }  // namespace
 
+void note_own_context_change() noexcept {
+  t_known.changes = 0;
+  t_usable = 0;
+}
+
 void note_context_change() noexcept { __atomic_add_fetch(&g_changes, 1, __ATOMIC_RELEASE); }
 
 bool is_current(const Driver& driver, CUcontext context) noexcept {

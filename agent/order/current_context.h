@@ -11,7 +11,9 @@
 
 namespace memopt::agent {
 
-// Some thread's current context may have changed (cuCtxSetCurrent, push, pop, ...).
+// The calling thread's current context may have changed (cuCtxSetCurrent, push, pop, ...): it asks again.
+void note_own_context_change() noexcept;
+// Any thread's may have: a context is gone.
 void note_context_change() noexcept;
 
 bool is_current(const Driver& driver, CUcontext context) noexcept;

@@ -64,6 +64,7 @@ bool arena_block_at(std::uint64_t address, BlockExtent* extent) noexcept {
 void arena_note_sync_memops(std::uint64_t, bool on) noexcept { note(on ? "sync on" : "sync off"); }
 bool arena_is_unused(std::uint64_t address) noexcept { return address == g_agent.unused; }
 std::uint64_t arena_reserve_bytes() noexcept { return 1000; }
+void note_own_context_change() noexcept { note("own context change"); }
 void note_context_change() noexcept { note("context change"); }
 Served arena_allocate_async(CUdeviceptr* address, std::size_t bytes, CUmemoryPool pool, StreamName stream,
                             void*) noexcept {

@@ -51,7 +51,7 @@ TEST_F(Hooks, OrderIsToldWhereItIsKnown) {
        {"host function"},
        {"host function"}},
       {"graph", [&] { hooks::cuGraphLaunch(nullptr, stream()); }, {"unknown work"}, {"unknown work"}},
-      {"set current", [&] { hooks::cuCtxSetCurrent(nullptr); }, {"context change"}, {"context change"}},
+      {"set current", [&] { hooks::cuCtxSetCurrent(nullptr); }, {"own context change"}, {"own context change"}},
       {"unload", [&] { hooks::cuModuleUnload(nullptr); }, {"unloaded"}, {"unloaded"}},
       {"tensor map",
        [&] { hooks::cuTensorMapReplaceAddress(nullptr, reinterpret_cast<void*>(kOurs)); },
