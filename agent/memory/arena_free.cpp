@@ -67,15 +67,18 @@ void abandon_kept(Arena& arena, Block* block) noexcept {
   } else {
     unlist(arena, block);
   }
-  // Events first: what others queue during the wait is none of what the bytes wait for.
-  if (free.needs_fold) {
+  CUresult result = CUDA_SUCCESS;
+  if (free.needs_wait) result = arena.streams.finish_all(lock);
+  if (free.needs_wait && result == CUDA_SUCCESS) {
+    uses = {};
+  } else if (free.needs_fold) {
+    // Events first: what others queue during the wait is none of what the bytes wait for.
     arena.streams.fold(lock, free, &uses);
   } else {
     arena.streams.record_events(lock, uses);
   }
-  CUresult result = CUDA_SUCCESS;
   if (barrier) {
-    result = arena.streams.finish_host_visible(lock);
+    if (!free.needs_wait) result = arena.streams.finish_host_visible(lock);
     if (uses.unordered) {
       uses.unordered = false;
       arena.streams.record_events(lock, uses);
@@ -139,8 +142,14 @@ Served arena_free(CUdeviceptr address) noexcept {
     return {true, free_by_driver(arena, lock, block)};
   // All that is queued now, whether it was seen to use the block or not: natively the free would wait for it.
   Release uses;
+  if (!block->kept && arena.streams.free_at_once(&uses)) [[likely]] {
+    unlist(arena, block);
+    give_back(arena, block, uses);
+    return {true, CUDA_SUCCESS};
+  }
   const StreamTable::Free barrier = arena.streams.begin_free(&uses);
-  if (block->kept || barrier.needs_fold || arena.streams.has_visible() || arena.streams.needs_events(uses)) [[unlikely]]
+  if (block->kept || barrier.needs_fold || barrier.needs_wait || arena.streams.has_visible() ||
+      arena.streams.needs_events(uses)) [[unlikely]]
     return {true, free_slowly(arena, lock, block, uses, barrier, true)};
   arena.streams.end_free(barrier, uses);
   unlist(arena, block);

@@ -128,6 +128,11 @@ Arena* make_arena() noexcept;
 void arena_failed(Arena& arena, CUresult result) noexcept;
 // Service::kDriver: pointers into [base, base + bytes] may be ours from now on.
 void arena_widen_range(std::uint64_t base, std::uint64_t bytes) noexcept;
+// The block lies where the driver put it, and is listed. False: out of host memory.
+bool arena_note_driver_block(Arena& arena, Block& block) noexcept;
+// Memory for the block outside the plan; `from_slab`: rather in free bytes of the slab than in new chunks. Gives the
+// lock back where it waits.
+CUresult arena_serve_dynamically(Arena& arena, ArenaLock& lock, Block& block, bool from_slab) noexcept;
 // Takes up a plan that has come, and goes on with what is being built.
 void arena_look_for_plan(Arena& arena) noexcept;
 // A plan has come: begin to build what it needs.

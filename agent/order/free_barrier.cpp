@@ -1,6 +1,7 @@
 // The plain free as a barrier.
 #include <algorithm>
 
+#include "agent/order/captures.h"
 #include "agent/order/stream_table.h"
 
 namespace memopt::agent {
@@ -40,12 +41,35 @@ std::size_t StreamTable::gather_unfolded(UseSet* queued, Release* few, bool* mix
   return count;
 }
 
+// With many threads at it the processor is what is short, not the device: a free that waits for nothing would cost an
+// event of each stream that was used since the last one, and a wait of each that is used before the next.
+bool StreamTable::many_threads_free() noexcept {
+  const std::uint64_t run = frees_begun_ / kFreesTogether;
+  if (run != run_) {
+    threads_before_ = run == run_ + 1 ? threads_now_ : 0;
+    threads_now_ = 0;
+    run_ = run;
+  }
+  // Not that of another table's run, nor 0.
+  const std::uint64_t number = table_ << 48 | run;
+  InFlight& own = in_flight();
+  if (own.freed_in != number) {
+    own.freed_in = number;
+    ++threads_now_;
+  }
+  return std::max(threads_now_, threads_before_) >= kManyThreads;
+}
+
 StreamTable::Free StreamTable::begin_free(Release* uses) noexcept {
   Free free;
   free.number = ++frees_begun_;
   *uses = {};
+  const bool many_threads = many_threads_free();
   bool mixed = false;
-  free.needs_fold = gather_unfolded(&free.queued, uses, &mixed) > Release::kUses || mixed;
+  const std::size_t count = gather_unfolded(&free.queued, uses, &mixed);
+  free.needs_fold = count > Release::kUses || mixed;
+  // A wait for the context would spoil a capture.
+  free.needs_wait = count != 0 && !one_stream() && many_threads && !captures_are_open();
   return free;
 }
 

@@ -20,9 +20,10 @@ inline constexpr std::uint32_t kInFlightThreads = 32768;
 struct alignas(64) InFlight {
   std::uint64_t active = 0;  // 1 + the stream's slot; 0: nothing is in flight
   std::uint64_t position = 0;
-  std::uint64_t several = 0;  // further ones of that stream are in flight with it
-  std::uint64_t unnamed = 0;  // operations in flight beside that one, on other streams
-  ThreadNumber number = 0;    // of the thread whose entry it is
+  std::uint64_t several = 0;   // further ones of that stream are in flight with it
+  std::uint64_t unnamed = 0;   // operations in flight beside that one, on other streams
+  ThreadNumber number = 0;     // of the thread whose entry it is
+  std::uint64_t freed_in = 0;  // when it freed last: counted by the stream table, guarded by its lock
 };
 
 // The calling thread's entry; null before its first operation.

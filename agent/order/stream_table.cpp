@@ -69,6 +69,7 @@ StreamSlot StreamTable::make_slot(const Key& key) noexcept {
   if (key.thread != 0 && own_.size() >= look_at_own_) retire_ended_threads();
   StreamSlot slot = take_retired();
   if (slot == kNone && streams_.size() < kMostSlots && add_slot()) slot = static_cast<StreamSlot>(streams_.size() - 1);
+  blocking_ = blocking_ || slot == kNone || is_blocking(key);
   if (slot == kNone) {
     full_ = true;
     return kOverflowSlot;
@@ -268,7 +269,7 @@ void StreamTable::forget() noexcept {
   ++reuses_;
   active_ = 0;
   capturing_ = 0;
-  any_visible_ = wants_events_ = full_ = false;
+  blocking_ = any_visible_ = wants_events_ = full_ = false;
   barrier_ = cut_ = 0;
   behind_barrier_ = {};
   for (const auto& stream : streams_) {

@@ -95,6 +95,8 @@ class StreamTable {
 
   std::uint64_t position(StreamSlot slot) const { return streams_[slot]->position; }
   bool one_stream() const { return active_ <= 1; }
+  // What is done on the legacy stream comes between what blocking streams did before and what they do next.
+  bool legacy_orders() const { return blocking_ && active_ > 1; }
 
   // What an operation on `slot` must be behind, as far as it is not yet, is added to `needs`; true if that is nothing.
   bool add_needs(StreamSlot slot, const Release& release, UseSet* needs) noexcept;
@@ -140,14 +142,38 @@ class StreamTable {
 
   // A plain free. begin_free() says what is queued when it is called, seen or not: the last uses of the bytes. Where
   // that is too many streams for a release, or not told by positions, the free needs fold(): a stream of ours waits for
-  // all of them, and stands for them from then on. end_free(), when what the host can see of it is over: from now on it
-  // is a barrier.
+  // all of them, and stands for them from then on. Where many threads free, it needs finish_all(): the host waits, as
+  // it does natively. end_free(), when what the host can see of it is over: from now on it is a barrier.
   struct Free {
     std::uint64_t number = 0;
     bool needs_fold = false;
+    bool needs_wait = false;
     UseSet queued;
   };
   Free begin_free(Release* uses) noexcept;
+  // The whole of it for a program with one stream, which needs no more than a note; false, and nothing has changed, if
+  // there is more to it.
+  bool free_at_once(Release* uses) noexcept {
+    if (active_ > 1 || any_visible_ || unfolded_.size() > 1 || streams_[kFoldSlot]->used) [[unlikely]]
+      return false;
+    *uses = {};
+    if (!unfolded_.empty()) {
+      const StreamSlot slot = unfolded_.front();
+      Stream& stream = *streams_[slot];
+      const Reach queued = reach(slot);
+      if (queued.mixed) [[unlikely]]
+        return false;
+      if (queued.whole > stream.completed) {
+        uses->add(StreamUse{slot, queued.whole});
+        stream.freed_at = queued.whole;
+      }
+      stream.behind_barrier = barrier_ + 1;
+    }
+    last_free_ = ++frees_begun_;
+    ++barrier_;
+    behind_barrier_ = *uses;
+    return true;
+  }
   // A release that positions don't tell, of a free in the order of its stream.
   Free mixed_free(const Release& uses) noexcept;
   void fold(ArenaLock& lock, const Free& free, Release* uses) noexcept;
@@ -202,6 +228,8 @@ class StreamTable {
  private:
   static constexpr StreamSlot kNone = ~StreamSlot{0};
   static constexpr std::uint32_t kEvents = 32;  // of ours that are kept per stream
+  static constexpr std::uint64_t kFreesTogether = 256;
+  static constexpr std::uint32_t kManyThreads = 5;
 
   // An event of ours. While `pins` is not 0 a thread calls the driver with it, without the lock.
   struct OwnEvent {
@@ -273,8 +301,10 @@ class StreamTable {
   void note_unfolded(StreamSlot slot) noexcept;
   bool make_fold_stream() noexcept;
   std::size_t gather_unfolded(UseSet* queued, Release* few, bool* mixed) noexcept;
+  bool many_threads_free() noexcept;
   void wait_for_all(ArenaLock& lock, StreamSlot slot) noexcept;
   bool create_stream(CUstream* stream) noexcept;
+  bool is_blocking(const Key& key) const noexcept;
 
   bool captures(const Stream& stream) const noexcept;
   bool usable_here(const Stream& stream) const noexcept;
@@ -306,6 +336,7 @@ class StreamTable {
   std::uint64_t table_ = 1;   // its number, for what threads remember of it
   std::uint32_t active_ = 0;  // slots with operations
   std::uint32_t capturing_ = 0;
+  bool blocking_ = false;  // there have been streams that the legacy stream orders
   bool any_visible_ = false;
   bool wants_events_ = false;
   bool full_ = false;
@@ -313,6 +344,10 @@ class StreamTable {
   std::uint64_t barrier_ = 0;  // its number
   Release behind_barrier_;     // what it stands for
   std::uint64_t frees_begun_ = 0;
+  // How many threads freed in this run of kFreesTogether frees, and in the one before it.
+  std::uint64_t run_ = 0;
+  std::uint32_t threads_now_ = 0;
+  std::uint32_t threads_before_ = 0;
   std::uint64_t last_free_ = 0;  // the last of them that has ended
   std::vector<std::unique_ptr<Stream>> streams_;
   std::unordered_map<Key, StreamSlot, KeyHash> slots_;

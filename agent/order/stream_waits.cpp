@@ -57,6 +57,12 @@ bool StreamTable::create_stream(CUstream* stream) noexcept {
   return driver_.stream_create != nullptr && driver_.stream_create(stream, CU_STREAM_NON_BLOCKING) == CUDA_SUCCESS;
 }
 
+bool StreamTable::is_blocking(const Key& key) const noexcept {
+  unsigned int flags = 0;
+  return key.thread != 0 || driver_.stream_flags == nullptr ||
+         driver_.stream_flags(key.handle, &flags) != CUDA_SUCCESS || (flags & CU_STREAM_NON_BLOCKING) == 0;
+}
+
 // In the order of their positions; one that stands for nothing further is not kept.
 void StreamTable::keep(Stream& stream, OwnEvent* event) noexcept {
   if (stream.events != 0 && stream.ring[stream.events - 1]->position >= event->position) {

@@ -46,8 +46,10 @@ class LockGuard {
 // whether a thread sleeps on the word. It may be given back for a while and taken again (unlock, lock).
 //
 // The store and the look may change places in the processor, so that a thread which falls asleep in between is missed:
-// it sleeps for a millisecond then. In return no locked instruction is needed to give the lock back. One sleeper at a
-// time is woken: while it is on its way others may have the lock, and need not be woken for that.
+// if no other thread comes, it sleeps for a millisecond then. In return no locked instruction is needed to give the
+// lock back. One sleeper at a time is woken: while it is on its way others may have the lock, and need not be woken for
+// that. Those that find others asleep sleep longer: one that was missed is woken after these, and hundreds of threads
+// that look each millisecond would leave no processor to the owner.
 struct QuickLock {
   int word = 0;      // 1: taken
   int sleepers = 0;  // threads that sleep on it, or are about to
@@ -80,8 +82,8 @@ class QuickGuard {
     do {
       for (int i = 0; i < kSpins && __atomic_load_n(&lock_.word, __ATOMIC_RELAXED) != 0; ++i) __builtin_ia32_pause();
       if (__atomic_load_n(&lock_.word, __ATOMIC_RELAXED) != 0) {
-        __atomic_fetch_add(&lock_.sleepers, 1, __ATOMIC_SEQ_CST);
-        const timespec longest{0, 1'000'000};
+        const bool first = __atomic_fetch_add(&lock_.sleepers, 1, __ATOMIC_SEQ_CST) == 0;
+        const timespec longest{0, first ? 1'000'000 : 50'000'000};
         syscall(SYS_futex, &lock_.word, FUTEX_WAIT_PRIVATE, 1, &longest, nullptr, 0);
         __atomic_store_n(&lock_.waking, 0, __ATOMIC_RELAXED);
         __atomic_fetch_sub(&lock_.sleepers, 1, __ATOMIC_RELAXED);

@@ -143,8 +143,7 @@ std::size_t Generator::emit(Op op, const OpSet& extra) {
   }
   op.awaits.insert(op.awaits.end(), waits_.begin(), waits_.end());
   waits_.clear();
-  const bool hands_on = op.kind != Kind::kAllocAsync && op.kind != Kind::kFreeAsync;
-  const std::size_t index = order_.add(op.thread, queued_on(op), extra, hands_on);
+  const std::size_t index = order_.add(op.thread, queued_on(op), extra);
   if (op.stream >= 0 && op.kind != Kind::kNewStream) stream_uses_[std::size_t(op.stream)].push_back(index);
   program_.ops.push_back(std::move(op));
   return index;

@@ -74,7 +74,7 @@ OpSet HappensBefore::through_all(int thread) const {
   return set;
 }
 
-std::size_t HappensBefore::add(int thread, int stream, const OpSet& extra, bool hands_on) {
+std::size_t HappensBefore::add(int thread, int stream, const OpSet& extra) {
   Call call;
   call.thread = thread;
   call.stream = stream;
@@ -82,10 +82,7 @@ std::size_t HappensBefore::add(int thread, int stream, const OpSet& extra, bool 
   call.call = own.clock[std::size_t(thread)];
   if (stream >= 0) {
     call.instance = instances_[std::size_t(stream)];
-    call.before = (hands_on ? before(thread, stream) : over(thread)) | extra;
-    for (std::size_t op = 0; op < ops_.size() && !hands_on; ++op) {
-      if (has_returned(thread, op) && same_stream(ops_[op], thread, stream)) call.before |= ops_[op].before;
-    }
+    call.before = before(thread, stream) | extra;
     call.before.set(ops_.size());
   }
   ++own.clock[std::size_t(thread)];

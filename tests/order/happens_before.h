@@ -37,10 +37,8 @@ class HappensBefore {
   const OpSet& over(int thread) const { return threads_[std::size_t(thread)].over; }
   void learn(int thread, const OpSet& over) { threads_[std::size_t(thread)].over |= over; }
 
-  // Appends the call. `stream`: it is work of that stream, or -1. `extra` comes before it besides. `hands_on`: what
-  // comes before it by the legacy stream's rule comes before what comes after it, too. Programs don't rely on that for
-  // stream-ordered allocations and frees, which are no work.
-  std::size_t add(int thread, int stream, const OpSet& extra = {}, bool hands_on = true);
+  // Appends the call. `stream`: it is work of that stream, or -1. `extra` comes before it besides.
+  std::size_t add(int thread, int stream, const OpSet& extra = {});
   // The host's side of the call that was added last: what the thread knows after it.
   void publish();
 

@@ -2,6 +2,7 @@
 """Planted bugs of order must be caught by programs of several threads (order_test.py, which shows that the library itself passes): each
 mutant of libmemopt.so is built from a changed copy of one source file, and one of the first runs under it has to fail as is said."""
 import concurrent.futures
+import dataclasses
 import os
 import tempfile
 import unittest
@@ -38,6 +39,12 @@ MUTANTS = {
     "dropped-wait": (
         "agent/order/stream_waits.cpp", "result = driver_.stream_wait_event(name, event->handle, 0);", "result = CUDA_SUCCESS;", ORDER,
         "a stream does not wait for the former users of its bytes"),
+    "free-of-many-threads-without-a-wait": (
+        "agent/memory/arena_free.cpp", "  if (free.needs_wait) result = arena.streams.finish_all(lock);\n", "", ORDER,
+        "where many threads free, bytes are taken for free while work uses them"),
+    "legacy-allocation-orders-nothing": (
+        "agent/memory/arena.cpp", "    arena.streams.leave_event(lock, stream);\n", "    {\n    }\n", ORDER,
+        "an allocation on the legacy stream is no work, and blocking streams are not ordered by it"),
 }
 
 
@@ -52,7 +59,7 @@ class OrderMutants(unittest.TestCase):
         return mutant.build_library(BUILD, SOURCE, source, old, new, tempfile.mkdtemp(dir=self.folder))
 
     def caught(self, library, kinds):
-        seeds = [Seeds(one.programs, one.count, one.schedule, one.adversary, False) for one in Seeds.batches(MOST_PROGRAMS)]
+        seeds = [dataclasses.replace(one, barrier=False) for one in Seeds.batches(MOST_PROGRAMS)]
         together = min(os.cpu_count() or 2, 16)
         with concurrent.futures.ThreadPoolExecutor(together) as pool:
             for first in range(0, len(seeds), together):

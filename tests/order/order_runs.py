@@ -32,18 +32,20 @@ class Seeds:
     schedule: int
     adversary: int | None
     barrier: bool = True  # threads rely on cuMemFree having waited for the device
+    threads: int = 4  # at most; with more, a plain free waits where many of them free
 
     @classmethod
     def batches(cls, programs):
         """The schedules with few preemptions come first; some runs change bytes in nominal order."""
         for index in range(-(-programs // PER_PROCESS)):
-            yield cls(index * PER_PROCESS, PER_PROCESS, index // 2, None if index % 8 in (6, 7) else index, index % 2 == 0)
+            yield cls(index * PER_PROCESS, PER_PROCESS, index // 2, None if index % 8 in (6, 7) else index, index % 2 == 0,
+                      8 if index % 3 == 2 else 4)
 
 
 class Run:
     def __init__(self, seeds, memopt, shim=SHIM, iterations=8, arguments=(), report=False, timeout=300):
         words = [FUZZER, KERNELS, str(seeds.programs), "--programs", str(seeds.count), "--iterations", str(iterations),
-                 *([] if seeds.barrier else ["--without", "barrier"]), *arguments]
+                 *([] if seeds.barrier else ["--without", "barrier"]), "--threads", str(seeds.threads), *arguments]
         variables = {"LD_LIBRARY_PATH": LIBRARIES, "LD_PRELOAD": SCHEDULE + (":" + shim if memopt else ""),
                      "CUDASIM_SCHEDULE": str(seeds.schedule), "CUDASIM_INSTRUMENT": "1"}
         if seeds.adversary is not None:
