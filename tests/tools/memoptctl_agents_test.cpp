@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "agents.h"
 #include "status_server.h"
+#include "tools/memoptctl/status/agents.h"
 
 namespace memopt::tools {
 namespace {

@@ -5,10 +5,10 @@
 
 #include <nlohmann/json.hpp>
 
-#include "doctor_report.h"
-#include "limited_process.h"
-#include "planner_check.h"
-#include "preload_check.h"
+#include "tools/memoptctl/doctor/doctor_report.h"
+#include "tools/memoptctl/doctor/planner_check.h"
+#include "tools/memoptctl/doctor/preload_check.h"
+#include "tools/memoptctl/run/limited_process.h"
 
 namespace memopt::tools {
 namespace {

@@ -7,7 +7,7 @@
 #include <fstream>
 #include <iterator>
 
-#include "elf_file.h"
+#include "tools/memoptctl/doctor/elf_file.h"
 
 // Names and a section as in a program that nvcc has linked with the static runtime.
 extern "C" [[gnu::used, gnu::noinline]] int cudaMalloc(void**, unsigned long) { return 0; }

@@ -5,11 +5,11 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "file_plan.h"
 #include "planner/recording/writer.h"
-#include "swap_problem.h"
 #include "tests/planner/recording/records.h"
 #include "tests/planner/recording/scratch_file.h"
+#include "tools/memoptctl/plan/file_plan.h"
+#include "tools/memoptctl/swap/swap_problem.h"
 
 namespace memopt::tools {
 namespace {

@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include "run_command.h"
+#include "tools/memoptctl/run/run_command.h"
 
 namespace memopt::tools {
 namespace {

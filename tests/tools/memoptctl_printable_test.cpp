@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include "printable.h"
+#include "tools/memoptctl/common/printable.h"
 
 namespace memopt::tools {
 namespace {

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "processes.h"
+#include "tools/memoptctl/status/processes.h"
 
 namespace memopt::tools {
 namespace {

@@ -10,9 +10,9 @@
 
 #include "planner/recording/reader.h"
 #include "planner/recording/writer.h"
-#include "reduction.h"
 #include "tests/planner/recording/records.h"
 #include "tests/planner/recording/scratch_file.h"
+#include "tools/memoptctl/plan/reduction.h"
 
 namespace memopt::tools {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "status_command.h"
+#include "tools/memoptctl/status/status_command.h"
 
 namespace memopt::tools {
 namespace {

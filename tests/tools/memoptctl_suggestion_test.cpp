@@ -1,7 +1,7 @@
 #include <gtest/gtest.h>
 
-#include "simulated_device.h"
-#include "suggestion.h"
+#include "tools/memoptctl/common/suggestion.h"
+#include "tools/memoptctl/run/simulated_device.h"
 
 namespace memopt::tools {
 namespace {
