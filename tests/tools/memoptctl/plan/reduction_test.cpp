@@ -1,4 +1,6 @@
 // What write_reduced() keeps of a recording, record by record.
+#include "tools/memoptctl/plan/reduction.h"
+
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -12,7 +14,6 @@
 #include "planner/recording/writer.h"
 #include "tests/planner/recording/records.h"
 #include "tests/planner/recording/scratch_file.h"
-#include "tools/memoptctl/plan/reduction.h"
 
 namespace memopt::tools {
 namespace {

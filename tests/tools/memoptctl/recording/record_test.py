@@ -2,7 +2,7 @@
 """memoptctl record and show as a person uses them: real processes that record by the wire protocol, and CUDA programs on the
 simulated driver.
 
-usage: memoptctl_record_test.py MEMOPTCTL [unittest arguments]
+usage: record_test.py MEMOPTCTL [unittest arguments]
 """
 import json
 import os

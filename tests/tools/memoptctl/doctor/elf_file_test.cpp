@@ -1,3 +1,5 @@
+#include "tools/memoptctl/doctor/elf_file.h"
+
 #include <elf.h>
 #include <gtest/gtest.h>
 
@@ -6,8 +8,6 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
-
-#include "tools/memoptctl/doctor/elf_file.h"
 
 // Names and a section as in a program that nvcc has linked with the static runtime.
 extern "C" [[gnu::used, gnu::noinline]] int cudaMalloc(void**, unsigned long) { return 0; }

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """memoptctl reduce: what is left of a recording has the same iteration, is small, and is read by everything that reads recordings.
 
-usage: memoptctl_reduce_test.py MEMOPTCTL [unittest arguments]
+usage: reduce_test.py MEMOPTCTL [unittest arguments]
 """
 import json
 import os

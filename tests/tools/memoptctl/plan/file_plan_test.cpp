@@ -1,4 +1,6 @@
 // What plan_file() makes of recordings: the program's clock becomes nanoseconds, and what is not known is counted.
+#include "tools/memoptctl/plan/file_plan.h"
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -8,7 +10,6 @@
 #include "planner/recording/writer.h"
 #include "tests/planner/recording/records.h"
 #include "tests/planner/recording/scratch_file.h"
-#include "tools/memoptctl/plan/file_plan.h"
 #include "tools/memoptctl/swap/swap_problem.h"
 
 namespace memopt::tools {

@@ -1,3 +1,5 @@
+#include "tools/memoptctl/status/agents.h"
+
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -6,8 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "status_server.h"
-#include "tools/memoptctl/status/agents.h"
+#include "tests/tools/memoptctl/status/status_server.h"
 
 namespace memopt::tools {
 namespace {

@@ -1,3 +1,5 @@
+#include "tools/memoptctl/status/processes.h"
+
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -5,8 +7,6 @@
 #include <fstream>
 #include <string>
 #include <string_view>
-
-#include "tools/memoptctl/status/processes.h"
 
 namespace memopt::tools {
 namespace {

@@ -1,6 +1,7 @@
+#include "tools/memoptctl/common/suggestion.h"
+
 #include <gtest/gtest.h>
 
-#include "tools/memoptctl/common/suggestion.h"
 #include "tools/memoptctl/run/simulated_device.h"
 
 namespace memopt::tools {

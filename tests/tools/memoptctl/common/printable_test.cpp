@@ -1,6 +1,6 @@
-#include <gtest/gtest.h>
-
 #include "tools/memoptctl/common/printable.h"
+
+#include <gtest/gtest.h>
 
 namespace memopt::tools {
 namespace {

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """memoptctl doctor finds what is planted: one case for each thing that can be wrong.
 
-usage: memoptctl_doctor_test.py MEMOPTCTL CC [unittest arguments]
+usage: doctor_test.py MEMOPTCTL CC [unittest arguments]
 """
 import contextlib
 import ctypes
@@ -94,7 +94,7 @@ class Cases(unittest.TestCase):
         return path
 
     def device_without_vmm(self):
-        preset = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../integration/cudasim/driver/presets/a100-40g.json")
+        preset = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../../../integration/cudasim/driver/presets/a100-40g.json")
         with open(preset, encoding="utf-8") as file:
             device = json.loads("".join(line for line in file if not line.lstrip().startswith("//")))
         device.setdefault("attributes", {})["virtual_memory_management_supported"] = 0

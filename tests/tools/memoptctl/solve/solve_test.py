@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """memoptctl solve, from outside: what it prints and writes, what it says to bad input, its exit codes.
 
-usage: memoptctl_solve_test.py MEMOPTCTL [unittest arguments]
+usage: solve_test.py MEMOPTCTL [unittest arguments]
 """
 import csv
 import gzip
@@ -20,7 +20,7 @@ import xml.etree.ElementTree as ElementTree
 import cases
 
 MEMOPTCTL = os.path.abspath(sys.argv.pop(1)) if len(sys.argv) > 1 else sys.exit(__doc__)
-DATA = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "data", "layout")
+DATA = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "..", "data", "layout")
 A = os.path.join(DATA, "minimalloc", "A.1048576.csv")
 RESNET = os.path.join(DATA, "idealloc", "resnet50.csv.gz")
 FOUND, ERROR, BAD, INFEASIBLE, NOTHING, DOES_NOT_HOLD = range(6)

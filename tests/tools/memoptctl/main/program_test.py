@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """memoptctl as a person uses it: the built program, real processes, the simulated driver.
 
-usage: memoptctl_program_test.py MEMOPTCTL [unittest arguments]
+usage: program_test.py MEMOPTCTL [unittest arguments]
 """
 import contextlib
 import json
