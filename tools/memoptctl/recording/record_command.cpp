@@ -20,7 +20,7 @@
 #include "planner/recording/sink.h"
 #include "planner/recording/writer.h"
 #include "tools/memoptctl/common/printable.h"
-#include "tools/memoptctl/recording/output_files.h"
+#include "tools/memoptctl/recording/recording_files.h"
 #include "tools/memoptctl/run/child_program.h"
 
 namespace memopt::tools {
@@ -77,7 +77,7 @@ class Recorder {
   void report() const;
 
   const RecordOptions& options_;
-  OutputFiles files_;
+  RecordingFiles files_;
   std::string instance_;
   std::mutex mutex_;
   std::vector<std::unique_ptr<Recorded>> recorded_;

@@ -1,4 +1,4 @@
-#include "tools/memoptctl/recording/output_files.h"
+#include "tools/memoptctl/recording/recording_files.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -13,13 +13,13 @@
 
 namespace memopt::tools {
 
-OutputFiles::~OutputFiles() {
+RecordingFiles::~RecordingFiles() {
   if (first_ < 0) return;
   ::close(first_);
   if (made_) ::unlink(path_.c_str());
 }
 
-int OutputFiles::create(const std::string& path, bool& made, std::string& error) const {
+int RecordingFiles::create(const std::string& path, bool& made, std::string& error) const {
   int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
   made = fd >= 0;
   if (fd < 0 && errno == EEXIST && force_) fd = ::open(path.c_str(), O_WRONLY | O_CLOEXEC);
@@ -29,12 +29,12 @@ int OutputFiles::create(const std::string& path, bool& made, std::string& error)
   return -1;
 }
 
-bool OutputFiles::open(std::string& error) {
+bool RecordingFiles::open(std::string& error) {
   first_ = create(path_, made_, error);
   return first_ >= 0;
 }
 
-std::optional<OutputFiles::File> OutputFiles::take(pid_t pid, std::string& error) {
+std::optional<RecordingFiles::File> RecordingFiles::take(pid_t pid, std::string& error) {
   const std::lock_guard lock(mutex_);
   File file{std::exchange(first_, -1), path_};
   if (file.fd < 0) {
