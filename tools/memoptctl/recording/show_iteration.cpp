@@ -27,7 +27,6 @@ std::optional<ShownIteration> read_plan(const std::vector<std::byte>& plan) {
 
 IterationSearch find_iteration(const std::string& file) {
   IterationSearch search;
-  search.possible = true;
   planner::RecordingReader reader = planner::RecordingReader::open(file);
   planner::Program program;
   std::uint64_t last = 0;

@@ -18,7 +18,6 @@ struct ShownIteration {
 };
 
 struct IterationSearch {
-  bool possible = false;  // this memoptctl has a planner in it
   std::optional<ShownIteration> found;
   std::string note;  // the planner's words
 };

@@ -115,7 +115,6 @@ std::string kernels(const Summary& summary) {
 }
 
 std::string iteration(const IterationSearch& search) {
-  if (!search.possible) return "";
   if (!search.found) return "iteration: none found" + (search.note.empty() ? "" : ": " + printable(search.note)) + "\n";
   const ShownIteration& found = *search.found;
   return fmt::format(
@@ -233,10 +232,8 @@ nlohmann::json to_json(const Shown& shown) {
                      {"last_sequence", summary.damage->last_sequence},
                      {"reason", summary.damage->reason}};
   }
-  if (shown.iteration.possible) {
-    all["iteration"] = json();
-    all["planner_note"] = shown.iteration.note;
-  }
+  all["iteration"] = json();
+  all["planner_note"] = shown.iteration.note;
   if (shown.iteration.found) {
     const ShownIteration& found = *shown.iteration.found;
     all["iteration"] = {{"operations", found.operations},

@@ -1,13 +1,16 @@
-#include "tools/memoptctl/run/frameworks_command.h"
+#include "tools/memoptctl/run/settings_commands.h"
 
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdio>
 #include <string>
 #include <string_view>
 
 #include "shm/frameworks.h"
+#include "shm/options.h"
 #include "tools/memoptctl/common/printable.h"
 
 namespace memopt::tools {
@@ -96,6 +99,24 @@ void print_here() {
 }
 
 }  // namespace
+
+int options(bool markdown) {
+  if (markdown) {
+    fmt::print("| variable | values | default | meaning |\n|---|---|---|---|\n");
+    for (const shm::Option& option : shm::kOptions) {
+      fmt::print("| `{}` | {} | {} | {} |\n", option.name, option.values,
+                 option.default_value.empty() ? "none" : fmt::format("`{}`", option.default_value), option.help);
+    }
+    return 0;
+  }
+  std::size_t name_width = 0;
+  for (const shm::Option& option : shm::kOptions) name_width = std::max(name_width, option.name.size());
+  for (const shm::Option& option : shm::kOptions) {
+    fmt::print("{:{}}  {}\n{:{}}  {}; default: {}\n", option.name, name_width, option.help, "", name_width,
+               option.values, option.default_value.empty() ? "none" : option.default_value);
+  }
+  return 0;
+}
 
 int frameworks(bool markdown) {
   if (markdown) {
