@@ -18,7 +18,6 @@
 #include "planner/layout/files/plot.h"
 #include "planner/layout/validation.h"
 #include "tools/memoptctl/common/printable.h"
-#include "tools/memoptctl/solve/solve_compare.h"
 #include "tools/memoptctl/solve/solve_limits.h"
 #include "tools/memoptctl/solve/solver_choice.h"
 

@@ -33,4 +33,8 @@ struct SolveOptions {
 
 int solve(const SolveOptions& options);
 
+// `--compare`: prints a table, a row for each .csv and .csv.gz below the folder, a column for each solver. 0, or
+// kExitBadInput where a file could not be read (the others are shown), or kExitError if there was none.
+int compare_solvers(const SolveOptions& options);
+
 }  // namespace memopt::tools

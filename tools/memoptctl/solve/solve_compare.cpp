@@ -1,5 +1,3 @@
-#include "tools/memoptctl/solve/solve_compare.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -13,6 +11,7 @@
 #include "planner/layout/files/input.h"
 #include "planner/layout/validation.h"
 #include "tools/memoptctl/common/printable.h"
+#include "tools/memoptctl/solve/solve_command.h"
 #include "tools/memoptctl/solve/solve_limits.h"
 #include "tools/memoptctl/solve/solver_choice.h"
 

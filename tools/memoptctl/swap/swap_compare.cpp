@@ -1,5 +1,3 @@
-#include "tools/memoptctl/swap/swap_compare.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -15,6 +13,7 @@
 #include "tools/memoptctl/common/output_text.h"
 #include "tools/memoptctl/common/printable.h"
 #include "tools/memoptctl/swap/swap_bounds.h"
+#include "tools/memoptctl/swap/swap_plan_command.h"
 #include "tools/memoptctl/swap/swap_problem.h"
 #include "tools/memoptctl/swap/swap_strategies.h"
 #include "tools/memoptctl/swap/swap_text.h"

@@ -1,6 +1,7 @@
 // What `memoptctl plan` is told about swaps.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -29,7 +30,7 @@ struct SwapPlanOptions {
 
   std::vector<std::string> given;  // names of the options that were on the line
 
-  bool has(const std::string& name) const;
+  bool has(const std::string& name) const { return std::find(given.begin(), given.end(), name) != given.end(); }
 };
 
 }  // namespace memopt::tools

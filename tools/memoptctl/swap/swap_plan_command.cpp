@@ -14,7 +14,6 @@
 #include "tools/memoptctl/common/output_text.h"
 #include "tools/memoptctl/common/printable.h"
 #include "tools/memoptctl/swap/swap_bounds.h"
-#include "tools/memoptctl/swap/swap_compare.h"
 #include "tools/memoptctl/swap/swap_problem.h"
 #include "tools/memoptctl/swap/swap_strategies.h"
 #include "tools/memoptctl/swap/swap_text.h"

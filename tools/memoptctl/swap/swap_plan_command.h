@@ -9,4 +9,9 @@ namespace memopt::tools {
 // no iteration was found.
 int swap_plan(const SwapPlanOptions& options);
 
+// `--compare`: what each strategy adds to the iteration under each of several limits, beside the bound. 0, also where
+// limits can't be met: that is what a comparison is to show; 4 if no iteration was found. Throws std::invalid_argument
+// for options that can't be.
+int compare_swaps(const SwapPlanOptions& options);
+
 }  // namespace memopt::tools

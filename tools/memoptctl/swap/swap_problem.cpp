@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <fstream>
@@ -47,10 +46,6 @@ std::optional<SwapProblem> observed(const std::string& path) {
 }
 
 }  // namespace
-
-bool SwapPlanOptions::has(const std::string& name) const {
-  return std::find(given.begin(), given.end(), name) != given.end();
-}
 
 bool is_plan_file(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
