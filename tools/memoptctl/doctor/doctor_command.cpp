@@ -8,12 +8,8 @@
 
 #include "shm/frameworks.h"
 #include "tools/memoptctl/common/install_paths.h"
+#include "tools/memoptctl/doctor/checks.h"
 #include "tools/memoptctl/doctor/doctor_report.h"
-#include "tools/memoptctl/doctor/driver_check.h"
-#include "tools/memoptctl/doctor/limits_check.h"
-#include "tools/memoptctl/doctor/planner_check.h"
-#include "tools/memoptctl/doctor/preload_check.h"
-#include "tools/memoptctl/doctor/program_check.h"
 
 namespace memopt::tools {
 namespace {

@@ -1,5 +1,3 @@
-#include "tools/memoptctl/doctor/driver_check.h"
-
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -10,6 +8,7 @@
 
 #include "tools/memoptctl/common/install_paths.h"
 #include "tools/memoptctl/common/printable.h"
+#include "tools/memoptctl/doctor/checks.h"
 #include "tools/memoptctl/run/limited_process.h"
 
 namespace memopt::tools {

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "tools/memoptctl/doctor/driver_check.h"
+#include "tools/memoptctl/doctor/checks.h"
 
 namespace memopt::tools {
 namespace {

@@ -1,5 +1,3 @@
-#include "tools/memoptctl/doctor/limits_check.h"
-
 #include <fmt/format.h>
 #include <sys/resource.h>
 #include <sys/statvfs.h>
@@ -13,6 +11,7 @@
 #include "shm/options.h"
 #include "shm/sealed_memory.h"
 #include "tools/memoptctl/common/printable.h"
+#include "tools/memoptctl/doctor/checks.h"
 
 namespace memopt::tools {
 namespace {

@@ -1,5 +1,3 @@
-#include "tools/memoptctl/doctor/planner_check.h"
-
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
@@ -20,6 +18,7 @@
 #include "shm/sealed_memory.h"
 #include "tools/memoptctl/common/install_paths.h"
 #include "tools/memoptctl/common/printable.h"
+#include "tools/memoptctl/doctor/checks.h"
 #include "tools/memoptctl/run/limited_process.h"
 
 namespace memopt::tools {

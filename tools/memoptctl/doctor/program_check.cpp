@@ -1,5 +1,3 @@
-#include "tools/memoptctl/doctor/program_check.h"
-
 #include <fmt/format.h>
 #include <signal.h>
 #include <sys/prctl.h>
@@ -16,6 +14,7 @@
 
 #include "tools/memoptctl/common/install_paths.h"
 #include "tools/memoptctl/common/printable.h"
+#include "tools/memoptctl/doctor/checks.h"
 #include "tools/memoptctl/run/limited_process.h"
 #include "tools/memoptctl/status/agents.h"
 #include "tools/memoptctl/status/processes.h"

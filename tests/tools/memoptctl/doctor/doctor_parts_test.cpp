@@ -6,8 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tools/memoptctl/doctor/doctor_report.h"
-#include "tools/memoptctl/doctor/planner_check.h"
-#include "tools/memoptctl/doctor/preload_check.h"
+#include "tools/memoptctl/doctor/checks.h"
 #include "tools/memoptctl/run/limited_process.h"
 
 namespace memopt::tools {
