@@ -1,6 +1,5 @@
-// memoptctl: `run` a program under memopt, see its `status`, `record` what it does and `show` that, list
-// the `options` and `frameworks`.
-// One file a subcommand; this one only reads the line.
+#include "tools/memoptctl/main/line.h"
+
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -16,7 +15,6 @@
 #include "tools/memoptctl/common/printable.h"
 #include "tools/memoptctl/common/suggestion.h"
 #include "tools/memoptctl/doctor/doctor_command.h"
-#include "tools/memoptctl/main/commands.h"
 #include "tools/memoptctl/main/plan_line.h"
 #include "tools/memoptctl/plan/reduce_command.h"
 #include "tools/memoptctl/recording/record_command.h"
@@ -41,7 +39,7 @@ std::string unknown_subcommand(const CLI::App& app, const std::string& name) {
                      meant.empty() ? "" : fmt::format(", did you mean {}?", meant));
 }
 
-int parse_and_run(int argc, char** argv) {
+int parse_and_run(int argc, char** argv, std::span<const std::string_view> missing) {
   CLI::App app("Unmodified CUDA programs, less GPU memory: starts them, and shows what memopt does in them.",
                "memoptctl");
   app.set_version_flag("--version", "memoptctl " MEMOPT_VERSION);
@@ -190,7 +188,7 @@ int parse_and_run(int argc, char** argv) {
   char** const separator =
       std::find_if(argv, argv + argc, [](const char* argument) { return std::strcmp(argument, "--") == 0; });
   const int own_count = static_cast<int>(separator - argv);
-  if (own_count > 1 && !memopt::tools::has_command(argv[1])) {
+  if (own_count > 1 && std::find(missing.begin(), missing.end(), std::string_view(argv[1])) != missing.end()) {
     fmt::print(stderr,
                "memoptctl: {} is not in this program, which has what tools/quickstart needs; build `memoptctl`\n",
                argv[1]);
@@ -262,11 +260,15 @@ int parse_and_run(int argc, char** argv) {
 
 }  // namespace
 
-int main(int argc, char** argv) {
+namespace memopt::tools {
+
+int run_line(int argc, char** argv, std::span<const std::string_view> missing) {
   try {
-    return parse_and_run(argc, argv);
+    return parse_and_run(argc, argv, missing);
   } catch (const std::exception& error) {
     fmt::print(stderr, "memoptctl: {}\n", error.what());
     return 1;
   }
 }
+
+}  // namespace memopt::tools

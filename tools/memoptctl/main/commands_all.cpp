@@ -1,7 +1,0 @@
-#include "tools/memoptctl/main/commands.h"
-
-namespace memopt::tools {
-
-bool has_command(std::string_view) { return true; }
-
-}  // namespace memopt::tools
