@@ -2,7 +2,8 @@
 
 #include <gtest/gtest.h>
 
-#include "tools/memoptctl/run/simulated_device.h"
+#include <string>
+#include <vector>
 
 namespace memopt::tools {
 namespace {
@@ -27,18 +28,6 @@ TEST(Suggestion, OnlyWhatIsNear) {
   EXPECT_EQ(nearest("bogus", names), "");
   EXPECT_EQ(nearest("", names), "");
   EXPECT_EQ(nearest("x", {}), "");
-}
-
-TEST(SimulatedDevice, NamesAndFiles) {
-  ASSERT_FALSE(simulated_devices().empty());
-  for (const std::string& name : simulated_devices()) EXPECT_EQ(simulated_device_fault(name), "") << name;
-  EXPECT_EQ(simulated_device_fault("/proc/self/maps"), "") << "a file that can be read may be a device file";
-  for (const char* const name : {"", "no-such-device", "/nonexistent/device.json", "/tmp"}) {
-    const std::string fault = simulated_device_fault(name);
-    EXPECT_NE(fault.find("a100-40g"), std::string::npos) << fault;
-    EXPECT_NE(fault.find("device file"), std::string::npos) << fault;
-  }
-  EXPECT_NE(simulated_device_fault("h20").find("did you mean h200?"), std::string::npos);
 }
 
 }  // namespace

@@ -3,14 +3,12 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <string>
 
 #include "planner/recording/writer.h"
 #include "tests/planner/recording/records.h"
 #include "tests/planner/recording/scratch_file.h"
-#include "tools/memoptctl/swap/swap_problem.h"
 
 namespace memopt::tools {
 namespace {
@@ -64,43 +62,6 @@ TEST(FilePlan, TimesOfARecordingAreNanoseconds) {
 TEST(FilePlan, LaunchesWhoseParametersWereNotReadAreCounted) {
   const Recorded recorded(true);
   EXPECT_EQ(plan_file({.file = recorded.path()}).blind_launches, 10u);
-}
-
-// A launch of two blocks is several operations of the problem, and holds both until it is over.
-TEST(SwapProblem, NoBlockOfALaunchIsMissingWhileItRuns) {
-  const ScratchFile file;
-  RecordingWriter writer(file.fd(), {}, {});
-  std::uint64_t sequence = 0;
-  const auto add = [&](Record record) {
-    ++sequence;
-    writer.add(0, record.at(sequence, 1000 * sequence).view());
-  };
-  for (std::uint64_t block = 1; block <= 20; block += 2) {
-    add(Record::malloc(block, 4096, 0x10000, 7));
-    add(Record::malloc(block + 1, 8192, 0x20000, 8));
-    add(Record::launch(1, {block, block + 1}));
-    add(Record::free(block));
-    add(Record::free(block + 1));
-  }
-  EXPECT_TRUE(writer.finish());
-  SwapPlanOptions options;
-  options.file = file.path();
-  const auto input = read_problem(options);
-  ASSERT_TRUE(input.has_value());
-  const swap::Problem& problem = input->file.problem;
-  std::size_t running = 0;  // the access that has the time of the launch
-  for (std::size_t i = 0; i + 1 < problem.operations.size(); ++i) {
-    const swap::Operation& operation = problem.operations[i];
-    const bool access = operation.kind == swap::Kind::kRead || operation.kind == swap::Kind::kWrite;
-    if (access && problem.operations[i + 1].time > operation.time) running = i;
-  }
-  ASSERT_EQ(problem.blocks.size(), 2u);
-  for (std::uint32_t block = 0; block < 2; ++block) {
-    const auto accesses = input->lives.accesses_of(block);
-    EXPECT_TRUE(std::any_of(accesses.begin(), accesses.end(), [&](const swap::Access& one) {
-      return one.position % problem.operations.size() == running;
-    })) << block;
-  }
 }
 
 }  // namespace
