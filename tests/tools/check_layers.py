@@ -12,6 +12,12 @@ import tree
 # Each may include those before it.
 AGENT_ROOMS = ["agent/process", "agent/plan", "agent/link", "agent/order", "agent/recording", "agent/memory", "agent/operations",
                "agent/status"]
+# memoptctl's rooms -> those of its others that each may include.
+MEMOPTCTL = "tools/memoptctl/"
+MEMOPTCTL_ROOMS = {"common": [], "run": ["common"], "status": ["common"], "recording": ["common", "run"], "plan": ["common"],
+                   "swap": ["common", "plan"], "solve": ["common"], "doctor": ["common", "run", "status"],
+                   "main": ["common", "run", "status", "recording", "plan", "swap", "solve", "doctor"]}
+MEMOPTCTL_PLANNING = {"recording", "plan", "swap", "solve"}  # may include the planner, too
 # Room -> rooms whose files it may include, beside its own. A file belongs to the longest prefix.
 RULES = {
     "preload": {"agent", "shm"},
@@ -20,6 +26,8 @@ RULES = {
     "shm": set(),
     "planner": {"shm"},
     "tools": {"planner", "shm"},
+    **{MEMOPTCTL + room: {"shm", *(["planner"] if room in MEMOPTCTL_PLANNING else []), *(MEMOPTCTL + other for other in others)}
+       for room, others in MEMOPTCTL_ROOMS.items()},
     "integration/cudasim": set(),
     "integration/workloads": {"integration/cudasim", "planner", "shm"},
     "integration/gpu": {"integration/cudasim"},
