@@ -1,4 +1,4 @@
-// What an executable or a library says of itself, without loading it: somebody else's file, so every offset is checked.
+// What an executable or a library says of itself, without loading it. The file is not ours, so every offset is checked.
 #pragma once
 #include <cstdint>
 #include <optional>

@@ -13,7 +13,7 @@ namespace memopt::tools {
 class RecordingFiles {
  public:
   RecordingFiles(std::string path, bool force) : path_(std::move(path)), force_(force) {}
-  ~RecordingFiles();  // a first file that nobody took is removed again, if it was made here
+  ~RecordingFiles();  // a first file that no program took is removed again, if it was made here
 
   // Opens the first file, so that what is wrong with it shows before the program starts. False: `error`.
   bool open(std::string& error);

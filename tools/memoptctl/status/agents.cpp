@@ -56,7 +56,7 @@ bool parse_name(Agent& agent) {
   return rest.size() == 16 && rest.find_first_not_of("0123456789abcdef") == std::string_view::npos;
 }
 
-// The answer as a JSON object; its depth is bounded while parsing, since the text is somebody else's.
+// The answer as a JSON object; its depth is bounded while parsing, since the text comes from another process.
 nlohmann::json parse(const std::string& text, std::string& error) {
   bool too_deep = false;
   const auto bounded = [&](int depth, nlohmann::json::parse_event_t, nlohmann::json&) {
@@ -81,8 +81,8 @@ nlohmann::json parse(const std::string& text, std::string& error) {
   return value;
 }
 
-// Nothing where the peer is of the user that the name says, else why not. Names can be taken by anybody, credentials
-// can't.
+// Nothing where the peer is of the user that the name says, else why not. Any process can take a name; the
+// credentials are the kernel's.
 std::string check_peer(int fd, Agent& agent) {
   ucred peer{};
   socklen_t size = sizeof peer;

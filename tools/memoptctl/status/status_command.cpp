@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::chrono::milliseconds kPatience{2000};
 
-// Members of somebody else's JSON: absent and of the wrong type are the same.
+// Members of an agent's JSON: absent and of the wrong type are the same.
 const nlohmann::json* member(const nlohmann::json& object, std::initializer_list<const char*> path) {
   const nlohmann::json* value = &object;
   for (const char* name : path) {

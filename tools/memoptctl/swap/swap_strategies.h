@@ -1,4 +1,4 @@
-// The strategies of `memoptctl plan` by name, and plans by them. Every plan is verified before anybody sees it.
+// The strategies of `memoptctl plan` by name, and plans by them. Every plan is verified before it is returned.
 #pragma once
 
 #include <string>
