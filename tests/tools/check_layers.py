@@ -12,12 +12,6 @@ import tree
 # Each may include those before it.
 AGENT_ROOMS = ["agent/process", "agent/plan", "agent/link", "agent/order", "agent/recording", "agent/memory", "agent/operations",
                "agent/status"]
-# memoptctl's rooms -> those of its others that each may include.
-MEMOPTCTL = "tools/memoptctl/"
-MEMOPTCTL_ROOMS = {"common": [], "run": ["common"], "status": ["common"], "recording": ["common", "run"], "plan": ["common"],
-                   "swap": ["common", "plan"], "solve": ["common"], "doctor": ["common", "run", "status"],
-                   "main": ["common", "run", "status", "recording", "plan", "swap", "solve", "doctor"]}
-MEMOPTCTL_PLANNING = {"recording", "plan", "swap", "solve"}  # may include the planner, too
 # Room -> rooms whose files it may include, beside its own. A file belongs to the longest prefix.
 RULES = {
     "preload": {"agent", "shm"},
@@ -26,8 +20,6 @@ RULES = {
     "shm": set(),
     "planner": {"shm"},
     "tools": {"planner", "shm"},
-    **{MEMOPTCTL + room: {"shm", *(["planner"] if room in MEMOPTCTL_PLANNING else []), *(MEMOPTCTL + other for other in others)}
-       for room, others in MEMOPTCTL_ROOMS.items()},
     "integration/cudasim": set(),
     "integration/workloads": {"integration/cudasim", "planner", "shm"},
     "integration/gpu": {"integration/cudasim"},
@@ -36,6 +28,15 @@ RULES = {
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.MULTILINE)
 TARGET = re.compile(r"^\s*add_(?:library|executable)\(\s*([\w.-]+)", re.MULTILINE)
 LINK = re.compile(r"^\s*target_link_libraries\(\s*([\w.-]+)([^)]*)\)", re.MULTILINE)
+
+# memoptctl's rooms -> what each may include beside shm.
+MEMOPTCTL_ROOMS = {
+    "common": [], "run": ["common"], "status": ["common"], "recording": ["planner", "common", "run"], "plan": ["planner", "common"],
+    "swap": ["planner", "common", "plan"], "solve": ["planner", "common"], "doctor": ["common", "run", "status"],
+    "main": ["common", "run", "status", "recording", "plan", "swap", "solve", "doctor"],
+}
+RULES |= {f"tools/memoptctl/{room}": {"shm", *(f"tools/memoptctl/{other}" if other in MEMOPTCTL_ROOMS else other for other in others)}
+          for room, others in MEMOPTCTL_ROOMS.items()}
 
 
 def room_of(path):
