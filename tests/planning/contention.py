@@ -3,7 +3,7 @@
 
 usage: contention.py [--threads N,...] [--rounds N] [--repeat N]
 
-Seconds of `order_cases threads` (tests/planning/order_cases.cpp: each thread on a stream of its own, two blocks a round), the least of several runs
+Seconds of `order_cases threads` (tests/planning/programs/order_cases.cpp: each thread on a stream of its own, two blocks a round), the least of several runs
 that take turns, and the ratios. The processors' seconds say more than the clock's on a busy machine. TEST_BUILD names the build folder
 (default: build/release of this checkout)."""
 import argparse

@@ -3,7 +3,7 @@
 
 usage: many_blocks.py [--counts N,...] [--bytes N] [--rounds N]
 
-Nanoseconds of the program's own thread (tests/planning/many_blocks.cpp) per allocation, per free and allocation of a random block, and
+Nanoseconds of the program's own thread (tests/planning/programs/many_blocks.cpp) per allocation, per free and allocation of a random block, and
 per free in that order; in the last columns host memory per block, by which the process grew. TEST_BUILD names the build folder (default:
 build/release of this checkout)."""
 import argparse

@@ -29,6 +29,15 @@ INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.MULTILINE)
 TARGET = re.compile(r"^\s*add_(?:library|executable)\(\s*([\w.-]+)", re.MULTILINE)
 LINK = re.compile(r"^\s*target_link_libraries\(\s*([\w.-]+)([^)]*)\)", re.MULTILINE)
 
+# memoptctl's rooms -> what each may include beside shm.
+MEMOPTCTL_ROOMS = {
+    "common": [], "run": ["common"], "status": ["common"], "recording": ["planner", "common", "run"], "plan": ["planner", "common"],
+    "swap": ["planner", "common", "plan"], "solve": ["planner", "common"], "doctor": ["common", "run", "status"],
+    "main": ["common", "run", "status", "recording", "plan", "swap", "solve", "doctor"],
+}
+RULES |= {f"tools/memoptctl/{room}": {"shm", *(f"tools/memoptctl/{other}" if other in MEMOPTCTL_ROOMS else other for other in others)}
+          for room, others in MEMOPTCTL_ROOMS.items()}
+
 
 def room_of(path):
     rooms = [room for room in RULES if path == room or path.startswith(room + "/")]

@@ -81,6 +81,19 @@ class Layers(PlantedTree):
                 self.assertIn(f"{path}:2:", self.includes()[0])
                 os.remove(full)
 
+    def test_the_rooms_of_memoptctl_are_held_to_their_order(self):
+        for room, included in [("main", "swap/a.h"), ("swap", "plan/a.h"), ("doctor", "status/a.h"), ("recording", "run/a.h")]:
+            self.plant(f"tools/memoptctl/{room}/a.cpp", f'#include "tools/memoptctl/{included}"\n')
+        self.plant("tools/memoptctl/solve/a.cpp", '#include "planner/layout/problem.h"\n#include "shm/units.h"\n')
+        self.assertEqual(self.includes(), [])
+        for room, included in [("common", "tools/memoptctl/run/a.h"), ("plan", "tools/memoptctl/swap/a.h"),
+                               ("solve", "tools/memoptctl/plan/a.h"), ("recording", "tools/memoptctl/status/a.h"),
+                               ("doctor", "tools/memoptctl/main/line.h"), ("status", "planner/program.h"), ("run", "agent/agent.h")]:
+            with self.subTest(room=room, included=included):
+                full = self.plant(f"tools/memoptctl/{room}/b.cpp", f'#include "{included}"\n')
+                self.assertEqual(len(self.includes()), 1)
+                os.remove(full)
+
     def test_an_include_through_an_include_folder_is_found(self):
         self.plant("integration/cudasim/include/cudasim/cudasim.h", "\n")
         self.plant("agent/a.cpp", "#include <cudasim/cudasim.h>\n")

@@ -13,7 +13,7 @@
 #include <thread>
 #include <vector>
 
-#include "device_properties_12.h"
+#include "api/device_properties_12.h"
 #include "fake_driver.h"
 
 extern "C" {

@@ -10,7 +10,7 @@ from plan_case import CHECKER, MEMOPTCTL, MIB, SHARED, TWO, VGG16, PlanCase, nee
 
 SOURCE = os.environ["TEST_SOURCE"]
 PRESETS = os.path.join(SOURCE, "integration", "cudasim", "driver", "presets")
-FAKE_AGENT = os.path.join(SOURCE, "tests", "tools", "fake_agent.py")
+FAKE_AGENT = os.path.join(SOURCE, "tests", "tools", "memoptctl", "recording", "fake_agent.py")
 FAST = ("--time-budget", "0.3", "--no-bound")
 
 

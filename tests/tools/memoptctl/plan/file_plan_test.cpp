@@ -1,0 +1,68 @@
+// What plan_file() makes of recordings: the program's clock becomes nanoseconds, and what is not known is counted.
+#include "tools/memoptctl/plan/file_plan.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "planner/recording/writer.h"
+#include "tests/planner/recording/records.h"
+#include "tests/planner/recording/scratch_file.h"
+
+namespace memopt::tools {
+namespace {
+
+using planner::RecordingWriter;
+using planner::test::Record;
+using planner::test::ScratchFile;
+
+// An allocation, two launches and a free, over and over, 1000 ticks apart; a nanosecond has four ticks, as two clock
+// readings say, the second behind the iterations.
+class Recorded {
+ public:
+  explicit Recorded(bool blind) {
+    RecordingWriter writer(file_.fd(), {}, {});
+    std::uint64_t sequence = 0;
+    const auto add = [&](Record record) {
+      ++sequence;
+      writer.add(0, record.at(sequence, 1000 * sequence).view());
+    };
+    writer.add_clock({0, 500});
+    for (std::uint64_t block = 1; block <= 10; ++block) {
+      add(Record::malloc(block, 4096, 0x10000, 7));
+      add(Record::launch(1, {block}));
+      Record second = Record::launch(2, {block});
+      if (blind) second.flags(shm::kBlindLaunch);
+      add(second);
+      add(Record::free(block));
+    }
+    writer.add_clock({400'000, 100'500});
+    EXPECT_TRUE(writer.finish());
+  }
+
+  std::string path() const { return file_.path(); }
+
+ private:
+  ScratchFile file_;
+};
+
+TEST(FilePlan, TimesOfARecordingAreNanoseconds) {
+  const Recorded recorded(false);
+  const FilePlanning planning = plan_file({.file = recorded.path(), .json = true});
+  ASSERT_TRUE(planning.plan) << planning.note;
+  EXPECT_TRUE(planning.recording);
+  EXPECT_EQ(planning.blind_launches, 0u);
+  const auto plan = nlohmann::json::parse(planning.plan->json);
+  EXPECT_EQ(plan["period"], 1000);
+  ASSERT_EQ(plan["ops"].size(), 4u);
+  for (std::size_t i = 0; i < 4; ++i) EXPECT_EQ(plan["ops"][i][2], 250 * i);
+}
+
+TEST(FilePlan, LaunchesWhoseParametersWereNotReadAreCounted) {
+  const Recorded recorded(true);
+  EXPECT_EQ(plan_file({.file = recorded.path()}).blind_launches, 10u);
+}
+
+}  // namespace
+}  // namespace memopt::tools

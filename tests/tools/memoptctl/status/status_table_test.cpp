@@ -1,0 +1,158 @@
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "tools/memoptctl/status/status_command.h"
+
+namespace memopt::tools {
+namespace {
+
+constexpr pid_t kNobody = 0x3fffff;  // beyond any pid that is in use
+
+Agent agent(pid_t pid, const char* status) {
+  Agent made;
+  made.pid = pid;
+  made.status = nlohmann::json::parse(status);
+  return made;
+}
+
+Process process(pid_t pid, bool driver = true) {
+  Process made;
+  made.pid = pid;
+  made.command = "prog";
+  made.memopt = true;
+  made.driver = driver;
+  return made;
+}
+
+TEST(Join, ShowsWhatTheAgentSays) {
+  const auto rows = join({agent(kNobody, R"({"state": "passthrough", "reason": "counts", "executable": "/bin/x",
+      "calls": {"total": 12}, "memory": {"live_bytes": 4096, "peak_bytes": 8192}, "stack_walker": {"kind": "libunwind"}})")},
+                         {{process(kNobody)}, 0});
+  ASSERT_EQ(rows.size(), 1u);
+  EXPECT_EQ(rows[0].command, "/bin/x");
+  EXPECT_EQ(rows[0].state, "passthrough");
+  EXPECT_EQ(rows[0].why, "counts");
+  EXPECT_EQ(rows[0].calls, 12u);
+  EXPECT_EQ(rows[0].bytes_live, 4096u);
+  EXPECT_EQ(rows[0].bytes_live_peak, 8192u);
+  EXPECT_EQ(rows[0].stack_walker, "libunwind");
+  EXPECT_TRUE(rows[0].problems.empty());
+}
+
+TEST(Join, SurvivesMembersOfTheWrongType) {
+  const auto rows = join({agent(kNobody, R"({"state": 3, "calls": [1], "memory": {"live_bytes": -5, "peak_bytes": 1.5},
+      "stack_walker": "x", "problems": [{"code": "bypass"}, 7, {"text": "a\u001bb"}]})")},
+                         {});
+  ASSERT_EQ(rows.size(), 1u);
+  EXPECT_EQ(rows[0].state, "");
+  EXPECT_EQ(rows[0].calls, std::nullopt);
+  EXPECT_EQ(rows[0].bytes_live, std::nullopt);
+  EXPECT_EQ(rows[0].bytes_live_peak, std::nullopt);
+  EXPECT_EQ(rows[0].problems, (std::vector<std::string>{"bypass", "", "a?b"}));
+}
+
+TEST(Join, NoCallSeenIsAProblem) {
+  EXPECT_EQ(join({agent(kNobody, R"({"calls": {"total": 0}})")}, {})[0].problems.size(), 1u);
+  const auto rows = join({}, {{process(5)}, 0});
+  ASSERT_EQ(rows.size(), 1u);
+  ASSERT_EQ(rows[0].problems.size(), 1u);
+  EXPECT_NE(rows[0].problems[0].find("attached, but no call seen"), std::string::npos);
+}
+
+TEST(Join, ProcessesWithoutADriverAreNoNews) { EXPECT_TRUE(join({}, {{process(5, false)}, 0}).empty()); }
+
+TEST(Join, KnowsHarmlessSilence) {
+  Process off = process(5);
+  off.disabled = true;
+  Process child = process(6);
+  child.parent = kNobody;
+  const auto rows = join({agent(kNobody, R"({"calls": {"total": 1}})")}, {{off, child}, 0});
+  ASSERT_EQ(rows.size(), 3u);
+  EXPECT_EQ(rows[0].state, "disabled");
+  EXPECT_TRUE(rows[0].problems.empty());
+  EXPECT_EQ(rows[1].state, "idle");
+  EXPECT_TRUE(rows[1].problems.empty());
+}
+
+TEST(Join, SaysWhyAnAgentDidNotAnswer) {
+  Agent silent;
+  silent.pid = kNobody;
+  silent.error = "it did not answer in time";
+  Process contained = process(5);
+  contained.other_network_namespace = true;
+  const auto rows = join({silent}, {{contained}, 0});
+  ASSERT_EQ(rows.size(), 2u);
+  EXPECT_NE(rows[0].problems.at(0).find("another network namespace"), std::string::npos);
+  EXPECT_EQ(rows[1].problems.at(0), "no status: it did not answer in time");
+}
+
+TEST(Join, ReadsThePlan) {
+  const auto rows = join({agent(kNobody, R"({"state": "deviating", "calls": {"total": 5}, "memory": {"peak_bytes": 9},
+      "plan": {"iterations": 4, "iteration_at_live": 5, "footprint": 4096, "peak_load": 2048, "ratio": 2.0004,
+               "deviations": 3, "note": "n\u001b", "planner_reason": "p", "dropped_events": 7}})")},
+                         {});
+  ASSERT_EQ(rows.size(), 1u);
+  EXPECT_EQ(rows[0].iteration, 9u);
+  EXPECT_EQ(rows[0].footprint, 4096u);
+  EXPECT_EQ(rows[0].peak_load, 2048u);
+  EXPECT_EQ(rows[0].deviations, 3u);
+  EXPECT_EQ(rows[0].ratio, "2.000");
+  ASSERT_EQ(rows[0].why_not.size(), 3u);
+  EXPECT_EQ(rows[0].why_not[0], "n?");
+  EXPECT_EQ(rows[0].why_not[1], "p");
+  EXPECT_NE(rows[0].why_not[2].find("7 events were dropped"), std::string::npos);
+  EXPECT_TRUE(rows[0].problems.empty());
+}
+
+TEST(Join, SurvivesAPlanOfTheWrongType) {
+  for (const char* plan : {"3", "[]", "null", R"({"iterations": "x", "ratio": "1.0", "footprint": -1, "note": 5})",
+                           R"({"iterations": 1.5, "ratio": 1e308, "deviations": [1], "dropped_events": {}})"}) {
+    const auto rows =
+        join({agent(kNobody, (std::string(R"({"calls": {"total": 1}, "plan": )") + plan + "}").c_str())}, {});
+    ASSERT_EQ(rows.size(), 1u) << plan;
+    EXPECT_EQ(rows[0].iteration, std::nullopt) << plan;
+    EXPECT_EQ(rows[0].footprint, std::nullopt) << plan;
+    EXPECT_EQ(rows[0].deviations, std::nullopt) << plan;
+    EXPECT_TRUE(rows[0].why_not.empty()) << plan;
+    EXPECT_LE(rows[0].ratio.size(), 16u) << plan;
+  }
+}
+
+TEST(Table, AlignsItsColumns) {
+  StatusRow first;
+  first.pid = 7;
+  first.command = "größe";
+  first.state = "passthrough";
+  first.why = "counts";
+  first.calls = 1234567;
+  first.bytes_live = 64u << 20;
+  StatusRow second;
+  second.pid = 123456;
+  second.command = "a program";
+  second.state = "no call";
+  second.problems = {"attached, but no call seen"};
+  StatusRow third;
+  third.pid = 8;
+  third.command = "train";
+  third.state = "planned";
+  third.iteration = 12;
+  third.bytes_live_peak = 3u << 20;
+  third.peak_load = 2u << 20;
+  third.footprint = 4u << 20;
+  third.ratio = "2.000";
+  third.deviations = 1;
+  third.why_not = {"the iteration is short"};
+  EXPECT_EQ(table({first, second, third}),
+            "   PID  COMMAND    STATE        ITERATION    CALLS      LIVE  PEAK LOAD  FOOTPRINT  RATIO  DEVIATIONS  "
+            "STACK WALKER\n"
+            "     7  größe      passthrough          -  1234567  64.0 MiB          -          -      -           -  -\n"
+            "        counts\n"
+            "123456  a program  no call              -        -         -          -          -      -           -  -\n"
+            "        problem: attached, but no call seen\n"
+            "     8  train      planned             12        -         -    2.0 MiB    4.0 MiB  2.000           1  -\n"
+            "        why: the iteration is short\n");
+}
+
+}  // namespace
+}  // namespace memopt::tools

@@ -1,7 +1,0 @@
-#include "commands.h"
-
-namespace memopt::tools {
-
-bool has_command(std::string_view) { return true; }
-
-}  // namespace memopt::tools

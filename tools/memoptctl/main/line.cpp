@@ -1,0 +1,370 @@
+#include "tools/memoptctl/main/line.h"
+
+#include <fmt/format.h>
+#include <sys/types.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <exception>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "tools/memoptctl/common/printable.h"
+#include "tools/memoptctl/common/suggestion.h"
+#include "tools/memoptctl/doctor/doctor_command.h"
+#include "tools/memoptctl/main/plan_line.h"
+#include "tools/memoptctl/plan/reduce_command.h"
+#include "tools/memoptctl/recording/record_command.h"
+#include "tools/memoptctl/recording/show_command.h"
+#include "tools/memoptctl/run/run_command.h"
+#include "tools/memoptctl/run/settings_commands.h"
+#include "tools/memoptctl/run/simulated_device.h"
+#include "tools/memoptctl/solve/solve_command.h"
+#include "tools/memoptctl/status/status_command.h"
+
+namespace memopt::tools {
+namespace {
+
+// What follows the first "--" is the program's, whatever it looks like.
+class Words {
+ public:
+  Words(int argc, char** argv)
+      : begin_(argv),
+        separator_(
+            std::find_if(argv, argv + argc, [](const char* argument) { return std::strcmp(argument, "--") == 0; })),
+        end_(argv + argc) {}
+
+  // memoptctl's own, its name among them.
+  int own() const { return static_cast<int>(separator_ - begin_); }
+  // The first of them that may be a command; empty: there is none.
+  std::string_view first() const { return own() > 1 ? std::string_view(begin_[1]) : std::string_view(); }
+  bool has_separator() const { return separator_ != end_; }
+
+  // The program and its arguments: what its command has left of our own words, and what follows them.
+  std::vector<std::string> program(const CLI::App& command) const {
+    std::vector<std::string> words = command.remaining();
+    // "run PROGRAM -- X": the separator is the program's own.
+    words.insert(words.end(), separator_ + (words.empty() && has_separator() ? 1 : 0), end_);
+    return words;
+  }
+
+ private:
+  char** begin_;
+  char** separator_;
+  char** end_;
+};
+
+class Line {
+ public:
+  Line();
+  int run(int argc, char** argv, std::span<const std::string_view> missing);
+
+ private:
+  void add_run();
+  void add_status();
+  void add_record();
+  void add_show();
+  void add_plan();
+  void add_reduce();
+  void add_solve();
+  void add_settings();
+  void add_doctor();
+  void add_device(CLI::App& command, const std::string& what);
+
+  std::string unknown_command(const std::string& name) const;
+  int run_command(const Words& words);
+  int run_program(const Words& words);
+  int run_doctor(const Words& words);
+  int run_show();
+
+  CLI::App app_{"Unmodified CUDA programs, less GPU memory: starts them, and shows what memopt does in them.",
+                "memoptctl"};
+  CLI::App* run_app_ = nullptr;
+  CLI::App* status_app_ = nullptr;
+  CLI::App* record_app_ = nullptr;
+  CLI::App* show_app_ = nullptr;
+  CLI::App* plan_app_ = nullptr;
+  CLI::App* reduce_app_ = nullptr;
+  CLI::App* solve_app_ = nullptr;
+  CLI::App* options_app_ = nullptr;
+  CLI::App* frameworks_app_ = nullptr;
+  CLI::App* doctor_app_ = nullptr;
+  CLI::App* probe_app_ = nullptr;
+
+  RunOptions run_;
+  StatusOptions status_;
+  RecordOptions record_;
+  ShowOptions show_;
+  PlanLine plan_;
+  ReduceOptions reduce_;
+  SolveOptions solve_;
+  DoctorOptions doctor_;
+  std::string device_;  // of run, record or doctor
+  pid_t pid_ = 0;
+  std::string operations_;
+  bool markdown_ = false;
+  std::string probed_;
+};
+
+// In the order in which --help lists them.
+Line::Line() {
+  app_.set_version_flag("--version", "memoptctl " MEMOPT_VERSION);
+  app_.require_subcommand(1);
+  add_run();
+  add_status();
+  add_record();
+  add_show();
+  add_plan();
+  add_reduce();
+  add_solve();
+  add_settings();
+  add_doctor();
+}
+
+void Line::add_device(CLI::App& command, const std::string& what) {
+  std::string known;
+  for (const std::string& name : simulated_devices()) known += (known.empty() ? "" : ", ") + name;
+  command.add_option("--sim", device_, what + " the simulated driver: " + known + " or a device file")
+      ->type_name("PRESET")
+      ->check(CLI::Validator(simulated_device_fault, ""));
+}
+
+void Line::add_run() {
+  run_app_ =
+      app_.add_subcommand("run", "Run a program with memopt preloaded; signals and exit code are the program's own");
+  add_device(*run_app_, "run on");
+  run_app_->add_flag("--disable", run_.disable, "load memopt, but let it only pass through (MEMOPT_DISABLE=1)");
+  run_app_->prefix_command();
+  run_app_->footer(
+      "Form: memoptctl run [--sim PRESET] [--disable] -- COMMAND [ARGUMENT...]\nExit code: the program's; 125 if "
+      "memopt can't be set up, 126 if the program can't be executed, 127 if there is none.");
+}
+
+void Line::add_status() {
+  status_app_ = app_.add_subcommand("status", "Show the processes that run under memopt");
+  status_app_->add_flag("--json", status_.json, "machine-readable, one object");
+  status_app_->add_option("--pid", pid_, "only this process")->check(CLI::Range(1, 1 << 22))->type_name("N");
+  status_app_->footer(
+      "Exit code: 0 all well, 3 no such process, 4 a problem is shown (for example: attached, but no call seen).");
+}
+
+void Line::add_record() {
+  record_app_ = app_.add_subcommand("record", "Run a program and write what it does with the device into a file");
+  record_app_->add_option("-o,--output", record_.output, "the recording; further processes go into FILE.<pid>")
+      ->type_name("FILE")
+      ->required();
+  add_device(*record_app_, "run on");
+  record_app_->add_flag("--force", record_.force, "overwrite FILE");
+  record_app_->prefix_command();
+  record_app_->footer(
+      "Form: memoptctl record -o FILE [--sim PRESET] [--force] -- COMMAND [ARGUMENT...]\nExit code: the program's, 128 "
+      "+ its signal; 125 if memopt can't be set up or FILE not be written, 126, 127 as for run.");
+}
+
+void Line::add_show() {
+  show_app_ = app_.add_subcommand("show", "Show what a recording holds");
+  show_app_->add_option("file", show_.file, "written by memoptctl record")->type_name("FILE")->required();
+  show_app_->add_flag("--json", show_.json, "machine-readable, one object");
+  show_app_->add_option("--stacks", show_.stacks, "so many of the largest blocks, with their call stacks (5)")
+      ->type_name("N");
+  CLI::Option* list = show_app_->add_option("--operations", operations_, "list these records, by number, instead")
+                          ->type_name("FROM:TO");
+  show_app_->add_option("--trace", show_.trace, "write a plain text trace (operation pointer bytes ns) instead")
+      ->type_name("OUT")
+      ->excludes(list);
+  show_app_->footer("Exit code: 0; 1 if FILE can't be read, or not to its end.");
+}
+
+void Line::add_plan() {
+  plan_app_ =
+      app_.add_subcommand("plan", "Plan the memory of a recording, a text trace or an iteration, without running it");
+  plan_.add_to(*plan_app_);
+}
+
+void Line::add_reduce() {
+  reduce_app_ = app_.add_subcommand("reduce", "Cut a recording down to its steady iteration");
+  reduce_app_->add_option("file", reduce_.file, "written by memoptctl record")->type_name("FILE")->required();
+  reduce_app_->add_option("-o,--output", reduce_.output, "the smaller recording")->type_name("OUT")->required();
+  reduce_app_
+      ->add_option("--iterations", reduce_.reduction.iterations,
+                   "iterations to keep beside the one by whose repeat they are known (1)")
+      ->check(CLI::Range(1, 1000))
+      ->type_name("N");
+  reduce_app_->add_flag("--hash-names", reduce_.reduction.hash_names,
+                        "shorten long kernel names; leave out call stacks, loaded files and arguments");
+  reduce_app_->add_flag("--parameters", reduce_.reduction.parameters, "keep the bytes of launch parameters");
+  reduce_app_->add_flag("--force", reduce_.force, "overwrite OUT");
+  reduce_app_->footer(
+      "OUT is planned again, and written only if it has the same iteration.\nExit code: 0; 1 if a file can't be read "
+      "or written; 4 if no iteration was found.");
+}
+
+void Line::add_solve() {
+  solve_app_ = app_.add_subcommand("solve", "Lay out buffers of known lifetimes in as little memory as possible");
+  solve_app_
+      ->add_option("file", solve_.file,
+                   "CSV with id,lower,upper,size (docs/formats/layout-csv.md), may be gzip's; -: stdin")
+      ->type_name("FILE");
+  solve_app_->add_option("--capacity", solve_.capacity, "fit into so many bytes, rather than into the fewest")
+      ->check(CLI::Range(std::uint64_t{0}, std::uint64_t{1} << 62))
+      ->type_name("BYTES");
+  solve_app_->add_option("--time-limit", solve_.seconds, "seconds of solving (10; 1 per cell of a comparison); 0: none")
+      ->check(CLI::Range(0.0, 1e9))
+      ->type_name("S");
+  solve_app_->add_option("--solver", solve_.solver, "one of --list")->capture_default_str()->type_name("NAME");
+  solve_app_->add_option("--threads", solve_.threads, "so many (one per processor)")
+      ->check(CLI::Range(1, 1024))
+      ->type_name("N");
+  solve_app_->add_option("--seed", solve_.seed, "of what is chosen at random")->capture_default_str()->type_name("N");
+  solve_app_->add_flag("--json", solve_.json, "machine-readable, one object");
+  solve_app_->add_option("-o,--output", solve_.output, "write the placement: the CSV with a column offset; -: stdout")
+      ->type_name("OUT");
+  solve_app_->add_option("--plot", solve_.plot, "draw the placement (SVG)")->type_name("OUT");
+  CLI::Option* check = solve_app_->add_flag("--check", solve_.check, "check the column offset instead of solving");
+  solve_app_->add_flag("--keep-offsets", solve_.keep_offsets, "take the column offset as fixed places")
+      ->excludes(check);
+  solve_app_->add_option("--compare", solve_.compare, "run all solvers on the .csv and .csv.gz below a folder")
+      ->type_name("FOLDER");
+  solve_app_->add_option("--solvers", solve_.solvers, "only these in the comparison")
+      ->delimiter(',')
+      ->type_name("A,B,...");
+  solve_app_->add_flag("--list", solve_.list, "list the solvers");
+  solve_app_->footer(
+      "Exit code: 0 found (with --check: the placement holds); 1 a file can't be read or written; 2 bad input or wrong "
+      "use; 3 proven that nothing fits into the capacity; 4 nothing found in the time, or the solver does not take the "
+      "problem; 5 the placement does not hold.");
+}
+
+void Line::add_settings() {
+  options_app_ = app_.add_subcommand("options", "List the environment variables that memopt reads");
+  options_app_->add_flag("--markdown", markdown_, "as the table in docs/options.md");
+
+  frameworks_app_ = app_.add_subcommand("frameworks", "List what memopt sets so that frameworks are seen");
+  frameworks_app_->add_flag("--markdown", markdown_, "as the tables in docs/frameworks.md");
+}
+
+void Line::add_doctor() {
+  doctor_app_ = app_.add_subcommand("doctor", "Look for what keeps memopt from working here, or with one program");
+  doctor_app_->add_flag("--json", doctor_.json, "machine-readable, one object");
+  add_device(*doctor_app_, "look at");
+  doctor_app_->add_option("--seconds", doctor_.seconds, "let the program run so long at most")
+      ->check(CLI::Range(0.1, 86400.0))
+      ->capture_default_str()
+      ->type_name("N");
+  doctor_app_->prefix_command();
+  doctor_app_->footer(
+      "Form: memoptctl doctor [--json] [--sim PRESET] [--seconds N] [-- COMMAND [ARGUMENT...]]\nExit code: 0 no "
+      "problem (there may be warnings), 1 a problem, 2 wrong use.");
+
+  // The side of doctor's checks that may crash or hang; for doctor alone.
+  probe_app_ = app_.add_subcommand("probe", "")->group("");
+  probe_app_->add_option("name", probed_)->required();
+}
+
+// The sentence about a word that stands for a command and is none; empty if it is one.
+std::string Line::unknown_command(const std::string& name) const {
+  std::vector<std::string> names;
+  for (const CLI::App* const known : app_.get_subcommands(nullptr)) {
+    if (known->get_name() == name) return "";
+    if (!known->get_group().empty()) names.push_back(known->get_name());
+  }
+  const std::string meant = nearest(name, names);
+  return fmt::format("there is no subcommand {}{}; memoptctl --help lists them", printable(name),
+                     meant.empty() ? "" : fmt::format(", did you mean {}?", meant));
+}
+
+int Line::run(int argc, char** argv, std::span<const std::string_view> missing) {
+  const Words words(argc, argv);
+  if (words.own() > 1 && std::find(missing.begin(), missing.end(), words.first()) != missing.end()) {
+    fmt::print(stderr,
+               "memoptctl: {} is not in this program, which has what tools/quickstart needs; build `memoptctl`\n",
+               words.first());
+    return 2;
+  }
+  try {
+    app_.parse(words.own(), argv);
+  } catch (const CLI::ParseError& error) {
+    const bool names_one = words.own() > 1 && !words.first().starts_with('-');
+    if (const std::string unknown = names_one ? unknown_command(std::string(words.first())) : ""; !unknown.empty()) {
+      fmt::print(stderr, "memoptctl: {}\n", unknown);
+      return 2;
+    }
+    return app_.exit(error) == 0 ? 0 : 2;
+  }
+  return run_command(words);
+}
+
+int Line::run_command(const Words& words) {
+  if (*run_app_ || *record_app_) return run_program(words);
+  if (*doctor_app_) return run_doctor(words);
+  if (words.has_separator()) {
+    fmt::print(stderr, "memoptctl: only run, record and doctor take a program\n");
+    return 2;
+  }
+  if (*probe_app_) return probe(probed_);
+  if (*status_app_) {
+    if (pid_ != 0) status_.pid = pid_;
+    return status(status_);
+  }
+  if (*show_app_) return run_show();
+  if (*plan_app_) return plan_.run();
+  if (*reduce_app_) {
+    reduce_.reduction.version = MEMOPT_VERSION;
+    return reduce(reduce_);
+  }
+  if (*solve_app_) return solve(solve_);
+  return *frameworks_app_ ? frameworks(markdown_) : options(markdown_);
+}
+
+int Line::run_program(const Words& words) {
+  const bool plain = static_cast<bool>(*run_app_);
+  if (!device_.empty()) run_.simulated_device = device_;
+  run_.command = words.program(plain ? *run_app_ : *record_app_);
+  if (run_.command.empty()) {
+    fmt::print(stderr, "memoptctl: {0} needs a command: memoptctl {0} {1}[--sim PRESET] -- COMMAND [ARGUMENT...]\n",
+               plain ? "run" : "record", plain ? "" : "-o FILE ");
+    return 2;
+  }
+  if (plain) return tools::run(run_);
+  record_.run = std::move(run_);
+  record_.version = MEMOPT_VERSION;
+  return record(record_);
+}
+
+int Line::run_doctor(const Words& words) {
+  if (!device_.empty()) doctor_.simulated_device = device_;
+  if (const std::vector<std::string> left = doctor_app_->remaining(); !left.empty() && left[0].starts_with('-')) {
+    fmt::print(stderr, "memoptctl: doctor has no option {}\n", printable(left[0]));
+    return 2;
+  }
+  doctor_.command = words.program(*doctor_app_);
+  doctor_.version = MEMOPT_VERSION;
+  return doctor(doctor_);
+}
+
+int Line::run_show() {
+  if (!operations_.empty() && !(show_.operations = parse_range(operations_))) {
+    fmt::print(stderr, "memoptctl: --operations wants FROM:TO, numbers of records, not {}\n", printable(operations_));
+    return 2;
+  }
+  return show(show_);
+}
+
+}  // namespace
+
+int run_line(int argc, char** argv, std::span<const std::string_view> missing) {
+  try {
+    return Line().run(argc, argv, missing);
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "memoptctl: {}\n", error.what());
+    return 1;
+  }
+}
+
+}  // namespace memopt::tools

@@ -1,0 +1,27 @@
+// memoptctl without planning and doctor. In the place of their code stands nothing: their lines are refused.
+#include <array>
+#include <cstdlib>
+#include <string>
+#include <string_view>
+
+#include "tools/memoptctl/doctor/doctor_command.h"
+#include "tools/memoptctl/main/line.h"
+#include "tools/memoptctl/main/plan_line.h"
+#include "tools/memoptctl/plan/reduce_command.h"
+#include "tools/memoptctl/solve/solve_command.h"
+
+namespace memopt::tools {
+
+void PlanLine::add_to(CLI::App&) {}
+int PlanLine::run() { std::abort(); }
+int doctor(const DoctorOptions&) { std::abort(); }
+int probe(const std::string&) { std::abort(); }
+int reduce(const ReduceOptions&) { std::abort(); }
+int solve(const SolveOptions&) { std::abort(); }
+
+}  // namespace memopt::tools
+
+int main(int argc, char** argv) {
+  static constexpr std::array<std::string_view, 5> kMissing{"doctor", "plan", "probe", "reduce", "solve"};
+  return memopt::tools::run_line(argc, argv, kMissing);
+}

@@ -1,0 +1,116 @@
+#include "tools/memoptctl/main/plan_line.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdint>
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include "tools/memoptctl/common/printable.h"
+#include "tools/memoptctl/swap/swap_plan_command.h"
+#include "tools/memoptctl/swap/swap_problem.h"
+
+namespace memopt::tools {
+namespace {
+
+constexpr int kExitWrongUse = 2;
+constexpr const char* kSwaps = "Swaps (any of these asks for them)";
+constexpr const char* kLayout = "layout";
+
+}  // namespace
+
+void PlanLine::add_to(CLI::App& command) {
+  app_ = &command;
+  app_->add_option("file", layout_.file, "written by memoptctl record, a text trace, or an iteration (memopt-plan-1)")
+      ->type_name("FILE")
+      ->required();
+  app_->add_option("--json", layout_.json, "write the plan with every operation here (memopt-plan-1)")
+      ->type_name("OUT");
+  app_->add_option("--buffers", layout_.buffers,
+                   "write the layout problem here, for memoptctl solve (CSV); without swaps")
+      ->type_name("OUT");
+  const auto option = [&](const char* name, auto& value, const char* help, const char* type) {
+    return app_->add_option(name, value, help)->type_name(type)->group(kSwaps);
+  };
+  option(
+      "--strategy", strategy_,
+      "memopt, none, autoswap:doa, autoswap:aoa, autoswap:wdoa, autoswap:swdoa, autoswap:tuned (memopt); or layout: no "
+      "swaps, what a program under memopt gets today (a recording or a trace without any of these options)",
+      "NAME");
+  option("--limit", swaps_.limit,
+         "most bytes, such as 300MiB or 50% of the peak load; else least footprint at no added time", "BYTES");
+  option("--objective", swaps_.objective,
+         "footprint: the least at no added time; time: the least added within the limit (if there is one)", "NAME");
+  option(
+      "--machine", swaps_.machine,
+      "gtx1080ti, a100-40g, h200, or OUT:IN[:OUT_LATENCY:IN_LATENCY] of copies in GB/s and ns (the file's; gtx1080ti "
+      "where it has none)",
+      "NAME");
+  option("--plot", swaps_.plot, "draw the plan, or the comparison (SVG)", "OUT");
+  app_->add_flag("--compare", swaps_.compare,
+                 "the least added time by all strategies within several limits, as a table; with --json as JSON")
+      ->group(kSwaps);
+  option("--limits", swaps_.limits, "of the comparison (100%,90%,80%,70%,60%,50%,40%)", "A,B,...")->delimiter(',');
+  option("--strategies", swaps_.strategies, "of the comparison (all; autoswap:tuned may take minutes)", "A,B,...")
+      ->delimiter(',');
+  option("--time-budget", swaps_.seconds, "seconds for the strategy memopt, under each limit", "N")
+      ->check(CLI::Range(0.05, 86400.0))
+      ->capture_default_str();
+  option("--threads", swaps_.threads, "of the strategy memopt; 0: one for each processor", "N")
+      ->check(CLI::Range(0, 1024))
+      ->capture_default_str();
+  app_->add_flag("--clean-drops", swaps_.clean_drops,
+                 "of the strategy memopt: a block that was only read since it was copied to the host leaves without "
+                 "another copy; no program can carry that out yet")
+      ->group(kSwaps);
+  option("--seed", swaps_.seed, "of what is random in a strategy", "N")->capture_default_str();
+  option("--layout-time", swaps_.layout_seconds, "seconds for each layout that the other strategies try", "N")
+      ->check(CLI::Range(0.001, 3600.0))
+      ->capture_default_str();
+  app_->add_flag("!--no-bound", swaps_.bound, "show no lower bounds")->group(kSwaps);
+  option("--bound-time", swaps_.bound_seconds, "seconds for a lower bound; without it where that is not enough", "N")
+      ->check(CLI::Range(0.05, 86400.0))
+      ->capture_default_str();
+  app_->footer(
+      "Exit code: 0; 1 if FILE can't be read or has nothing to plan swaps for; 2 wrong use; 3 if no plan fits into the "
+      "limit, the least that does being named; 4 if no iteration was found in FILE.");
+}
+
+int PlanLine::run() {
+  const auto wrong = [](const std::string& why) {
+    fmt::print(stderr, "memoptctl plan: {}\n", why);
+    return kExitWrongUse;
+  };
+  const bool iteration = is_plan_file(layout_.file);
+  for (const CLI::Option* const one : app_->get_options()) {
+    if (one->get_group() == kSwaps && one->count() > 0) swaps_.given.push_back(one->get_name());
+  }
+  if (strategy_ == kLayout) {
+    if (iteration) {
+      return wrong(
+          fmt::format("--strategy layout is for recordings and text traces, and {} is an iteration "
+                      "(memopt-plan-1); --strategy none plans it without swaps",
+                      printable(layout_.file)));
+    }
+    for (const std::string& name : swaps_.given) {
+      if (name != "--strategy") return wrong(name + " is for swaps, and --strategy layout plans none");
+    }
+  } else if (iteration || !swaps_.given.empty()) {
+    if (!layout_.buffers.empty()) {
+      return wrong(
+          iteration
+              ? fmt::format("--buffers is for recordings and text traces, and {} is an iteration (memopt-plan-1)",
+                            printable(layout_.file))
+              : fmt::format("--buffers is of the layout without swaps, and {} asks for swaps", swaps_.given.front()));
+    }
+    swaps_.file = layout_.file;
+    swaps_.json = layout_.json;
+    if (!strategy_.empty()) swaps_.strategy = strategy_;
+    return swap_plan(swaps_);
+  }
+  return plan(layout_);
+}
+
+}  // namespace memopt::tools

@@ -1,0 +1,80 @@
+#include "tools/memoptctl/plan/reduce_command.h"
+
+#include <fmt/format.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <optional>
+#include <stdexcept>
+
+#include "planner/recording/reader.h"
+#include "tools/memoptctl/common/printable.h"
+#include "tools/memoptctl/plan/file_plan.h"
+
+namespace memopt::tools {
+namespace {
+
+constexpr int kExitNoIteration = 4;
+
+// Gone again, unless it was kept.
+class Partial {
+ public:
+  explicit Partial(std::string path) : path_(std::move(path)) { remove(); }
+  ~Partial() { remove(); }
+  Partial(const Partial&) = delete;
+  Partial& operator=(const Partial&) = delete;
+
+  const std::string& path() const { return path_; }
+  void remove() const {
+    std::error_code ignored;
+    std::filesystem::remove(path_, ignored);
+  }
+  void keep_as(const std::string& path) const { std::filesystem::rename(path_, path); }
+
+ private:
+  std::string path_;
+};
+
+}  // namespace
+
+int reduce(const ReduceOptions& options) {
+  if (!options.force && std::filesystem::exists(options.output)) {
+    throw std::runtime_error(printable(options.output) + ": is there already (--force overwrites it)");
+  }
+  SteadyWindow window;
+  try {
+    window = find_steady_window(options.file);
+  } catch (const planner::RecordingError& error) {
+    throw std::runtime_error(printable(options.file) + ": " + error.what());
+  } catch (const std::runtime_error& error) {
+    fmt::print(stderr, "memoptctl: {}\n", printable(error.what()));
+    return kExitNoIteration;
+  }
+  // Two more than are wanted where there are as many: an iteration is known by its repeat, and what a block met before
+  // the first is not in it. More where blocks outlive one.
+  const Partial partial(options.output + ".partial");
+  const std::size_t wanted = std::size_t{options.reduction.iterations} + 2;
+  std::size_t kept = wanted <= window.begins.size() ? wanted : wanted - 1;
+  for (; kept <= window.begins.size(); ++kept) {
+    partial.remove();
+    const ReducedCounts counts =
+        write_reduced(options.file, partial.path(), window.begins[kept - 1], window.last, options.reduction);
+    const FilePlanning again = plan_file({.file = partial.path()});
+    if (!again.plan || again.plan->operations != window.operations || again.plan->peak_load != window.peak_load)
+      continue;
+    partial.keep_as(options.output);
+    fmt::print("{}: {} records, {}: {} iterations of {} operations behind {} blocks that were there before\n",
+               printable(options.output), counts.records, bytes_text(static_cast<double>(counts.bytes)), kept,
+               window.operations, counts.before);
+    return 0;
+  }
+  fmt::print(stderr,
+             "memoptctl: {}: of the {} iterations in it, no number was found by itself to have the same {} operations "
+             "and peak load of {} bytes; record more of them\n",
+             printable(options.file), window.begins.size(), window.operations, window.peak_load);
+  return kExitNoIteration;
+}
+
+}  // namespace memopt::tools

@@ -1,8 +1,0 @@
-// Where no planner was built.
-#include "show_iteration.h"
-
-namespace memopt::tools {
-
-IterationSearch find_iteration(const std::string&) { return {}; }
-
-}  // namespace memopt::tools

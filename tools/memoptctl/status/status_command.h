@@ -1,0 +1,50 @@
+// `memoptctl status`: what the agents say, beside what /proc says.
+#pragma once
+#include <sys/types.h>
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tools/memoptctl/status/agents.h"
+#include "tools/memoptctl/status/processes.h"
+
+namespace memopt::tools {
+
+inline constexpr int kExitNone = 3;
+inline constexpr int kExitProblem = 4;
+
+struct StatusOptions {
+  bool json = false;
+  std::optional<pid_t> pid;
+};
+
+// One line of the table.
+struct StatusRow {
+  pid_t pid = 0;
+  std::string command;
+  std::string state;                    // as the agent says; "disabled", "idle" or "?" where it says nothing
+  std::string why;                      // may be empty
+  std::vector<std::string> why_not;     // why planning did not help, or not yet; empty: it does, or none was tried
+  std::vector<std::string> frameworks;  // loaded, and what was set for them
+  std::vector<std::string> problems;    // empty: all well
+  std::optional<std::uint64_t> calls, bytes_live, bytes_live_peak;
+  // Of the plan; empty where the agent does not plan.
+  std::optional<std::uint64_t> iteration, footprint, peak_load, deviations;
+  std::string ratio;  // footprint / peak load, ready to be shown
+  std::string stack_walker;
+  nlohmann::json raw;  // the agent's answer, or null
+};
+
+// Joins both views by process. Processes with memopt but without a driver, an agent or a problem (every shell of a
+// script that was started under memopt) are left out. Agents of other users that did not let us ask are left out too.
+std::vector<StatusRow> join(const std::vector<Agent>& agents, const Scan& scan);
+
+// The table, with a line for each problem under it.
+std::string table(const std::vector<StatusRow>& rows);
+
+int status(const StatusOptions& options);
+
+}  // namespace memopt::tools

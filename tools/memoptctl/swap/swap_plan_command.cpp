@@ -1,0 +1,122 @@
+#include "tools/memoptctl/swap/swap_plan_command.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <cstdio>
+#include <optional>
+#include <sstream>
+#include <stdexcept>
+#include <utility>
+#include <vector>
+
+#include "planner/swap/files/plan_plot.h"
+#include "tools/memoptctl/common/output_text.h"
+#include "tools/memoptctl/common/printable.h"
+#include "tools/memoptctl/swap/swap_bounds.h"
+#include "tools/memoptctl/swap/swap_problem.h"
+#include "tools/memoptctl/swap/swap_strategies.h"
+#include "tools/memoptctl/swap/swap_text.h"
+
+namespace memopt::tools {
+namespace {
+
+constexpr int kExitWrongUse = 2;
+constexpr int kExitInfeasible = 3;
+constexpr int kExitNoIteration = 4;
+
+void print(const SwapProblem& input, const SwapPlan& plan, const swap::ModuleBounds* bounds) {
+  const swap::Problem& problem = input.file.problem;
+  const swap::Report& report = plan.report;
+  const bool found = bounds != nullptr && bounds->failure[0] == 0;
+  const auto bound = [&](double value, const std::string& shown) {
+    return found && value >= 0 ? fmt::format(", bound {}", shown) : std::string();
+  };
+  std::vector<std::pair<std::string, std::string>> rows;
+  if (!input.times.empty()) rows.emplace_back("times", input.times);
+  const std::string held = problem.layout ? mib(plan.footprint) : mib(report.peak_resident) + " (load only)";
+  rows.emplace_back("footprint", held);
+  if (found && bounds->least_footprint >= 0) {
+    rows.back().second += fmt::format(", bound {} at no added time", mib(bounds->least_footprint));
+  }
+  const double added = bounds != nullptr ? bounds->least_added_time : -1;
+  rows.emplace_back("added time", fmt::format("{} an iteration of {}{}", milliseconds(report.timing.added_ns),
+                                              milliseconds(problem.period),
+                                              bound(added, std::isfinite(added) ? milliseconds(added) : "infinite")));
+  rows.emplace_back("  waits",
+                    fmt::format("{} at allocations, {} at accesses", milliseconds(report.timing.stall_malloc_ns),
+                                milliseconds(report.timing.stall_access_ns)));
+  rows.emplace_back("peak load", fmt::format("{} live, {} resident", mib(report.peak_live), mib(report.peak_resident)));
+  rows.emplace_back("swaps", fmt::format("{} of {} candidates", plan.decisions.swaps.size(), plan.candidates));
+  rows.emplace_back("copies", fmt::format("{} out, {} in", mib(report.bytes_out), mib(report.bytes_in)));
+  if (report.bytes_dropped != 0) rows.back().second += fmt::format(", {} dropped", mib(report.bytes_dropped));
+  rows.emplace_back("copy engines", fmt::format("out {:.1f} %, in {:.1f} %", 100 * report.out_utilisation,
+                                                100 * report.in_utilisation));
+  rows.emplace_back("machine", machine_text(problem.machine));
+  if (input.blind_launches != 0) {
+    rows.emplace_back("not seen", fmt::format("what {} launches touch", input.blind_launches));
+  }
+  rows.emplace_back("planning time", fmt::format("{:.2f} s", plan.seconds));
+  if (bounds != nullptr && !found) rows.emplace_back("no bounds", bounds->failure);
+  for (const auto& [name, value] : rows) fmt::print("{:<14}  {}\n", name, value);
+}
+
+int report_infeasible(const SwapStrategy& strategy, const swap::Problem& problem, const SwapPlan& plan) {
+  if (plan.footprint == 0) {
+    fmt::print(stderr, "memoptctl: {} finds no plan at no added time\n", strategy.name);
+  } else {
+    fmt::print(stderr, "memoptctl: {} finds no plan within {}; the least feasible limit it reaches is {} ({} bytes)\n",
+               strategy.name, mib(problem.limit.value_or(0)), mib(plan.footprint), plan.footprint);
+  }
+  return kExitInfeasible;
+}
+
+int plan_once(const SwapPlanOptions& options) {
+  const SwapStrategy& strategy = find_strategy("--strategy", options.strategy);
+  refuse_ignored(options, {&strategy});
+  if (!options.objective.empty() && options.objective != "time" && options.objective != "footprint") {
+    throw std::invalid_argument("--objective: expected footprint or time, not " + printable(options.objective));
+  }
+  for (const char* const name : {"--limits", "--strategies"}) {
+    if (options.has(name)) throw std::invalid_argument(std::string(name) + " is for --compare");
+  }
+  expect_writable(options.json);
+  expect_writable(options.plot);
+  std::optional<SwapProblem> input = read_problem(options);
+  if (!input) return kExitNoIteration;
+  swap::Problem& problem = input->file.problem;
+  if (!options.plot.empty() && !problem.layout) {
+    throw std::invalid_argument("--plot: expected a problem with a layout; that of " + printable(options.file) +
+                                " has none");
+  }
+  if (!options.limit.empty()) problem.limit = limit_of("--limit", options.limit, input->lives.peak);
+  if (options.objective == "time" && !problem.limit) {
+    throw std::invalid_argument("--objective time: expected a --limit, as there is none in " + printable(options.file));
+  }
+  SwapPlan plan = plan_swaps(strategy, problem, input->lives, options);
+  if (!plan.feasible) return report_infeasible(strategy, problem, plan);
+  std::optional<swap::ModuleBounds> bounds;
+  if (options.bound) bounds = swap_bounds(problem, options.bound_seconds);
+  print(*input, plan, bounds ? &*bounds : nullptr);
+  input->file.decisions = std::move(plan.decisions);
+  if (!options.json.empty()) {
+    std::ostringstream text;
+    swap::write_plan(input->file, text);
+    write_text(options.json, std::move(text).str());
+  }
+  if (!options.plot.empty()) write_text(options.plot, swap::draw_plan(problem, input->file.decisions));
+  return 0;
+}
+
+}  // namespace
+
+int swap_plan(const SwapPlanOptions& options) {
+  try {
+    return options.compare ? compare_swaps(options) : plan_once(options);
+  } catch (const std::invalid_argument& error) {
+    fmt::print(stderr, "memoptctl: {}\n", error.what());
+    return kExitWrongUse;
+  }
+}
+
+}  // namespace memopt::tools

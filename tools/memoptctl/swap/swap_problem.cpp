@@ -1,0 +1,105 @@
+#include "tools/memoptctl/swap/swap_problem.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <cmath>
+#include <fstream>
+#include <stdexcept>
+#include <system_error>
+#include <utility>
+
+#include "planner/sending/swap_plan.h"
+#include "planner/swap/machines.h"
+#include "tools/memoptctl/common/printable.h"
+#include "tools/memoptctl/plan/file_plan.h"
+#include "tools/memoptctl/plan/plan_command.h"
+
+namespace memopt::tools {
+namespace {
+
+std::optional<SwapProblem> observed(const std::string& path) {
+  FilePlanning planning = plan_file({.file = path, .json = true});
+  if (!planning.plan) {
+    fmt::print("{}", plan_table(planning));
+    return std::nullopt;
+  }
+  SwapProblem result;
+  try {
+    result.file = swap::parse_plan(planning.plan->json);
+    planner::join_launches(planning.plan->ranks, result.file.problem);
+    swap::find_lives(result.file.problem);
+  } catch (const swap::Invalid& error) {
+    // Threads that change their order from iteration to iteration can do that.
+    throw std::runtime_error(
+        fmt::format("{}: swaps can't be planned for its iteration, whose blocks must live "
+                    "for at most 7 more and be allocated and freed once in each: {}",
+                    path, error.what()));
+  }
+  result.file.decisions = {};
+  if (const auto reason = planner::why_not_swapped(result.file.problem)) {
+    throw std::runtime_error(path + ": swaps can't be planned, as " + *reason);
+  }
+  result.blind_launches = planning.blind_launches;
+  result.times = times_text(planning);
+  return result;
+}
+
+}  // namespace
+
+bool is_plan_file(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  char first = 0;
+  return file >> first && first == '{';
+}
+
+std::optional<std::uint64_t> parse_limit(const std::string& text, std::uint64_t whole) {
+  double number = 0;
+  const auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || !std::isfinite(number) || number < 0) return std::nullopt;
+  const std::string unit(rest, static_cast<std::size_t>(text.data() + text.size() - rest));
+  constexpr std::pair<const char*, double> kUnits[] = {{"", 1},          {"B", 1},        {"K", 1 << 10},
+                                                       {"KiB", 1 << 10}, {"M", 1 << 20},  {"MiB", 1 << 20},
+                                                       {"G", 1 << 30},   {"GiB", 1 << 30}};
+  double bytes = -1;
+  if (unit == "%") bytes = number / 100 * static_cast<double>(whole);
+  for (const auto& [name, factor] : kUnits) {
+    if (unit == name) bytes = number * factor;
+  }
+  if (bytes < 0 || bytes > 0x1p62) return std::nullopt;
+  return static_cast<std::uint64_t>(bytes);
+}
+
+std::uint64_t limit_of(const std::string& option, const std::string& text, std::uint64_t whole) {
+  const auto limit = parse_limit(text, whole);
+  if (limit) return *limit;
+  throw std::invalid_argument(
+      fmt::format("{}: expected bytes, such as 300MiB, or a percentage of the peak load, not {}", option, text));
+}
+
+std::optional<SwapProblem> read_problem(const SwapPlanOptions& options) {
+  std::optional<swap::Machine> machine;
+  if (!options.machine.empty()) {
+    try {
+      machine = swap::parse_machine(options.machine);
+    } catch (const swap::Invalid& error) {
+      throw std::invalid_argument(std::string("--machine: ") + error.what());
+    }
+  }
+  std::optional<SwapProblem> result;
+  if (is_plan_file(options.file)) {
+    result.emplace();
+    result->file = swap::read_plan(options.file);
+  } else {
+    result = observed(options.file);
+    if (!result) return std::nullopt;
+  }
+  swap::Problem& problem = result->file.problem;
+  if (machine) problem.machine = *machine;
+  problem.clean_drops = options.clean_drops;
+  if (!problem.limit && (options.compare || !options.limit.empty())) problem.limit = 0;
+  result->lives = swap::find_lives(problem);
+  return result;
+}
+
+}  // namespace memopt::tools

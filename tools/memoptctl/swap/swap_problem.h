@@ -1,0 +1,37 @@
+// The iteration that swaps are planned for, from any file that `memoptctl plan` reads, and the limits that people
+// write.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "planner/swap/lives.h"
+#include "planner/swap/plan_file.h"
+#include "tools/memoptctl/swap/swap_options.h"
+
+namespace memopt::tools {
+
+struct SwapProblem {
+  swap::PlanFile file;
+  swap::Lives lives;
+  std::string times;  // what they are of, for people; empty: the file is an iteration, and they are its own
+  std::uint64_t blind_launches = 0;  // of a recording: what they touch is not known
+};
+
+// Whether the file is JSON rather than a recording or a text trace: it begins with a brace.
+bool is_plan_file(const std::string& path);
+
+// Bytes: a number, with K, M or G (binary), KiB, MiB, GiB behind it, or a percentage of `whole`. Nothing if it is none.
+std::optional<std::uint64_t> parse_limit(const std::string& text, std::uint64_t whole);
+
+// The same; throws std::invalid_argument that names the option.
+std::uint64_t limit_of(const std::string& option, const std::string& text, std::uint64_t whole);
+
+// The last iteration that is found in a recording or a text trace, or that of a memopt-plan-1 file, with the machine of
+// the options. Nothing where none is found: that was said on standard output. Throws std::runtime_error where the file
+// can't be read or planned, std::invalid_argument for options that can't be. The limit is the file's own still; a
+// problem that needs one has it as 0 until it is set, if the options have one to set.
+std::optional<SwapProblem> read_problem(const SwapPlanOptions& options);
+
+}  // namespace memopt::tools

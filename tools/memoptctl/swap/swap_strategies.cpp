@@ -1,0 +1,142 @@
+#include "tools/memoptctl/swap/swap_strategies.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <stdexcept>
+#include <thread>
+#include <utility>
+
+#include "planner/layout/solve.h"
+#include "planner/swap/search/search.h"
+#include "planner/swap/slab.h"
+#if MEMOPT_HAS_TUNED_SWAP
+#include "planner/swap/tuned_swap.h"
+#endif
+#include "tools/memoptctl/common/printable.h"
+
+namespace memopt::tools {
+namespace {
+
+using swap::kNever;
+
+constexpr bool kHasTunedSwap = MEMOPT_HAS_TUNED_SWAP;
+
+std::chrono::nanoseconds nanoseconds(double seconds) {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::duration<double>(seconds));
+}
+
+// A plan without swaps.
+swap::AutoSwapPlan unswapped(const swap::Problem& problem, const swap::Lives& lives, const layout::Limits& limits) {
+  swap::AutoSwapPlan plan;
+  if (problem.layout) {
+    const swap::Slab slab = swap::make_slab(problem, lives, {});
+    const layout::Outcome outcome = layout::solve(slab.problem, limits);
+    if (!outcome.found(slab.problem.buffers.size())) throw std::runtime_error("no layout was found in the time given");
+    plan.decisions.places = swap::places_of(problem, {}, slab, outcome.solution);
+    plan.footprint = swap::footprint_of(problem, plan.decisions);
+  } else {
+    plan.footprint = lives.peak;
+  }
+  plan.feasible = plan.footprint <= problem.limit.value_or(kNever);
+  return plan;
+}
+
+swap::AutoSwapPlan searched(const swap::Problem& problem, const swap::Lives& lives, const SwapPlanOptions& options) {
+  swap::SearchLimits limits;
+  limits.time = nanoseconds(options.seconds);
+  limits.threads = options.threads != 0 ? options.threads : std::max(1U, std::thread::hardware_concurrency());
+  limits.seed = options.seed;
+  const bool time = options.objective.empty() ? problem.limit.has_value() : options.objective == "time";
+  swap::SearchPlan found =
+      swap::search(problem, lives, time ? swap::Objective::kTime : swap::Objective::kFootprint, limits);
+  swap::AutoSwapPlan plan;
+  plan.feasible = found.feasible;
+  plan.decisions = std::move(found.decisions);
+  plan.footprint = found.footprint;
+  plan.candidates = found.candidates;
+  return plan;
+}
+
+swap::AutoSwapPlan plan_by(const std::string& strategy, const swap::Problem& problem, const swap::Lives& lives,
+                           const SwapPlanOptions& options) {
+  if (strategy == "memopt") return searched(problem, lives, options);
+  layout::Limits limits;
+  limits.seed = options.seed;
+  if (options.layout_seconds > 0) limits.time = nanoseconds(options.layout_seconds);
+  if (strategy == "none") return unswapped(problem, lives, limits);
+#if MEMOPT_HAS_TUNED_SWAP
+  if (strategy == "autoswap:tuned") return swap::tuned_swap(problem, lives, limits, {.seed = limits.seed}).plan;
+#endif
+  for (const swap::Score score : swap::kScores) {
+    if (strategy == fmt::format("autoswap:{}", swap::name_of(score))) {
+      return swap::auto_swap(problem, lives, score, limits);
+    }
+  }
+  throw std::logic_error("no strategy " + strategy);
+}
+
+}  // namespace
+
+const std::vector<SwapStrategy>& swap_strategies() {
+  static const std::vector<SwapStrategy> all = [] {
+    std::vector<SwapStrategy> list = {{"memopt", true, {}}, {"none", false, {}}};
+    for (const swap::Score score : swap::kScores) {
+      list.push_back({fmt::format("autoswap:{}", swap::name_of(score)), false, {}});
+    }
+    list.push_back(
+        {"autoswap:tuned", false, kHasTunedSwap ? "" : "not in this build: Eigen (libeigen3-dev) was not there"});
+    return list;
+  }();
+  return all;
+}
+
+const SwapStrategy& find_strategy(const std::string& option, const std::string& name) {
+  const auto& all = swap_strategies();
+  const auto found = std::find_if(all.begin(), all.end(), [&](const SwapStrategy& one) { return one.name == name; });
+  if (found == all.end()) {
+    throw std::invalid_argument(fmt::format(
+        "{}: expected memopt, none or autoswap:doa, :aoa, :wdoa, :swdoa or :tuned, not {}", option, printable(name)));
+  }
+  if (!found->missing.empty()) throw std::runtime_error(fmt::format("{} is {}", name, found->missing));
+  return *found;
+}
+
+void refuse_ignored(const SwapPlanOptions& options, const std::vector<const SwapStrategy*>& strategies) {
+  const auto none = [&](bool searches) {
+    return std::none_of(strategies.begin(), strategies.end(),
+                        [&](const SwapStrategy* one) { return one->searches == searches; });
+  };
+  std::string names;
+  for (const SwapStrategy* const strategy : strategies) names += (names.empty() ? "" : ", ") + strategy->name;
+  const auto refuse = [&](const char* option, const char* whose) {
+    if (!options.has(option)) return;
+    throw std::invalid_argument(fmt::format("{} is for {}; {} does not look at it", option, whose, names));
+  };
+  if (none(true)) {
+    for (const char* const option : {"--time-budget", "--threads", "--objective", "--clean-drops"})
+      refuse(option, "the strategy memopt");
+  }
+  if (none(false)) refuse("--layout-time", "none and autoswap");
+}
+
+SwapPlan plan_swaps(const SwapStrategy& strategy, const swap::Problem& problem, const swap::Lives& lives,
+                    const SwapPlanOptions& options) {
+  const auto begin = std::chrono::steady_clock::now();
+  swap::AutoSwapPlan found = plan_by(strategy.name, problem, lives, options);
+  SwapPlan plan;
+  plan.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  plan.feasible = found.feasible;
+  plan.decisions = std::move(found.decisions);
+  plan.footprint = found.footprint;
+  plan.candidates = found.candidates;
+  if (!plan.feasible) return plan;
+  plan.report = swap::verify(problem, plan.decisions);
+  if (plan.report.fault) {
+    throw std::runtime_error("a plan of " + strategy.name + " does not hold: " + *plan.report.fault);
+  }
+  return plan;
+}
+
+}  // namespace memopt::tools
