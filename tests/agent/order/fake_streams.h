@@ -186,8 +186,12 @@ class StreamTableTest : public testing::Test {
   // As the arena does it.
   void free_now() {
     Release uses;
+    if (table_.free_at_once(&uses)) return;
     const StreamTable::Free free = table_.begin_free(&uses);
-    if (free.needs_fold) {
+    if (free.needs_wait) {
+      table_.finish_all(lock_);
+      uses = {};
+    } else if (free.needs_fold) {
       table_.fold(lock_, free, &uses);
     } else {
       table_.record_events(lock_, uses);

@@ -1,6 +1,8 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <functional>
+#include <thread>
 
 #include "agent/order/stream_table.h"
 #include "tests/agent/order/fake_streams.h"
@@ -59,6 +61,49 @@ TEST_F(StreamTableTest, WithOneStreamAFreeCostsNoCall) {
     free_now();
   }
   EXPECT_EQ(fake_.records + fake_.waits + fake_.host_waits, 0);
+}
+
+TEST_F(StreamTableTest, AFreeWithOneStreamIsNoteEnoughForWhatComesLater) {
+  const StreamUse use = work(stream(1));
+  Release uses;
+  ASSERT_TRUE(table_.free_at_once(&uses));
+  ASSERT_EQ(uses.count, 1u);
+  EXPECT_EQ(uses.uses[0].position, use.position);
+  EXPECT_TRUE(table_.is_behind_free({stream(1), false}));
+  order(stream(2));
+  EXPECT_TRUE(is_behind(stream(2), stream(1), 1));
+  EXPECT_FALSE(table_.free_at_once(&uses)) << "there are two by now";
+}
+
+// With so many threads at it, one call that waits is less than an event and a wait for each.
+TEST_F(StreamTableTest, FreesOfManyThreadsWait) {
+  const auto work_on_both = [&] {
+    work(stream(1));
+    work(stream(2));
+  };
+  // Each starts the next one and lives longer.
+  std::function<void(int)> free_in_threads = [&](int threads) {
+    EXPECT_EQ(fake_.host_waits, 0);
+    work_on_both();
+    const int calls = fake_.waits + fake_.records;
+    free_now();
+    if (threads > 1) {
+      std::thread([&] { free_in_threads(threads - 1); }).join();
+      return;
+    }
+    EXPECT_EQ(fake_.host_waits, 1);
+    order(stream(3));
+    EXPECT_TRUE(is_behind(stream(3), stream(1), 5));
+    EXPECT_TRUE(is_behind(stream(3), stream(2), 5));
+    EXPECT_EQ(fake_.waits + fake_.records, calls) << "what is over needs no order";
+  };
+  std::thread([&] { free_in_threads(5); }).join();
+  // One thread alone again, for long enough.
+  for (int i = 0; i < 600; ++i) free_now();
+  const int waits = fake_.host_waits;
+  work_on_both();
+  free_now();
+  EXPECT_EQ(fake_.host_waits, waits);
 }
 
 TEST_F(StreamTableTest, ABarrierHoldsForTheStreamWhenTheWaitIsThereNotBefore) {
