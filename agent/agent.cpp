@@ -118,6 +118,10 @@ shm::Status read_status() {
   read_arena(&status);
   status.stack_walker = stack_walker().status();
   status.frameworks = loaded_frameworks();
+  const std::uint64_t reserved = framework_reserved();
+  for (shm::FrameworkStatus& framework : status.frameworks) {
+    if (reserved != 0 && is_pytorch_without_caching(framework)) framework.reserved = shm::Bytes(reserved);
+  }
   const Interposer* const interposer = g_interposer.load();
   if (interposer == nullptr) return status;
   for (std::size_t i = 0; i < interposer->symbol_count; ++i) {

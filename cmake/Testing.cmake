@@ -18,7 +18,7 @@
 #   MEMOPT_SANITIZER_ENV    list of k=v for programs that are not ours (no leak report for somebody else's leaks).
 #   MEMOPT_TEST_WRAPPER     what every test is started with: ThreadSanitizer needs address randomisation off.
 #
-# Labels: lint (static checks), slow (left out by run-tests --quick), full (run by --full only).
+# Labels: lint (static checks), slow (left out by run-tests --quick), full (run by --full only), frameworks (by --frameworks only).
 enable_testing()
 find_package(GTest REQUIRED)
 find_package(benchmark REQUIRED)
@@ -76,6 +76,7 @@ function(memopt_add_test)
   set_target_properties(${ARG_NAME} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
   memopt_sanitizer_definitions(${ARG_NAME})
   memopt_precompile_test(${ARG_NAME})
+  set_property(GLOBAL APPEND PROPERTY MEMOPT_GOOGLETEST_BINARIES ${ARG_NAME})
   if(ARG_ONE_THREAD AND "thread" IN_LIST MEMOPT_SANITIZE)
     set_target_properties(${ARG_NAME} PROPERTIES EXCLUDE_FROM_ALL ON)
     return()

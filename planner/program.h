@@ -7,15 +7,24 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "shm/channel.h"
+#include "shm/plan.h"
 #include "shm/record.h"
 
 namespace memopt::planner {
+
+// Plans have no number until they are sent: only their sender knows which ones an agent has had, of other planners too.
+// The checksum does not cover it. `plan`: at least a header.
+inline void set_generation(std::span<std::byte> plan, std::uint64_t generation) {
+  std::memcpy(plan.data() + offsetof(shm::PlanHeader, generation), &generation, sizeof(generation));
+}
 
 class Program {
  public:
@@ -30,6 +39,10 @@ class Program {
   // `terms` are as shm::SwapTermsBody says.
   void swap_on(const shm::SwapTermsBody& terms);
 
+  // A framework whose caching allocator is off is in the program: framework_reserved() is wanted. Before the first
+  // record.
+  void model_framework();
+
   // The next record in order of sequence, of lane `lane` (thread number). Hostile contents (unknown blocks, freed
   // twice) are tolerated: what is planned from them is checked by the agent again.
   void add(std::uint32_t lane, const shm::RecordView& record);
@@ -39,17 +52,24 @@ class Program {
   void add_gap();
 
   // Looks for an iteration and plans it; to be called at check points (shm::next_check_point). A whole plan
-  // (shm/plan.h) if there is a new one, for the agent to adopt.
+  // (shm/plan.h) but for its number, if there is a new one, for the agent to adopt.
   std::optional<std::vector<std::byte>> plan();
 
   // A better plan for the iteration that was planned last, if one has been found since; to be asked now and then.
   std::optional<std::vector<std::byte>> improved();
 
-  // The last plan was sent, under this number; each is larger than the one before. Without a number it was not sent.
+  // The last plan was sent, under the number that its sender gave it; each is larger than the one before. Without this
+  // call it was not sent.
   void sent(std::uint64_t generation);
   // The agent adopted, or refused, the plan of that number.
   void adopted(std::uint64_t generation);
-  void refused(std::uint64_t generation);
+  // `excess`: by so many bytes its places came to more than what would have been taken, 0 if that was not the reason.
+  // A better layout of the same iteration is still offered once one is found that would do.
+  void refused(std::uint64_t generation, std::uint64_t excess = 0);
+
+  // Bytes that the framework's caching allocator would have reserved by the last record (planner/frameworks); 0: not
+  // known, as the beginning was not seen.
+  std::uint64_t framework_reserved() const;
 
   // One sentence for people: what is awaited, or why there is no plan. Changes rarely; empty at the beginning.
   std::string note() const;

@@ -47,7 +47,7 @@ inline constexpr std::uint32_t kMaxLanes = 64;         // rings of one program, 
 
 struct HelloBody {
   std::uint32_t wire_version;
-  std::uint32_t flags;  // kSynchronous, kRecordOnly
+  std::uint32_t flags;  // kSynchronous, kRecordOnly, kCachingIsOff
   std::int32_t pid;     // as the agent sees itself
   std::uint32_t reserved;
   char version[32];   // of memopt, NUL-terminated
@@ -55,6 +55,8 @@ struct HelloBody {
 };
 inline constexpr std::uint32_t kSynchronous = 1;  // the agent waits for Control::processed
 inline constexpr std::uint32_t kRecordOnly = 2;   // no plan is wanted
+// PyTorch is loaded, and allocates one by one: Control::framework_reserved is wanted.
+inline constexpr std::uint32_t kCachingIsOff = 4;
 
 struct RingBody {
   std::uint32_t lane;
@@ -103,11 +105,15 @@ struct Control {
   std::atomic<std::uint64_t> refused_generation;  // of the last plan that was refused
   std::atomic<std::uint64_t> clock_ticks;         // ticks and nanoseconds of one instant, refreshed now and then
   std::atomic<std::uint64_t> clock_nanoseconds;
+  std::atomic<std::uint64_t> refused_excess;  // by so many bytes that plan's slab was too large, stored before the
+                                              // generation; 0: it was refused for another reason
   // By the planner.
   alignas(64) std::atomic<std::uint64_t> processed;  // every record up to this sequence has been looked at, and what
                                                      // followed from it has been sent before this is stored
   std::atomic<std::uint64_t> heartbeat;              // grows while the planner lives and is not asleep in poll
   std::atomic<std::uint64_t> sent;  // messages sent over this connection, kWelcome included; stored before each is sent
+  std::atomic<std::uint64_t> framework_reserved;  // bytes that PyTorch's caching allocator would have reserved by the
+                                                  // last record; 0: not known
 };
 static_assert(sizeof(Control) <= kControlBytes);
 

@@ -30,6 +30,11 @@ enum class Route {
   kPlain,          // cudaMalloc
 };
 
+// As the option has it.
+constexpr std::string_view to_string(Route route) {
+  return route == Route::kStreamOrdered ? "async" : route == Route::kPlain ? "plain" : "";
+}
+
 // What MEMOPT_FRAMEWORK_ENV means.
 constexpr Route framework_route(std::string_view option) {
   if (option == "off") return Route::kNone;
@@ -38,12 +43,14 @@ constexpr Route framework_route(std::string_view option) {
   return kServesStreamOrdered ? Route::kStreamOrdered : Route::kPlain;
 }
 
-enum class Sureness { kSeenOnGpu, kRead, kUnverified };
+enum class Sureness { kSeenOnGpu, kSeenSimulated, kRead, kUnverified };
 
 constexpr std::string_view to_string(Sureness sureness) {
   switch (sureness) {
     case Sureness::kSeenOnGpu:
       return "seen on a GPU";
+    case Sureness::kSeenSimulated:
+      return "seen (simulated)";
     case Sureness::kRead:
       return "read";
     case Sureness::kUnverified:
@@ -80,7 +87,8 @@ inline constexpr std::array<Framework, 9> kFrameworks{{
      "plain: each tensor is a cudaMalloc and a cudaFree, which waits for the device (a small ResNet: forward 5.5 to 16 "
      "ms, backward 11 to 60 ms); out of memory is no longer retried, statistics are zero, capturing graphs fails. "
      "async: little; tensors can't be shared between processes",
-     "cuBLAS and cuDNN handles, modules, local memory; before 2.5 some workspaces with plain", Sureness::kRead},
+     "cuBLAS and cuDNN handles, modules, local memory; before 2.5 some workspaces with plain",
+     Sureness::kSeenSimulated},
     {"JAX", "/xla_cuda_plugin.so", true, "",
      "each buffer is a cuMemAlloc and a cuMemFree; JAX's own pages call it very slow",
      "temporaries of one executable are one buffer", Sureness::kRead},
@@ -139,36 +147,41 @@ struct FrameworkChoice {
   std::string_view variable;
   Fits fits;
   std::string_view value;
-  bool visible;  // allocations reach the driver one by one
+  Route route;  // by which allocations reach the driver one by one; kNone: they do not
   std::string_view meaning;
+
+  constexpr bool visible() const { return route != Route::kNone; }
 };
 
 inline constexpr std::array<FrameworkChoice, 14> kFrameworkChoices{{
-    {FrameworkId::kPyTorch, "PYTORCH_NO_CUDA_MEMORY_CACHING", FrameworkChoice::Fits::kValue, "1", true, "no caching"},
-    {FrameworkId::kPyTorch, "PYTORCH_NO_CUDA_MEMORY_CACHING", FrameworkChoice::Fits::kAnyValue, "", false,
+    {FrameworkId::kPyTorch, "PYTORCH_NO_CUDA_MEMORY_CACHING", FrameworkChoice::Fits::kValue, "1", Route::kPlain,
+     "no caching"},
+    {FrameworkId::kPyTorch, "PYTORCH_NO_CUDA_MEMORY_CACHING", FrameworkChoice::Fits::kAnyValue, "", Route::kNone,
      "newer versions take 1 only for no caching, older ones any value"},
-    {FrameworkId::kPyTorch, "PYTORCH_ALLOC_CONF", FrameworkChoice::Fits::kItem, "backend:cudaMallocAsync", true,
-     "stream-ordered allocation"},
-    {FrameworkId::kPyTorch, "PYTORCH_ALLOC_CONF", FrameworkChoice::Fits::kItemWithAnyValue, "backend", false,
+    {FrameworkId::kPyTorch, "PYTORCH_ALLOC_CONF", FrameworkChoice::Fits::kItem, "backend:cudaMallocAsync",
+     Route::kStreamOrdered, "stream-ordered allocation"},
+    {FrameworkId::kPyTorch, "PYTORCH_ALLOC_CONF", FrameworkChoice::Fits::kItemWithAnyValue, "backend", Route::kNone,
      "its caching allocator is on"},
-    {FrameworkId::kPyTorch, "PYTORCH_ALLOC_CONF", FrameworkChoice::Fits::kItem, "expandable_segments:True", false,
-     "its caching allocator is on, with expandable segments"},
-    {FrameworkId::kPyTorch, "PYTORCH_CUDA_ALLOC_CONF", FrameworkChoice::Fits::kItem, "backend:cudaMallocAsync", true,
-     "stream-ordered allocation"},
-    {FrameworkId::kPyTorch, "PYTORCH_CUDA_ALLOC_CONF", FrameworkChoice::Fits::kItemWithAnyValue, "backend", false,
-     "its caching allocator is on"},
-    {FrameworkId::kPyTorch, "PYTORCH_CUDA_ALLOC_CONF", FrameworkChoice::Fits::kItem, "expandable_segments:True", false,
-     "its caching allocator is on, with expandable segments"},
-    {FrameworkId::kJax, "XLA_PYTHON_CLIENT_ALLOCATOR", FrameworkChoice::Fits::kValueInAnyCase, "platform", true,
+    {FrameworkId::kPyTorch, "PYTORCH_ALLOC_CONF", FrameworkChoice::Fits::kItem, "expandable_segments:True",
+     Route::kNone, "its caching allocator is on, with expandable segments"},
+    {FrameworkId::kPyTorch, "PYTORCH_CUDA_ALLOC_CONF", FrameworkChoice::Fits::kItem, "backend:cudaMallocAsync",
+     Route::kStreamOrdered, "stream-ordered allocation"},
+    {FrameworkId::kPyTorch, "PYTORCH_CUDA_ALLOC_CONF", FrameworkChoice::Fits::kItemWithAnyValue, "backend",
+     Route::kNone, "its caching allocator is on"},
+    {FrameworkId::kPyTorch, "PYTORCH_CUDA_ALLOC_CONF", FrameworkChoice::Fits::kItem, "expandable_segments:True",
+     Route::kNone, "its caching allocator is on, with expandable segments"},
+    {FrameworkId::kJax, "XLA_PYTHON_CLIENT_ALLOCATOR", FrameworkChoice::Fits::kValueInAnyCase, "platform",
+     Route::kPlain, "plain allocation"},
+    {FrameworkId::kJax, "XLA_PYTHON_CLIENT_ALLOCATOR", FrameworkChoice::Fits::kValueInAnyCase, "cuda_async",
+     Route::kStreamOrdered, "stream-ordered allocation"},
+    {FrameworkId::kJax, "XLA_PYTHON_CLIENT_ALLOCATOR", FrameworkChoice::Fits::kAnyValue, "", Route::kNone,
+     "its pool is on"},
+    {FrameworkId::kTensorFlow, "TF_GPU_ALLOCATOR", FrameworkChoice::Fits::kValue, "cuda_malloc_async",
+     Route::kStreamOrdered, "stream-ordered allocation"},
+    {FrameworkId::kTensorFlow, "TF_GPU_ALLOCATOR", FrameworkChoice::Fits::kValue, "cuda_malloc", Route::kPlain,
      "plain allocation"},
-    {FrameworkId::kJax, "XLA_PYTHON_CLIENT_ALLOCATOR", FrameworkChoice::Fits::kValueInAnyCase, "cuda_async", true,
-     "stream-ordered allocation"},
-    {FrameworkId::kJax, "XLA_PYTHON_CLIENT_ALLOCATOR", FrameworkChoice::Fits::kAnyValue, "", false, "its pool is on"},
-    {FrameworkId::kTensorFlow, "TF_GPU_ALLOCATOR", FrameworkChoice::Fits::kValue, "cuda_malloc_async", true,
-     "stream-ordered allocation"},
-    {FrameworkId::kTensorFlow, "TF_GPU_ALLOCATOR", FrameworkChoice::Fits::kValue, "cuda_malloc", true,
-     "plain allocation"},
-    {FrameworkId::kTensorFlow, "TF_GPU_ALLOCATOR", FrameworkChoice::Fits::kAnyValue, "", false, "its pool is on"},
+    {FrameworkId::kTensorFlow, "TF_GPU_ALLOCATOR", FrameworkChoice::Fits::kAnyValue, "", Route::kNone,
+     "its pool is on"},
 }};
 
 // Frameworks that memopt has set, by name, separated by commas: so that a child process knows who did it. Beside the
@@ -274,7 +287,7 @@ inline FrameworkOutcome framework_outcome(FrameworkId id, Route route, const cha
     if (!value || !framework_detail::fits(choice, *value)) continue;
     outcome.choice = &choice;
     outcome.chosen = std::string(choice.variable) + "=" + std::string(*value);
-    outcome.by_memopt = choice.visible && is_marked(environment, framework(id).name);
+    outcome.by_memopt = choice.visible() && is_marked(environment, framework(id).name);
     outcome.has_recipe = true;
     return outcome;
   }

@@ -2,7 +2,7 @@
 // docs/formats/plan-wire.md. The agent verifies all of it (agent/plan/plan.h) before it believes any of it.
 //
 // A plan places the allocations of one iteration. Each lane (thread) repeats a sequence of mallocs; the k-th of them
-// gets its place, or, where the block outlives an iteration, the places of its list in turn. Positions in time are
+// gets its place, or one of a list that it may share with other mallocs, the next that is free. Positions in time are
 // ranks of operations within the iteration, over all lanes: 0 .. operations - 1.
 //
 // A plan may swap: what a memopt-plan-1 file says (docs/formats/plan-json.md), with ranks for its operations.
@@ -63,7 +63,7 @@ struct PlannedMalloc {
   std::uint64_t bytes;           // as the program asks
   std::uint64_t return_address;  // of the program's call
   std::uint64_t first_place;     // into places
-  std::uint32_t places;          // used in turn; 0: not planned, served dynamically
+  std::uint32_t places;          // used in turn, perhaps by other mallocs too; 0: not planned, served dynamically
   std::uint32_t born;            // rank of the malloc
   std::uint64_t freed;           // rank of the free, plus `operations` for each iteration boundary it lies behind; the
                                  // latest one observed

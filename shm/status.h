@@ -107,10 +107,12 @@ struct PlanStatus {
 // A framework with a pool of its own that is loaded in the process.
 struct FrameworkStatus {
   std::string name;
-  std::string setting;          // in force for it: "NAME=value", empty: none
-  std::string set_by;           // "memopt", "user" or "nobody"
-  std::optional<bool> visible;  // its allocations reach the driver one by one; absent: can't be known
-  std::string text;             // for people
+  std::string setting;            // in force for it: "NAME=value", empty: none
+  std::string set_by;             // "memopt", "user" or "nobody"
+  std::optional<bool> visible;    // its allocations reach the driver one by one; absent: can't be known
+  std::string text;               // for people
+  std::string route;              // by which they do: "async" or "plain"; empty: they don't, or that can't be known
+  std::optional<Bytes> reserved;  // by its own allocator, had it not been switched off; absent: not known
 };
 
 struct Status {

@@ -165,10 +165,17 @@ void plan_adopted(std::uint64_t generation) noexcept {
   }
 }
 
-void plan_refused(std::uint64_t generation) noexcept {
+void plan_refused(std::uint64_t generation, std::uint64_t excess) noexcept {
   if (shm::Control* const control = link_control()) {
+    control->refused_excess.store(excess, std::memory_order_relaxed);
+    // Release: the planner that sees the number sees the excess.
     control->refused_generation.store(generation, std::memory_order_release);
   }
+}
+
+std::uint64_t framework_reserved() noexcept {
+  const shm::Control* const control = link_control();
+  return control != nullptr ? control->framework_reserved.load(std::memory_order_relaxed) : 0;
 }
 
 LinkStatus link_status() {

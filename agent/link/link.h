@@ -67,7 +67,11 @@ bool hand_over_recording(std::chrono::milliseconds limit = std::chrono::seconds(
 
 // Tell the planner what became of it. A plan that fails verification is refused by the link itself.
 void plan_adopted(std::uint64_t generation) noexcept;
-void plan_refused(std::uint64_t generation) noexcept;
+// `excess`: by so many bytes its slab was too large, 0 if it was refused for another reason.
+void plan_refused(std::uint64_t generation, std::uint64_t excess = 0) noexcept;
+
+// Bytes that PyTorch's caching allocator would have reserved by the last record, as the planner says; 0: not known.
+std::uint64_t framework_reserved() noexcept;
 
 struct LinkStatus {
   bool connected = false;

@@ -19,6 +19,7 @@
 
 #include "agent/link/link.h"
 #include "agent/link/planner_process.h"
+#include "agent/process/frameworks.h"
 #include "agent/process/log.h"
 #include "agent/process/own_descriptors.h"
 #include "shm/message_socket.h"
@@ -189,6 +190,9 @@ LinkThread::Step LinkThread::greet() {
   shm::HelloBody hello{};
   hello.wire_version = shm::kWireVersion;
   hello.flags = (options_.synchronous ? shm::kSynchronous : 0) | (options_.record_only ? shm::kRecordOnly : 0);
+  for (const shm::FrameworkStatus& framework : loaded_frameworks()) {
+    if (is_pytorch_without_caching(framework)) hello.flags |= shm::kCachingIsOff;
+  }
   hello.pid = getpid();
   std::strncpy(hello.version, MEMOPT_VERSION, sizeof(hello.version) - 1);
   char path[sizeof(hello.program)] = {};

@@ -94,7 +94,7 @@ std::uint64_t ready_streams(const Release& former) noexcept {
     start_device_times(shm::sampling(chosen.value(shm::OptionId::kDeviceTimes)));
     start_link(link_options(chosen));
     start_recording(arena.record_only);
-    if (arena.restarted) arena.to_report = shm::StateChange::kNewContext;
+    if (arena.restarted) arena.to_report = {shm::StateChange::kNewContext, 0};
   } catch (...) {
     arena.service = Arena::Service::kNone;
   }
@@ -133,7 +133,7 @@ bool context_is_ours(Arena& arena) noexcept {
     if (plan != nullptr) at.lane = plan->find_lane(number);
   };
   place(arena.plan.get(), lane.live);
-  place(arena.next.get(), lane.next);
+  place(arena.next != nullptr ? arena.next.get() : arena.declined.plan.get(), lane.next);
   lane.serial = arena.serial;
   return &lane;
 }
@@ -153,8 +153,8 @@ bool serve_planned(Arena& arena, Block& block, FollowedPlace& place) noexcept {
 }
 
 // Where the thread is in the plans, one malloc further. Null: this malloc is not planned.
-FollowedPlace* next_place(Arena& arena, ThreadState& thread, std::uint64_t bytes,
-                          std::uint64_t return_address) noexcept {
+FollowedMalloc* next_malloc(Arena& arena, ThreadState& thread, std::uint64_t bytes,
+                            std::uint64_t return_address) noexcept {
   LaneState* lane = thread.lane;
   if (lane == nullptr || lane->serial != arena.serial) [[unlikely]] {
     lane = refresh(arena, thread);
@@ -169,8 +169,12 @@ FollowedPlace* next_place(Arena& arena, ThreadState& thread, std::uint64_t bytes
     }
     // Also where it could not go live, for want of memory: it may at the next beginning.
     if (at.lane != nullptr) {
-      expect(at, bytes, return_address, &expected);
+      const bool begins = at.following && at.position == 0 && at.lane->main;
+      const Step step = expect(at, bytes, return_address, &expected);
       expected = nullptr;
+      if (arena.declined.plan != nullptr && step == Step::kLeaves) arena_left_declined(arena);
+      // Behind it the plan may be another one.
+      if (arena.declined.plan != nullptr && step == Step::kFollows && begins) arena_keeps_to_declined(arena);
     }
   }
   LanePosition& at = lane->live;
@@ -180,7 +184,16 @@ FollowedPlace* next_place(Arena& arena, ThreadState& thread, std::uint64_t bytes
   if (step == Step::kLeaves) [[unlikely]]
     arena_deviated(arena, at);
   if (begins && step == Step::kFollows) arena_at_boundary(arena, *at.lane);
-  return expected != nullptr && expected->count != 0 ? expected->next_place() : nullptr;
+  return expected != nullptr && expected->count != 0 ? expected : nullptr;
+}
+
+// The block's place, or the next free one of those that it may have; false if there is none.
+bool serve_planned(Arena& arena, Block& block, FollowedMalloc& malloc) noexcept {
+  for (std::uint32_t left = malloc.count; left != 0; --left) {
+    if (serve_planned(arena, block, *malloc.next_place())) [[likely]]
+      return true;
+  }
+  return false;
 }
 
 // What a stream-ordered call says beside the block.
@@ -218,8 +231,8 @@ struct Made {
 };
 
 Made made(Arena& arena, const Block& block) noexcept {
-  return {block.number, block.base, arena.plan != nullptr ? arena.plan->generation : 0,
-          std::exchange(arena.to_report, shm::StateChange{})};
+  const StateReport report = std::exchange(arena.to_report, StateReport{});
+  return {block.number, block.base, report.generation, report.change};
 }
 
 // The thread that is given the block knows it only after this returns, so that no use of it is recorded before.
@@ -283,8 +296,8 @@ void record(Arena& arena, const Made& made, std::size_t bytes, void* return_addr
     Block* const block = arena.blocks.make();
     block->bytes = bytes;
     ++arena.mallocs;
-    FollowedPlace* const place = next_place(arena, thread, bytes, reinterpret_cast<std::uint64_t>(return_address));
-    if (place == nullptr || !serve_planned(arena, *block, *place)) [[unlikely]] {
+    FollowedMalloc* const malloc = next_malloc(arena, thread, bytes, reinterpret_cast<std::uint64_t>(return_address));
+    if (malloc == nullptr || !serve_planned(arena, *block, *malloc)) [[unlikely]] {
       if (arena.plan != nullptr) ++arena.displaced;
       CUresult result = CUDA_ERROR_NOT_SUPPORTED;
       // Where the driver makes the blocks, it makes this one by its own stream-ordered call (arena_note_async).

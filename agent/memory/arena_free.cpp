@@ -189,8 +189,7 @@ Served arena_free_async(CUdeviceptr address, StreamName stream) noexcept {
   }
   const StreamUse use = arena.streams.begin(stream);
   queued();
-  Release uses;
-  uses.add(use);
+  Release uses = arena.streams.release_in_order(use);
   // A plain allocation that nothing on this stream has used: its former users are not known to be before the free.
   if (!is_ready(arena, *block, static_cast<StreamSlot>(use.slot))) uses.add(block->former);
   if (arena.streams.is_mixed(static_cast<StreamSlot>(use.slot))) [[unlikely]]

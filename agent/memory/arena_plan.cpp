@@ -2,6 +2,8 @@
 #include <algorithm>
 #include <cstdio>
 #include <new>
+#include <utility>
+#include <vector>
 
 #include "agent/link/link.h"
 #include "agent/memory/arena_state.h"
@@ -14,8 +16,17 @@ namespace {
 
 // Chunks that are mapped ahead at one allocation: a few calls of some tens of microseconds each.
 constexpr std::size_t kSlice = 8;
-// Windows that are given back at one boundary.
+// Chunks that are given back at one boundary: so many, and a part of what there is, so that however much it is, some
+// tens of iterations do.
 constexpr std::size_t kTrimSlice = 16;
+constexpr std::size_t kTrimPart = 8;
+// Boundaries at which nothing could be given back, until the next one at which it is tried: twice as many each time.
+constexpr std::uint32_t kLongestRest = 1024;
+// Boundaries at which places in chunks of blocks that cross the switch are still waited for: whole iterations, and the
+// first.
+constexpr std::uint32_t kLoans = 3;
+// A plan may need so many chunks more than are held without it: the slab ends in one, and so do the blocks beside it.
+constexpr std::uint64_t kSpareChunks = 2;
 
 std::string in_units(std::uint64_t bytes) {
   constexpr std::uint64_t kMib = std::uint64_t{1} << 20;
@@ -37,13 +48,115 @@ std::uint64_t iterations_so_far(const Arena& arena) {
   return each == 0 || arena.mallocs < stayed ? 0 : (arena.mallocs - stayed) / each;
 }
 
-void abandon(Arena& arena, std::string why) noexcept {
+void refuse(Arena& arena, std::uint64_t generation, std::uint64_t excess, std::string why) noexcept {
   log(LogLevel::kWarn, "the plan is not used: {}", why);
-  plan_refused(arena.next->generation);
+  plan_refused(generation, excess);
   arena.abandoned = std::move(why);
-  arena.next.reset();
+}
+
+// The program's iteration is known by a plan that is not used. While nothing is recorded the program keeps to the same
+// iteration by another plan, which the lanes are in already.
+void decline(Arena& arena, std::unique_ptr<FollowedPlan> plan) noexcept {
+  DeclinedPlan& declined = arena.declined;
+  declined.generation = plan->generation;
+  if (!recording()) return;
+  declined.plan = std::move(plan);
+  declined.calm_iterations = 0;
+  declined.calm_needed = std::max(declined.calm_needed, kCalm);
+  ++arena.serial;
+}
+
+void forget_declined(Arena& arena) noexcept {
+  if (arena.declined.plan != nullptr) ++arena.serial;
+  arena.declined = {};
+}
+
+void abandon(Arena& arena, std::string why) noexcept {
+  refuse(arena, arena.next->generation, 0, std::move(why));
+  decline(arena, std::move(arena.next));
   arena.phase = arena.plan != nullptr ? Arena::Phase::kLive : Arena::Phase::kNoPlan;
   ++arena.serial;
+}
+
+// What is held under the plan when blocks that are alive now, and are not its own, have gone: its slab, and the chunks
+// of blocks that stay. May throw std::bad_alloc.
+std::uint64_t needed_by(Arena& arena, const FollowedPlan& plan) {
+  const std::uint64_t chunk_bytes = arena.chunks.chunk_bytes();
+  std::vector<bool> stays(static_cast<std::size_t>(arena.chunks.range_bytes() / chunk_bytes));
+  std::uint64_t chunks = (plan.slab_bytes + chunk_bytes - 1) / chunk_bytes;
+  arena.blocks.for_each([&](const Block& block) {
+    if (block.window == nullptr || block.window->kind == Window::Kind::kSlab || !plan.is_persistent(block.number)) {
+      return;
+    }
+    const std::uint64_t offset = block.base - arena.chunks.range_begin();
+    for (std::uint64_t at = offset / chunk_bytes; at <= (offset + block.bytes - 1) / chunk_bytes; ++at) {
+      const auto page = static_cast<std::size_t>(at);
+      if (!stays[page]) ++chunks;
+      stays[page] = true;
+    }
+  });
+  return chunks * chunk_bytes;
+}
+
+// Does the program do better without the plan that has come? Then by so many bytes its slab is too large, and `*why`
+// says what the plan needs and what it is compared with: where the program has shown that its plan is enough, what that
+// one needs, else the most that was held of late. A plan for a loop within a step needs little, and everything around
+// it is held beside it. 0: it is a gain.
+std::uint64_t excess_of(Arena& arena, const FollowedPlan& plan, std::uint64_t needed, std::string* why) {
+  const bool keeps_to_last = arena.plan != nullptr && arena.kept_iterations >= kCalm;
+  const std::uint64_t held =
+      keeps_to_last ? arena.plan_needs : std::max({footprint(arena), arena.held_of_late, arena.plan_needs});
+  const std::uint64_t chunk_bytes = arena.chunks.chunk_bytes();
+  if (needed <= held + kSpareChunks * chunk_bytes) return 0;
+  *why =
+      fmt::format("it needs {} ({} laid out in {}, beside what stays), and {} {}", in_units(needed),
+                  in_units(plan.peak_load - std::min(plan.peak_load, plan.persistent_bytes)), in_units(plan.slab_bytes),
+                  in_units(held), keeps_to_last ? "are enough for the last one" : "are held without it");
+  // Whole chunks, the last of which the slab may not need to its end.
+  const std::uint64_t unused = (chunk_bytes - plan.slab_bytes % chunk_bytes) % chunk_bytes;
+  const std::uint64_t excess = needed - held - kSpareChunks * chunk_bytes;
+  return excess - std::min(excess - 1, unused);
+}
+
+// The program has left the iteration of a plan, after so many that were calm: it is recorded, for longer each time that
+// it leaves it soon.
+void left_iteration(Arena& arena, std::uint64_t generation, std::uint64_t calm, std::uint64_t* calm_needed) noexcept {
+  if (recording()) {
+    arena.to_report = {shm::StateChange::kDeviated, generation};
+    return;
+  }
+  start_recording(false);
+  arena.to_report = {shm::StateChange::kRestarted, generation};
+  const bool soon = calm < *calm_needed * kCalmGrowth * 2;
+  *calm_needed = soon ? std::min(*calm_needed * kCalmGrowth, kMostCalm) : kCalm;
+}
+
+// Chunks that were needed for the switch, or before it, and are for nothing now.
+void tidy_up(Arena& arena) noexcept {
+  if (arena.service != Arena::Service::kChunks) {
+    arena.housekeeping = false;
+    return;
+  }
+  if (arena.rest != 0) {
+    --arena.rest;
+    return;
+  }
+  const std::size_t idle = arena.bootstrap.idle_chunks() + arena.bootstrap.retiring_chunks();
+  const std::size_t limit = arena.synchronous ? ~std::size_t{0} : std::max(kTrimSlice, idle / kTrimPart);
+  const std::uint64_t before = arena.chunks.counts().vmm_calls;
+  const bool longer = arena.phase == Arena::Phase::kLive && arena.slab.shorten(limit);
+  // A program that is served off its plan again and again needs some of it each time: the most of late stays.
+  const bool settled = arena.calm_iterations > 4 * kCalm;
+  const bool more = arena.bootstrap.trim(limit, settled ? arena.bootstrap.needed_of_late() : 0);
+  arena.housekeeping = more || longer;
+  if (arena.chunks.counts().vmm_calls != before) {
+    arena.last_rest = 0;
+    return;
+  }
+  // Work on some of it may go on for long.
+  if (arena.calm_iterations < kCalm) return;
+  arena.last_rest = std::clamp<std::uint32_t>(arena.last_rest * 2, 1, kLongestRest);
+  arena.rest = arena.last_rest;
 }
 
 }  // namespace
@@ -55,9 +168,27 @@ void arena_adopt(Arena& arena, const Plan& plan) noexcept {
   }
   try {
     auto next = std::make_unique<FollowedPlan>(plan);
+    std::uint64_t needed = 0;
+    if (arena.service == Arena::Service::kChunks) {
+      needed = needed_by(arena, *next);
+      std::string why;
+      if (const std::uint64_t excess = excess_of(arena, *next, needed, &why); excess != 0) {
+        refuse(arena, plan.generation, excess, std::move(why));
+        // One that is being built, or armed, may still be a gain.
+        if (arena.next == nullptr) decline(arena, std::move(next));
+        return;
+      }
+    }
     arena.next = std::move(next);
+    arena.declined.plan.reset();
+    arena.next_needs = needed;
     arena.phase = Arena::Phase::kBuilding;
     ++arena.serial;
+    if (arena.plan == nullptr && !recording()) {
+      // Until it is live nothing else tells when the program changes.
+      start_recording(false);
+      arena.to_report = {shm::StateChange::kRestarted, 0};
+    }
     const FollowedPlan* const wanted = arena.next.get();
     if (!arena.slab.want(wanted->slab_bytes, [wanted](std::uint64_t block) { return wanted->is_persistent(block); })) {
       abandon(arena, fmt::format("there is no room for a slab of {}", in_units(wanted->slab_bytes)));
@@ -99,9 +230,15 @@ void arena_go_live(Arena& arena) noexcept {
     return;
   }
   arena.plan = std::move(arena.next);
+  arena.plan_needs = arena.next_needs;
+  arena.kept_iterations = 0;
+  arena.abandoned.clear();
   arena.phase = Arena::Phase::kLive;
   arena.planned = true;
   arena.housekeeping = true;
+  arena.loans = arena.slab.lent_chunks() != 0 ? kLoans : 0;
+  arena.rest = 0;
+  arena.last_rest = 0;
   if (arena.slab.is_driver_block()) {
     arena_widen_range(arena.slab.window().base, arena.slab.live_bytes());
     arena.driver_peak = std::max(arena.driver_peak, footprint(arena));
@@ -109,7 +246,8 @@ void arena_go_live(Arena& arena) noexcept {
   arena.calm_iterations = 0;
   arena.deviating = false;
   ++arena.serial;
-  arena.to_report = shm::StateChange::kLive;
+  arena.to_report = {shm::StateChange::kLive, arena.plan->generation};
+  arena.declined = {};
   plan_adopted(arena.plan->generation);
   if (first) {
     arena.footprint_before = peak_before;
@@ -140,38 +278,58 @@ void arena_at_boundary(Arena& arena, const FollowedLane& lane) noexcept {
   arena.deviating = false;
   // Nothing may be recorded any more when a better plan comes.
   arena_look_for_plan(arena);
+  if (arena.loans != 0 && --arena.loans == 0) [[unlikely]]
+    arena.slab.give_up_lent();
   if (arena.slab.gone_chunks() != 0) [[unlikely]]
     arena_look_for_memory(arena);
-  if (arena.housekeeping) [[unlikely]] {
-    const std::size_t limit = arena.synchronous ? ~std::size_t{0} : kTrimSlice;
-    const bool longer = arena.phase == Arena::Phase::kLive && arena.slab.shorten(limit);
-    arena.housekeeping = arena.bootstrap.trim(limit) || longer;
-    // Work on some of it may go on for long; what is left then is left.
-    if (arena.calm_iterations > 4 * kCalm) arena.housekeeping = false;
-  }
+  arena.held_of_late = arena.chunks.take_peak();
+  if (arena.housekeeping) [[unlikely]]
+    tidy_up(arena);
+  arena.bootstrap.next_iteration();
+  const bool beside = arena.displaced != std::exchange(arena.displaced_before, arena.displaced);
+  arena.kept_iterations = beside ? 0 : arena.kept_iterations + 1;
   if (arena.calm_iterations == kCalm) {
-    if (recording() && !arena.record_only) stop_recording();
+    // Once only: what never fits is not recorded for ever.
+    if (beside && arena.calm_needed == kCalm) arena.calm_needed *= kCalmGrowth * kCalmGrowth;
     reset_own_cost();  // from here on it is that of the steady state
+  }
+  if (arena.calm_iterations == arena.calm_needed) {
+    if (recording() && !arena.record_only) stop_recording();
+    forget_declined(arena);
   }
 }
 
 void arena_deviated(Arena& arena, const LanePosition& at) noexcept {
   ++arena.deviations;
+  arena.kept_iterations = 0;
   if (at.lane->main) arena.deviating = true;
-  arena.calm_iterations = 0;
-  // What happens off the plan may be part of a longer iteration, which the planner can only find if it sees it.
-  if (recording()) {
-    arena.to_report = shm::StateChange::kDeviated;
-  } else {
-    start_recording(false);
-    arena.to_report = shm::StateChange::kRestarted;
-  }
+  const std::uint64_t calm = std::exchange(arena.calm_iterations, 0);
+  // What happens off the plan may be part of a longer iteration, which the planner can only find if it sees it: or has
+  // found, and the plan was declined.
+  const DeclinedPlan& declined = arena.declined;
+  if (declined.plan != nullptr && declined.calm_iterations >= declined.calm_needed) return;
+  left_iteration(arena, arena.plan->generation, calm, &arena.calm_needed);
+}
+
+void arena_keeps_to_declined(Arena& arena) noexcept {
+  DeclinedPlan& declined = arena.declined;
+  ++declined.calm_iterations;
+  if (declined.calm_iterations == declined.calm_needed && recording() && !arena.record_only) stop_recording();
+  // Nothing may be recorded any more when a better plan comes.
+  arena_look_for_plan(arena);
+}
+
+void arena_left_declined(Arena& arena) noexcept {
+  DeclinedPlan& declined = arena.declined;
+  const std::uint64_t calm = std::exchange(declined.calm_iterations, 0);
+  left_iteration(arena, declined.generation, calm, &declined.calm_needed);
 }
 
 void arena_release_all(Arena& arena) noexcept {
   ++arena.releases;
   arena.plan.reset();
   arena.next.reset();
+  arena.declined = {};
   arena.phase = Arena::Phase::kNoPlan;
   ++arena.serial;
   arena.blocks.clear();
@@ -230,7 +388,7 @@ void read_arena(shm::Status* status) {
   plan.dropped_events = link.dropped;
   plan.planner = link.planner;
   plan.planner_reason = link.connected ? std::string() : link.reason;
-  plan.note = !arena.abandoned.empty() && arena.plan == nullptr ? arena.abandoned : link.note;
+  plan.note = arena.abandoned.empty() ? link.note : arena.abandoned;
   if (plan.note.empty() && !link.connected && arena.plan == nullptr) plan.note = link.reason;
   status->reason = arena.why;
   if (arena.plan != nullptr) {
@@ -246,8 +404,11 @@ void say_goodbye() noexcept {
   if (now == nullptr || now->iteration_at_live == 0 || !log_wants(LogLevel::kWarn)) return;
   // Without the lock: threads may still run, or have been killed with it; these are words that only grow.
   try {
-    log_notice(fmt::format("planned at iteration {}; {} → {}", now->iteration_at_live, in_units(now->footprint_before),
-                           in_units(now->footprint_at_end != 0 ? now->footprint_at_end : footprint(*now))));
+    const std::uint64_t reserved = framework_reserved();
+    log_notice(fmt::format("planned at iteration {}; {} → {}{}", now->iteration_at_live,
+                           in_units(now->footprint_before),
+                           in_units(now->footprint_at_end != 0 ? now->footprint_at_end : footprint(*now)),
+                           reserved == 0 ? "" : "; PyTorch's caching allocator: " + in_units(reserved)));
   } catch (...) {
   }
 }

@@ -45,13 +45,17 @@ void leave_plan(Arena& arena) noexcept {
   ++arena.deviations;
   arena.deviating = true;
   arena.calm_iterations = 0;
-  if (arena.next == nullptr) arena.next = std::move(arena.plan);
+  if (arena.next == nullptr) {
+    arena.next = std::move(arena.plan);
+    arena.next_needs = arena.plan_needs;
+    arena.declined = {};
+  }
   arena.plan.reset();
   arena.phase = Arena::Phase::kArmed;
   ++arena.serial;
   pause(arena);
   if (!recording()) start_recording(arena.record_only);
-  arena.to_report = shm::StateChange::kRestarted;
+  arena.to_report = {shm::StateChange::kRestarted, 0};
 }
 
 void give_up_idle_slab(Arena& arena, Release* awaited) noexcept {
@@ -108,6 +112,7 @@ bool arena_relieve(Relief relief, std::size_t wanted) noexcept {
   }
   if (wanted > free && wanted - free > idle) return false;
 
+  arena.held_of_late = std::max(arena.held_of_late, held_bytes(arena));
   const std::uint64_t releases = arena.releases;
   std::uint64_t given = 0;
   for (int waits = 0; waits <= kPatience; ++waits) {

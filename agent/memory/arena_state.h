@@ -23,12 +23,27 @@
 
 namespace memopt::agent {
 
+// A plan that is not used. The program is watched all the same: while it keeps to that iteration there is nothing to
+// record, and when it leaves it there is again.
+struct DeclinedPlan {
+  std::unique_ptr<FollowedPlan> plan;  // null: there is none, or one is on its way (Arena::next), which is watched then
+  std::uint64_t generation = 0;        // of the last one of that iteration
+  std::uint64_t calm_iterations = 0;   // since the program left it
+  std::uint64_t calm_needed = 0;       // of them, until nothing is recorded any more
+};
+
+// What the planner is told once the lock is free.
+struct StateReport {
+  shm::StateChange change{};     // 0: nothing
+  std::uint64_t generation = 0;  // of the plan that it is about
+};
+
 // Where a lane is in the plans. By the lane's number, so that a thread that takes over the lane of one that has ended
 // goes on where that one was: programs start threads per iteration.
 struct LaneState {
   std::uint64_t serial = 0;  // of the arena's plans that the positions are about
   LanePosition live;
-  LanePosition next;
+  LanePosition next;  // in the plan that is on its way, or that was declined
 };
 
 // What goes on when memory is served in another context, because the first one is gone.
@@ -86,12 +101,22 @@ struct Arena : ArenaSums {
   std::unique_ptr<FollowedPlan> plan;  // live
   std::unique_ptr<FollowedPlan> next;  // being built, or armed
   std::array<LaneState, shm::kMaxLanes> lanes;
-  bool planned = false;               // a plan has been live
-  bool housekeeping = false;          // something is to be given back, a little at each boundary
-  std::uint32_t wait_for_memory = 0;  // iterations until what the plan lacks is tried for again
-  std::uint32_t relief_pause = 0;     // how many they were the last time
-  std::uint64_t calm_iterations = 0;  // since the last deviation
-  std::string abandoned;              // why the last plan was not installed
+  bool planned = false;                // a plan has been live
+  bool housekeeping = false;           // something is to be given back, a little at each boundary
+  std::uint32_t wait_for_memory = 0;   // iterations until what the plan lacks is tried for again
+  std::uint32_t relief_pause = 0;      // how many they were the last time
+  std::uint32_t loans = 0;             // boundaries until blocks of before the switch are not waited for any longer
+  std::uint32_t rest = 0;              // iterations until more is given back: the last time it could not be
+  std::uint32_t last_rest = 0;         // how many they were
+  std::uint64_t calm_iterations = 0;   // since the last deviation
+  std::uint64_t calm_needed = 4;       // of them, until nothing is recorded any more
+  std::uint64_t displaced_before = 0;  // this iteration
+  std::uint64_t plan_needs = 0;        // device bytes under the plan that is live, when all else has gone
+  std::uint64_t next_needs = 0;        // and under the one that is being built
+  std::uint64_t kept_iterations = 0;   // under the plan, in a row: without deviation, with every block in its place
+  std::uint64_t held_of_late = 0;      // at most, from the boundary before the last to the last
+  DeclinedPlan declined;
+  std::string abandoned;  // why the last plan was not installed; empty when one is live that came later
 
   // Sums for status.
   std::uint64_t live_bytes = 0;
@@ -101,8 +126,8 @@ struct Arena : ArenaSums {
   std::uint64_t host_waits_at_live = 0;
   std::uint64_t waits_at_live = 0;
   std::uint64_t mallocs = 0;
-  bool deviating = false;        // the main lane, now
-  shm::StateChange to_report{};  // to the planner, once the lock is free; 0: nothing
+  bool deviating = false;  // the main lane, now
+  StateReport to_report;
 };
 
 // Block::ready of a block that every stream may touch.
@@ -116,6 +141,10 @@ inline bool is_ready(const Arena& arena, const Block& block, StreamSlot slot) no
 
 // Iterations without deviation after which nothing is recorded any more.
 inline constexpr std::uint64_t kCalm = 4;
+// What then deviates, or lies beside its place each time, may be a part of something longer, which is seen only if it
+// is recorded for longer: so many times, each time.
+inline constexpr std::uint64_t kCalmGrowth = 4;
+inline constexpr std::uint64_t kMostCalm = 4096;
 
 // Null before the first call.
 Arena* arena() noexcept;
@@ -153,5 +182,8 @@ std::uint64_t arena_footprint_peak(const Arena& arena) noexcept;
 // Everything back to the driver; work on it is over.
 void arena_release_all(Arena& arena) noexcept;
 void arena_deviated(Arena& arena, const LanePosition& at) noexcept;
+// A malloc of a lane that is in the plan that was declined: it is the first of an iteration, or has left it.
+void arena_keeps_to_declined(Arena& arena) noexcept;
+void arena_left_declined(Arena& arena) noexcept;
 
 }  // namespace memopt::agent

@@ -35,17 +35,14 @@ std::uint64_t room_of(std::uint64_t bytes, std::uint64_t chunk_bytes) {
 
 CUresult Bootstrap::serve(Block& block, bool only_held) noexcept {
   try {
-    const bool large = block.bytes >= chunks_.chunk_bytes();
-    // In the row its end would be in another chunk, which is one more than the driver takes.
-    const bool whole_chunks = block.bytes % chunks_.chunk_bytes() == 0;
-    if (row_.may_give_up()) shorten_row();
-    CUresult result = !large                         ? serve_shared(block, only_held)
-                      : row_.open() && !whole_chunks ? serve_in_row(block, only_held)
-                                                     : serve_own(block, only_held);
+    wanted_ = round_up(block.bytes, chunks_.chunk_bytes());
+    CUresult result =
+        block.bytes >= chunks_.chunk_bytes() ? serve_large(block, only_held) : serve_shared(block, only_held);
     if (result == CUDA_ERROR_OUT_OF_MEMORY && !only_held && serve_between(block)) result = CUDA_SUCCESS;
     if (result == CUDA_SUCCESS) {
       served_bytes_ += block.span->end - block.span->begin;
       served_peak_ = std::max(served_peak_, served_bytes_);
+      peak_now_ = std::max(peak_now_, served_bytes_);
     }
     return result;
   } catch (const std::bad_alloc&) {
@@ -53,53 +50,62 @@ CUresult Bootstrap::serve(Block& block, bool only_held) noexcept {
   }
 }
 
-bool Bootstrap::take(Window& window, std::uint64_t begin, std::uint64_t end, Block& block) noexcept {
-  Block* in_the_way = nullptr;
-  Span* const span = window.map.take(begin, end, &block, nullptr, &block.former, &in_the_way);
-  if (span == nullptr) return false;
-  block.span = span;
-  block.window = &window;
-  block.base = window.base + begin;
-  return true;
-}
-
 // The last resort: bytes that are free between blocks of another kind.
 bool Bootstrap::serve_between(Block& block) {
-  if (row_.serve_again(block)) return true;
+  if (region_.serve(block, true)) return true;
   const std::uint64_t bytes = room_of(block.bytes, chunks_.chunk_bytes());
   Window* const window = shared_.find(bytes);
   return window != nullptr && take_shared(*window, bytes, block);
 }
 
-CUresult Bootstrap::serve_in_row(Block& block, bool only_held) {
-  std::size_t count = 0;
-  if (!row_.chunks_for(block.bytes, &count)) return serve_own(block, only_held);
+CUresult Bootstrap::serve_large(Block& block, bool only_held) {
+  if (region_.serve(block, false)) return CUDA_SUCCESS;
+  // What is free at the end of the region counts with the rest: it may have to be moved.
+  const auto all = static_cast<std::size_t>(wanted_ / chunks_.chunk_bytes());
+  if (all >= kLarge && !could_have(all, only_held)) return CUDA_ERROR_OUT_OF_MEMORY;
   std::vector<Chunk*> gathered;
-  CUresult result = gather(count, only_held, &gathered);
-  if (result != CUDA_SUCCESS) return result;
-  make_room(&free_, gathered.size());
-  try {
-    result = row_.append(block, gathered);
-  } catch (const std::bad_alloc&) {
-    result = CUDA_ERROR_OUT_OF_MEMORY;
-  }
-  if (result != CUDA_SUCCESS) {
-    for (Chunk* const chunk : gathered) {
-      if (chunk->home == nullptr) add_free(chunk);
+  CUresult result = CUDA_SUCCESS;
+  Region::Growth growth;
+  // Gathering takes chunks out of the region, and perhaps such as were to be part of it.
+  while (result == CUDA_SUCCESS) {
+    if (!region_.plan_growth(block, &growth)) {
+      result = CUDA_ERROR_OUT_OF_MEMORY;
+    } else if (growth.chunks <= gathered.size()) {
+      break;
+    } else {
+      std::vector<Chunk*> more;
+      gathered.reserve(growth.chunks);
+      result = gather(growth.chunks - gathered.size(), only_held, &more);
+      gathered.insert(gathered.end(), more.begin(), more.end());
     }
   }
+  const auto put_back = [&](std::size_t from) {
+    for (std::size_t i = from; i < gathered.size(); ++i) add_free(gathered[i]);
+    gathered.resize(from);
+  };
+  make_room(&free_, gathered.size());
+  if (result == CUDA_SUCCESS) {
+    put_back(growth.chunks);
+    try {
+      result = region_.grow(growth, gathered, block);
+    } catch (const std::bad_alloc&) {
+      result = CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    if (result != CUDA_SUCCESS && !gathered.empty() && gathered.front()->home != nullptr) gathered.clear();
+  }
+  if (result != CUDA_SUCCESS) put_back(0);
   return result;
 }
 
-bool Bootstrap::shorten_row() noexcept {
+// Chunks that are free as a whole, out of the region. Returns how many.
+std::size_t Bootstrap::free_region_chunks(std::size_t limit, Release* awaited) noexcept {
   const std::size_t before = free_.size();
-  bool any = false;
   try {
-    any = row_.give_up(&free_);
+    region_.give_up(limit, &free_, awaited);
   } catch (const std::bad_alloc&) {
   }
   for (std::size_t i = before; i < free_.size(); ++i) free_[i]->spare = true;
-  return any;
+  return free_.size() - before;
 }
 
 void Bootstrap::add_free(Chunk* chunk) noexcept {
@@ -107,63 +113,25 @@ void Bootstrap::add_free(Chunk* chunk) noexcept {
   free_.push_back(chunk);
 }
 
-void Bootstrap::cache(Window& window) noexcept {
-  window.freed_at = ++frees_;
-  window.searched = 0;
-  cached_.push_back(window);
-  by_size_.insert(window);
-  unsearched_cached_.push_back(window);
-  cached_chunks_ += window.chunks.size();
-}
-
-void Bootstrap::uncache(Window& window) noexcept {
-  cached_.erase(cached_.iterator_to(window));
-  by_size_.erase(by_size_.iterator_to(window));
-  if (window.unsearched.is_linked()) unsearched_cached_.erase(unsearched_cached_.iterator_to(window));
-  cached_chunks_ -= window.chunks.size();
-}
-
-void Bootstrap::own(Window& window) noexcept {
-  window.searched = 0;
-  owned_.push_back(window);
-  unsearched_owned_.push_back(window);
-}
-
-CUresult Bootstrap::serve_own(Block& block, bool only_held) {
-  const std::size_t count =
-      static_cast<std::size_t>(round_up(block.bytes, chunks_.chunk_bytes()) / chunks_.chunk_bytes());
-  Window* window = find_cached(count);
-  if (window != nullptr) {
-    uncache(*window);
-  } else {
-    std::vector<Chunk*> gathered;
-    CUresult result = gather(count, only_held, &gathered);
-    if (result == CUDA_SUCCESS) result = open(Window::Kind::kOwn, std::move(gathered), &window);
-    if (result != CUDA_SUCCESS) return result;
-  }
-  if (!take(*window, 0, window->bytes, block)) {
-    cache(*window);
-    return CUDA_ERROR_OUT_OF_MEMORY;
-  }
-  own(*window);
-  return CUDA_SUCCESS;
-}
-
 CUresult Bootstrap::serve_shared(Block& block, bool only_held) {
   const std::uint64_t bytes = room_of(block.bytes, chunks_.chunk_bytes());
   Window* window = shared_.find(bytes);
   if (window == nullptr) {
+    // Where no chunk is at hand for a window, rather bytes of the region than a chunk out of it. Not where the device
+    // fills: blocks of several sizes keep more from each other than each sort would by itself.
+    const bool spacious = chunks_.counts().held_bytes < chunks_.device_bytes() / 2;
+    if (spacious && region_.serve_small(block, bytes, free_.empty())) return CUDA_SUCCESS;
     shared_.make_room();
     // Larger as more is shared, so that there are few of them. Beyond a part of the device each chunk is a window of
     // its own: a block across two keeps both from others.
     const bool roomy = chunks_.counts().held_bytes < chunks_.device_bytes() / 8;
     const std::size_t count = std::clamp<std::size_t>(
-        static_cast<std::size_t>(shared_.bytes() / 8 / chunks_.chunk_bytes()), 1, roomy ? kMostSharedChunks : 1);
+        static_cast<std::size_t>(shared_.bytes() / 32 / chunks_.chunk_bytes()), 1, roomy ? kMostSharedChunks : 1);
     std::vector<Chunk*> gathered;
     CUresult result = gather(count, only_held, &gathered);
     // The device is nearly full: in small steps, then.
     if (result == CUDA_ERROR_OUT_OF_MEMORY && count > 1) result = gather(1, only_held, &gathered);
-    if (result == CUDA_SUCCESS) result = open(Window::Kind::kShared, std::move(gathered), &window);
+    if (result == CUDA_SUCCESS) result = open(std::move(gathered), &window);
     if (result != CUDA_SUCCESS) return result;
     shared_.add(window);
     empty_shared_.push_back(*window);
@@ -183,31 +151,19 @@ bool Bootstrap::take_shared(Window& window, std::uint64_t bytes, Block& block) n
   return true;
 }
 
-// The smallest that is not much too large; of equal ones the one freed last: its work is on the stream that goes on,
-// and others can be taken apart.
-Window* Bootstrap::find_cached(std::size_t count) noexcept {
-  const auto smallest = by_size_.lower_bound(WindowSize::type{count, 0});
-  if (smallest == by_size_.end()) return nullptr;
-  const std::size_t chunks = smallest->chunks.size();
-  if (chunks > count + count / 8) return nullptr;
-  return &*std::prev(by_size_.lower_bound(WindowSize::type{chunks + 1, 0}));
-}
-
-bool Bootstrap::may_grow(std::uint64_t bytes) const noexcept {
-  const std::uint64_t needed = std::max(served_peak_, served_bytes_ + bytes);
-  return chunks_.counts().held_bytes + bytes <= needed + std::max(needed / 16, kSlack);
+bool Bootstrap::may_grow() const noexcept {
+  const std::uint64_t needed = std::max(served_peak_, served_bytes_ + wanted_);
+  return chunks_.counts().held_bytes + chunks_.chunk_bytes() <= needed + std::max(needed / 16, kSlack);
 }
 
 // Programs try how much they can have: what cannot be had is not gathered first, chunk by chunk, with everything given
 // up for it that is held.
 bool Bootstrap::could_have(std::size_t count, bool only_held) const noexcept {
-  std::size_t held = free_.size() + cached_chunks_;
-  if (row_.may_give_up()) held += static_cast<std::size_t>(row_.free_bytes() / chunks_.chunk_bytes());
+  const std::size_t held = idle_chunks();
   return count <= held || (!only_held && chunks_.could_create(count - held));
 }
 
 CUresult Bootstrap::gather(std::size_t count, bool only_held, std::vector<Chunk*>* gathered) {
-  if (count >= kLarge && !could_have(count, only_held)) return CUDA_ERROR_OUT_OF_MEMORY;
   gathered->reserve(count);
   const auto take_free = [&] {
     while (gathered->size() < count && !free_.empty()) {
@@ -220,20 +176,14 @@ CUresult Bootstrap::gather(std::size_t count, bool only_held, std::vector<Chunk*
   CUresult result = CUDA_SUCCESS;
   take_free();
   while (gathered->size() < count) {
-    const bool grow = !only_held && result == CUDA_SUCCESS && may_grow(chunks_.chunk_bytes());
+    const bool grow = !only_held && result == CUDA_SUCCESS && may_grow();
     if (!grow) {
-      Window* const window = cached_.empty() ? nullptr : &cached_.front();  // freed before the others
-      if ((row_.may_give_up() && shorten_row()) || (window != nullptr && dismantle(window))) {
-        take_free();
-        continue;
-      }
       awaited_ = {};
-      if (result != CUDA_SUCCESS && give_up_shared_chunks(&awaited_)) {
+      if (free_region_chunks(count - gathered->size(), &awaited_) != 0 ||
+          (result != CUDA_SUCCESS && give_up_shared_chunks(&awaited_))) {
         take_free();
         continue;
       }
-      if (row_.may_give_up()) awaited_ = row_.awaited();
-      if (window != nullptr) awaited_ = window->last_uses();
       // A host function may be among what would be waited for, and be waiting for this very thread: rather more memory
       // than that, as long as there is some.
       const bool may_wait = result != CUDA_SUCCESS || !streams_.has_visible();
@@ -257,15 +207,14 @@ CUresult Bootstrap::gather(std::size_t count, bool only_held, std::vector<Chunk*
   return result != CUDA_SUCCESS ? result : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-CUresult Bootstrap::open(Window::Kind kind, std::vector<Chunk*> chunks, Window** opened) noexcept {
+CUresult Bootstrap::open(std::vector<Chunk*> chunks, Window** opened) noexcept {
   std::unique_ptr<Window> window;
   CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
   try {
     window = std::make_unique<Window>();
-    window->kind = kind;
     window->bytes = chunks.size() * chunks_.chunk_bytes();
     window->map.grow(window->bytes, Release{});
-    if (kind == Window::Kind::kShared) window->space = std::make_unique<SharedSpace>(window->map);
+    window->space = std::make_unique<SharedSpace>(window->map);
     window->base = chunks_.reserve(window->bytes);
     if (window->base != 0) result = chunks_.map(window->base, chunks);
   } catch (const std::bad_alloc&) {
@@ -301,12 +250,8 @@ bool Bootstrap::dismantle(Window* window) noexcept {
     chunk->home = nullptr;
     add_free(chunk);
   }
-  if (window->kind == Window::Kind::kShared) {
-    shared_.remove(window);
-    empty_shared_.erase(empty_shared_.iterator_to(*window));
-  } else {
-    uncache(*window);
-  }
+  shared_.remove(window);
+  empty_shared_.erase(empty_shared_.iterator_to(*window));
   forget(window);
   return true;
 }
@@ -314,29 +259,19 @@ bool Bootstrap::dismantle(Window* window) noexcept {
 void Bootstrap::take_back(Block& block, const Release& uses) noexcept {
   Window* const window = block.window;
   served_bytes_ -= block.span->end - block.span->begin;
-  if (window->kind == Window::Kind::kRow) {
-    row_.take_back(block, uses);
+  if (window->kind == Window::Kind::kRegion) {
+    region_.take_back(block, uses);
     return;
   }
-  if (window->kind == Window::Kind::kShared) {
-    shared_owned_ -= block.span->end - block.span->begin;
-    window->space->give_back(block.span, uses);
-    shared_.changed(*window);
-    if (!has_block(*window)) empty_shared_.push_back(*window);
-    return;
-  }
-  window->map.give_back(block.span, uses);
-  owned_.erase(owned_.iterator_to(*window));
-  if (window->unsearched.is_linked()) unsearched_owned_.erase(unsearched_owned_.iterator_to(*window));
-  cache(*window);
+  shared_owned_ -= block.span->end - block.span->begin;
+  window->space->give_back(block.span, uses);
+  shared_.changed(*window);
+  if (!has_block(*window)) empty_shared_.push_back(*window);
 }
 
 void Bootstrap::begin_slab_search() noexcept {
-  unsearched_owned_.clear();
-  for (Window& window : owned_) {
-    window.searched = 0;
-    unsearched_owned_.push_back(window);
-  }
+  searched_free_ = 0;
+  region_.search_from(0);
 }
 
 Chunk* Bootstrap::find_free_chunk() noexcept {
@@ -344,54 +279,29 @@ Chunk* Bootstrap::find_free_chunk() noexcept {
   for (; searched_free_ < free_.size(); ++searched_free_) {
     if (free_[searched_free_]->slab_slot < 0) return free_[searched_free_];
   }
-  while (!unsearched_cached_.empty()) {
-    if (Chunk* const chunk = next_unsearched(unsearched_cached_.front())) return chunk;
-    unsearched_cached_.pop_front();
-  }
-  return nullptr;
+  return region_.find_free_chunk();
 }
 
-Chunk* Bootstrap::next_unsearched(Window& window) noexcept {
-  for (; window.searched < window.chunks.size(); ++window.searched) {
-    Chunk* const chunk = window.chunks[window.searched];
-    if (chunk->slab_slot < 0) return chunk;
-  }
-  return nullptr;
-}
-
-void Bootstrap::hand_over(OwnershipMap& slab_map, std::uint64_t chunk_bytes) {
-  const auto is_slabs = [](const Chunk* chunk) { return chunk->slab_slot >= 0; };
-  for (auto at = cached_.begin(); at != cached_.end();) {
-    Window& window = *at++;
-    if (std::none_of(window.chunks.begin(), window.chunks.end(), is_slabs)) continue;
-    const Release uses = window.last_uses();
-    for (Chunk* const chunk : window.chunks) {
-      if (!is_slabs(chunk)) continue;
-      const std::uint64_t begin = static_cast<std::uint64_t>(chunk->slab_slot) * chunk_bytes;
-      slab_map.add_release(begin, begin + chunk_bytes, uses);
-    }
-    uncache(window);
-    window.retiring = true;
-    retiring_.push_back(window);
-  }
+void Bootstrap::hand_over(const std::vector<Chunk*>& slots, std::size_t first, OwnershipMap& slab_map) {
+  region_.hand_over(slots, first, slab_map);
   std::erase_if(free_, [&](Chunk* chunk) {
-    if (is_slabs(chunk)) chunk->spare = false;
-    return is_slabs(chunk);
+    if (chunk->slab_slot < 0) return false;
+    chunk->spare = false;
+    return true;
   });
   searched_free_ = 0;
+}
+
+void Bootstrap::end_loan(Chunk* chunk) noexcept {
+  chunk->lent = false;
+  region_.end_loan();
+  keep(chunk);
 }
 
 void Bootstrap::keep(Chunk* chunk) noexcept {
   if (Window* const home = chunk->home) {
     // The search has passed it.
-    if (home->kind != Window::Kind::kOwn || home->retiring) return;
-    home->searched = 0;
-    if (home->unsearched.is_linked()) return;
-    if (home->map.has_owner()) {
-      unsearched_owned_.push_back(*home);
-    } else {
-      unsearched_cached_.push_back(*home);
-    }
+    if (home->kind == Window::Kind::kRegion) region_.search_from(chunk->page);
     return;
   }
   searched_free_ = 0;
@@ -404,39 +314,27 @@ void Bootstrap::keep(Chunk* chunk) noexcept {
   }
 }
 
-bool Bootstrap::trim(std::size_t limit) noexcept {
+bool Bootstrap::trim(std::size_t limit, std::uint64_t keep, Release* awaited) noexcept {
+  Release ignored;
+  const std::size_t kept = static_cast<std::size_t>((keep + chunks_.chunk_bytes() - 1) / chunks_.chunk_bytes());
+  const auto surplus = [&] { return idle_chunks() - std::min(kept, idle_chunks()); };
   std::size_t done = 0;
-  std::size_t tries = limit < ~kTries ? limit + kTries : limit;
-  if (row_.may_give_up() && shorten_row()) ++done;
-  for (auto at = retiring_.begin(); at != retiring_.end() && done < limit && tries != 0;) {
+  free_region_chunks(std::min(limit, surplus()), awaited != nullptr ? awaited : &ignored);
+  std::size_t tries = kTries;
+  for (auto at = empty_shared_.begin(); keep == 0 && at != empty_shared_.end() && done < limit && tries != 0;) {
     Window& window = *at++;
     --tries;
-    if (!streams_.is_over(window.last_uses(), true)) continue;
-    retiring_.erase(retiring_.iterator_to(window));
-    if (chunks_.unmap(window.base, window.bytes) == CUDA_SUCCESS) {
-      for (Chunk* const chunk : window.chunks) {
-        chunk->home = nullptr;
-        if (chunk->slab_slot < 0) chunks_.release(chunk);
-      }
-      forget(&window);
-    }
-    ++done;
+    if (dismantle(&window)) ++done;
   }
-  for (Listed* const list : {&cached_, &empty_shared_}) {
-    for (auto at = list->begin(); at != list->end() && done < limit && tries != 0;) {
-      Window& window = *at++;
-      --tries;
-      if (dismantle(&window)) ++done;
-    }
-  }
-  while (!free_.empty() && done < limit) {
+  while (!free_.empty() && done < limit && surplus() != 0) {
     Chunk* const chunk = free_.back();
     free_.pop_back();
     chunk->spare = false;
     if (chunk->slab_slot < 0) chunks_.release(chunk);
     ++done;
   }
-  return done == limit || !retiring_.empty() || !cached_.empty() || !empty_shared_.empty() || row_.may_give_up();
+  if (done < limit) done += region_.retire(limit - done);
+  return done == limit || region_.retiring() != 0 || surplus() != 0 || (keep == 0 && !empty_shared_.empty());
 }
 
 // What is free between blocks that share windows, as whole chunks, becomes free chunks.
@@ -468,58 +366,47 @@ bool Bootstrap::give_up_shared_chunks(Release* awaited) noexcept {
 
 void Bootstrap::give_up_idle(Release* awaited) noexcept {
   give_up_shared_chunks(awaited);
-  trim(~std::size_t{0});
-  if (row_.may_give_up()) await_also(row_.awaited(), awaited);
-  for (Listed* const list : {&retiring_, &cached_}) {
-    for (Window& window : *list) await_also(window.last_uses(), awaited);
-  }
+  trim(~std::size_t{0}, 0, awaited);
+  region_.await_retiring(awaited);
 }
 
 std::uint64_t Bootstrap::idle_bytes() const noexcept {
   const std::uint64_t chunk_bytes = chunks_.chunk_bytes();
-  std::uint64_t sum = cached_chunks_ * chunk_bytes + memopt::agent::idle_bytes(row_.window(), chunk_bytes);
+  std::uint64_t sum = region_.free_chunks() * chunk_bytes;
   shared_.for_each([&](const Window& window) {
     if (window.space->largest() >= chunk_bytes) sum += memopt::agent::idle_bytes(window, chunk_bytes);
   });
   // What a slab has of these it counts itself.
   const auto count_own = [&](const Chunk* chunk) { sum += chunk->slab_slot < 0 ? chunk_bytes : 0; };
-  for (const Window& window : retiring_) std::for_each(window.chunks.begin(), window.chunks.end(), count_own);
+  region_.for_each_retiring(count_own);
   std::for_each(free_.begin(), free_.end(), count_own);
   return sum;
 }
 
 void Bootstrap::release_all() noexcept {
-  const auto give_up = [&](Window& window) {
+  empty_shared_.clear();
+  shared_.for_each([&](Window& window) {
+    shared_.remove(&window);
     unmap_window(window, chunks_);
     for (Chunk* const chunk : window.chunks) {
       if (chunk != nullptr && chunk->slab_slot < 0) chunks_.release(chunk);
     }
     forget(&window);
-  };
-  unsearched_cached_.clear();
-  unsearched_owned_.clear();
-  by_size_.clear();
-  empty_shared_.clear();
-  for (Listed* const list : {&cached_, &owned_, &retiring_}) {
-    list->clear_and_dispose([&](Window* window) { give_up(*window); });
-  }
-  shared_.for_each([&](Window& window) {
-    shared_.remove(&window);
-    give_up(window);
   });
-  row_.release_all();
+  region_.release_all();
   for (Chunk* const chunk : free_) {
     if (chunk->slab_slot < 0) chunks_.release(chunk);
   }
   free_.clear();
   searched_free_ = 0;
-  cached_chunks_ = 0;
   shared_owned_ = 0;
   served_bytes_ = 0;
+  peak_now_ = 0;
+  peak_last_ = 0;
 }
 
 std::uint64_t Bootstrap::cached_bytes() const noexcept {
-  return (free_.size() + cached_chunks_) * chunks_.chunk_bytes() + row_.free_bytes() + shared_.bytes() - shared_owned_;
+  return free_.size() * chunks_.chunk_bytes() + region_.free_bytes() + shared_.bytes() - shared_owned_;
 }
 
 }  // namespace memopt::agent

@@ -1,20 +1,21 @@
-// Serves blocks before there is a plan, and what a plan does not know. Blocks of at least one chunk stand in a row
-// until the program frees one (row.h); later ones get a window and chunks of their own. Smaller ones share
-// (shared_windows.h). Windows of freed blocks stay mapped, to be used again, as long as what is held stays near what
-// has been needed; then their chunks are taken for others. Serving and freeing never look at each block, window or
-// chunk.
+// Serves blocks before there is a plan, and what a plan does not know. Blocks of at least one chunk lie in one region
+// (region.h), smaller ones share windows (shared_windows.h). Freed bytes stay mapped and serve whatever fits, joined
+// with what is free beside them, as long as what is held stays near what has been needed; then chunks that are free as
+// a whole are moved to where they serve. Serving and freeing never look at each block, window or chunk.
 //
 // Not thread-safe: guarded by the arena's lock.
 #pragma once
 
 #include <cuda.h>
 
+#include <algorithm>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "agent/memory/blocks.h"
 #include "agent/memory/chunk_store.h"
-#include "agent/memory/row.h"
+#include "agent/memory/region.h"
 #include "agent/memory/shared_windows.h"
 #include "agent/memory/window.h"
 #include "agent/order/ownership.h"
@@ -24,7 +25,7 @@ namespace memopt::agent {
 
 class Bootstrap {
  public:
-  Bootstrap(ChunkStore& chunks, StreamTable& streams) : chunks_(chunks), streams_(streams), row_(chunks, streams) {}
+  Bootstrap(ChunkStore& chunks, StreamTable& streams) : chunks_(chunks), streams_(streams), region_(chunks, streams) {}
   Bootstrap(const Bootstrap&) = delete;
   Bootstrap& operator=(const Bootstrap&) = delete;
 
@@ -37,36 +38,43 @@ class Bootstrap {
   void take_back(Block& block, const Release& uses) noexcept;
 
   // For the slab. ------------------------------------------------------------------------------------------------
-  // Another plan's blocks stay than those of the plan before: windows that were passed over are looked at again.
+  // All chunks are looked at again.
   void begin_slab_search() noexcept;
-  // A chunk that is free, and not the slab's yet; null: none. The same one until it is the slab's.
+  // A chunk that is free, and not the slab's yet; null: none behind those that were looked at. The same one until it is
+  // the slab's.
   Chunk* find_free_chunk() noexcept;
-  // Likewise, or one that will be free: of a block of which `stays(number)` is false. Free ones first.
+  // Likewise, or one that will be free: of blocks of which `stays(number)` is false. Free ones first.
   template <typename Stays>
   Chunk* find_chunk_for_slab(Stays&& stays) {
-    if (Chunk* const chunk = find_free_chunk()) return chunk;
-    while (!unsearched_owned_.empty()) {
-      Window& window = unsearched_owned_.front();
-      Chunk* const chunk = stays(window.map.first()->owner->number) ? nullptr : next_unsearched(window);
-      if (chunk != nullptr) return chunk;
-      unsearched_owned_.pop_front();
-    }
-    return nullptr;
+    Chunk* const chunk = find_free_chunk();
+    return chunk != nullptr ? chunk : region_.find_chunk_for_slab(stays);
   }
-  static bool is_free(const Chunk& chunk) {
-    return chunk.home == nullptr ||
-           (chunk.home->kind == Window::Kind::kOwn && chunk.home->map.first()->owner == nullptr);
+  bool is_free(const Chunk& chunk) const noexcept {
+    return chunk.home == nullptr || (chunk.home->kind == Window::Kind::kRegion && region_.is_free(chunk.page));
   }
-  // The slab goes live: free windows with chunks of the slab, and free chunks, are given up by the bootstrap. Each such
-  // chunk has no home afterwards; `former(slot, release)` tells its last uses. May throw std::bad_alloc.
-  void hand_over(OwnershipMap& slab_map, std::uint64_t chunk_bytes);
+  // The slab goes live: free chunks in its slots from `first` on are given up by the bootstrap. `slab_map` is told
+  // their last uses. Throws std::bad_alloc; then nothing has changed.
+  void hand_over(const std::vector<Chunk*>& slots, std::size_t first, OwnershipMap& slab_map);
 
-  // A chunk that is the slab's no more: without an owner, or in a window or list of the bootstrap as it was.
+  // See Region. A chunk is counted out that is lent no more for another reason.
+  void lend(std::size_t count, OwnershipMap& slab_map) noexcept { region_.lend(count, slab_map); }
+  void end_loan(Chunk* chunk) noexcept;
+  std::size_t lent_chunks() const { return region_.lent(); }
+
+  // A chunk that is the slab's no more: without an owner, or in the region, a window or a list as it was.
   void keep(Chunk* chunk) noexcept;
 
-  // Gives back to the driver what is not needed: at most `limit` windows at a time, and only where work is over.
-  // Returns whether there may be more to do.
-  bool trim(std::size_t limit) noexcept;
+  // Gives back to the driver what is not needed: at most `limit` chunks at a time, and only where work is over; so
+  // much that `keep` bytes without an owner stay. Returns whether there may be more to do.
+  // What is to be over before more can go back is added to `awaited`.
+  bool trim(std::size_t limit, std::uint64_t keep = 0, Release* awaited = nullptr) noexcept;
+  // That trim() could give back, roughly.
+  std::size_t idle_chunks() const noexcept { return free_.size() + region_.free_chunks(); }
+  // That are the slab's, and mapped here until work is over.
+  std::size_t retiring_chunks() const noexcept { return region_.retiring(); }
+  // By how many bytes more than now was served at most in the last iteration and in this one.
+  std::uint64_t needed_of_late() const noexcept { return std::max(peak_now_, peak_last_) - served_bytes_; }
+  void next_iteration() noexcept { peak_last_ = std::exchange(peak_now_, served_bytes_); }
 
   // Gives back everything that no block owns a byte of, chunk by chunk, where work is over; something of what is to be
   // over before the rest can go is added to `awaited`.
@@ -80,49 +88,34 @@ class Bootstrap {
   std::uint64_t cached_bytes() const noexcept;  // held, without an owner
 
  private:
-  CUresult serve_in_row(Block& block, bool only_held);
-  CUresult serve_own(Block& block, bool only_held);
+  CUresult serve_large(Block& block, bool only_held);
   CUresult serve_shared(Block& block, bool only_held);
   bool serve_between(Block& block);
   bool take_shared(Window& window, std::uint64_t bytes, Block& block) noexcept;
-  bool take(Window& window, std::uint64_t begin, std::uint64_t end, Block& block) noexcept;
-  Window* find_cached(std::size_t count) noexcept;
-  bool shorten_row() noexcept;
+  std::size_t free_region_chunks(std::size_t limit, Release* awaited) noexcept;
   bool give_up_shared_chunks(Release* awaited) noexcept;
   CUresult gather(std::size_t count, bool only_held, std::vector<Chunk*>* gathered);
-  CUresult open(Window::Kind kind, std::vector<Chunk*> chunks, Window** window) noexcept;
-  void cache(Window& window) noexcept;
-  void uncache(Window& window) noexcept;
-  void own(Window& window) noexcept;
+  CUresult open(std::vector<Chunk*> chunks, Window** window) noexcept;
   void add_free(Chunk* chunk) noexcept;
-  Chunk* next_unsearched(Window& window) noexcept;
   bool dismantle(Window* window) noexcept;
   void forget(Window* window) noexcept;
-  bool may_grow(std::uint64_t bytes) const noexcept;
+  bool may_grow() const noexcept;
   bool could_have(std::size_t count, bool only_held) const noexcept;
 
   ChunkStore& chunks_;
   StreamTable& streams_;
-  Row row_;
-  using Listed = WindowList<&Window::listed>;
-  using Unsearched = WindowList<&Window::unsearched>;
-  Listed cached_;             // kOwn, without owner; the one that was freed first is the first
-  WindowsBySize by_size_;     // the same
-  Listed owned_;              // kOwn, of a live block
-  Listed retiring_;           // to be unmapped when their work is over
-  Listed empty_shared_;       // kShared, without block
-  SharedWindows shared_;      // kShared
-  std::vector<Chunk*> free_;  // mapped nowhere, but perhaps in the slab that is being built
-  // Where the slab goes on looking for chunks: all before are its own already.
-  std::size_t searched_free_ = 0;
-  Unsearched unsearched_cached_;
-  Unsearched unsearched_owned_;
-  std::size_t cached_chunks_ = 0;   // of `cached_`
+  Region region_;
+  WindowList empty_shared_;  // without block
+  SharedWindows shared_;
+  std::vector<Chunk*> free_;        // mapped nowhere, but perhaps in the slab that is being built
+  std::size_t searched_free_ = 0;   // of those: where the slab goes on looking; all before are its own already
   std::uint64_t shared_owned_ = 0;  // bytes
   Release awaited_;
-  std::uint64_t frees_ = 0;
   std::uint64_t served_bytes_ = 0;  // of live blocks, rounded up as they are held
   std::uint64_t served_peak_ = 0;
+  std::uint64_t wanted_ = 0;     // by the block that is being served
+  std::uint64_t peak_now_ = 0;   // of this iteration
+  std::uint64_t peak_last_ = 0;  // of the last
 };
 
 }  // namespace memopt::agent

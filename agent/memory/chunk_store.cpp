@@ -162,6 +162,7 @@ CUresult ChunkStore::create(Chunk** chunk) {
   if (result != CUDA_SUCCESS) return result;
   counts_.held_bytes += chunk_bytes_;
   counts_.peak_bytes = std::max(counts_.peak_bytes, counts_.held_bytes);
+  peak_of_late_ = std::max(peak_of_late_, counts_.held_bytes);
   *chunk = made.release();
   return CUDA_SUCCESS;
 }

@@ -29,6 +29,8 @@ struct Chunk {
   CUmemGenericAllocationHandle handle = 0;
   Window* home = nullptr;       // the window of the bootstrap allocator that has it; null: free, or the slab's alone
   std::int64_t slab_slot = -1;  // its place in the slab, or -1
+  std::uint32_t page = 0;       // in that window, where it is the region
+  bool lent = false;            // the slab's, but a block that was there before lies in it
   bool spare = false;           // in the bootstrap allocator's list of free ones
 };
 
@@ -80,6 +82,8 @@ class ChunkStore {
   void set_window(std::uint64_t address, std::uint64_t bytes, Window* window);
 
   const ChunkCounts& counts() const { return counts_; }
+  // The most that was held since this was asked last.
+  std::uint64_t take_peak() noexcept { return std::exchange(peak_of_late_, counts_.held_bytes); }
 
  private:
   const Driver& driver_;
@@ -95,6 +99,7 @@ class ChunkStore {
   std::set<Piece> free_by_bytes_;                // the same: bytes and address
   Window** pages_ = nullptr;                     // per chunk-sized page of the range; mapped memory, mostly untouched
   ChunkCounts counts_{};
+  std::uint64_t peak_of_late_ = 0;
 };
 
 }  // namespace memopt::agent

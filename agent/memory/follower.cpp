@@ -1,6 +1,7 @@
 #include "agent/memory/follower.h"
 
 #include <algorithm>
+#include <tuple>
 
 namespace memopt::agent {
 namespace {
@@ -24,7 +25,7 @@ FollowedPlan::FollowedPlan(const Plan& plan)
       persistent_bytes(plan.persistent_bytes),
       persistent(plan.persistent) {
   places.reserve(plan.places.size());
-  for (const shm::Place& place : plan.places) places.push_back({place.offset, place.offset + place.bytes, nullptr});
+  for (const shm::Place& place : plan.places) places.push_back({place.offset, place.offset + place.bytes, nullptr, 0});
   lanes.reserve(plan.lanes.size());
   std::size_t most = 0;
   for (const Plan::Lane& planned : plan.lanes) {
@@ -32,10 +33,11 @@ FollowedPlan::FollowedPlan(const Plan& plan)
     lane.lane = planned.lane;
     lane.match = planned.match;
     lane.rounds = planned.rounds;
+    lane.operations = plan.operations;
     lane.mallocs.reserve(planned.mallocs.size());
     for (const shm::PlannedMalloc& malloc : planned.mallocs) {
       lane.mallocs.push_back(
-          {malloc.bytes, malloc.return_address, places.data() + malloc.first_place, malloc.places, 0});
+          {malloc.bytes, malloc.return_address, places.data() + malloc.first_place, malloc.places, malloc.born});
     }
     most = std::max(most, lane.mallocs.size());
     lane.fallback.assign(lane.match + std::size_t{1}, 0);
@@ -49,11 +51,32 @@ FollowedPlan::FollowedPlan(const Plan& plan)
       lane.fallback[i + std::size_t{1}] = border;
     }
   }
+  // As the planner assumes (tell_parts_by_clock in planner/iteration/lifetimes.cpp).
+  const auto clock = std::min_element(lanes.begin(), lanes.end(), [](const FollowedLane& a, const FollowedLane& b) {
+    return std::tuple(a.rounds, b.mallocs.size(), a.lane) < std::tuple(b.rounds, a.mallocs.size(), b.lane);
+  });
+  for (FollowedLane& lane : lanes) {
+    if (lane.rounds > 1 && &lane != &*clock) lane.clock = &*clock;
+  }
   for (FollowedLane& lane : lanes) {
     if (lane.mallocs.size() == most) {
       lane.main = true;
       break;
     }
+  }
+}
+
+void keep_in_step(LanePosition& at) noexcept {
+  const FollowedLane& lane = *at.lane;
+  const std::size_t length = lane.mallocs.size() / lane.rounds;
+  const std::uint64_t now = lane.clock->now;
+  if (at.position % length != 0 || now == FollowedLane::kUnknown) return;
+  std::uint64_t nearest = FollowedLane::kUnknown;
+  for (std::size_t begin = 0; begin < lane.mallocs.size(); begin += length) {
+    const std::uint64_t ahead = (lane.mallocs[begin].born + lane.operations - now) % lane.operations;
+    if (ahead >= nearest) continue;
+    nearest = ahead;
+    at.position = begin;
   }
 }
 
@@ -85,6 +108,7 @@ Step deviate(LanePosition& at, std::uint64_t bytes, std::uint64_t return_address
   FollowedLane& lane = *at.lane;
   at.following = false;
   at.matched = 0;
+  lane.now = FollowedLane::kUnknown;
   // What was followed so far may be part of an end already.
   const std::size_t count = lane.mallocs.size();
   for (std::size_t back = lane.match; back != 0; --back) {

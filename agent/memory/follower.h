@@ -21,7 +21,8 @@ namespace memopt::agent {
 struct FollowedPlace {
   std::uint64_t begin = 0;
   std::uint64_t end = 0;
-  Span* hint = nullptr;  // of the last taking
+  Span* hint = nullptr;    // of the last taking
+  std::uint32_t turn = 0;  // of the first of several: which is next
 };
 
 struct FollowedMalloc {
@@ -29,9 +30,11 @@ struct FollowedMalloc {
   std::uint64_t return_address = 0;
   FollowedPlace* places = nullptr;
   std::uint32_t count = 0;  // of places; 0: not planned
-  std::uint32_t turn = 0;   // which place is next
+  std::uint32_t born = 0;   // rank
 
+  // Other mallocs may take turns with it.
   FollowedPlace* next_place() {
+    std::uint32_t& turn = places->turn;
     FollowedPlace* const place = places + turn;
     if (++turn == count) turn = 0;
     return place;
@@ -43,6 +46,12 @@ struct FollowedLane {
   std::uint32_t match = 0;
   bool main = false;         // its beginnings are counted as iterations
   std::uint64_t rounds = 1;  // so many at a time
+  // Whose position tells in which round this lane is, where there are several; null: nothing does.
+  const FollowedLane* clock = nullptr;
+  std::uint64_t now = kUnknown;  // rank of the last malloc that followed
+  std::uint64_t operations = 0;  // of the plan
+
+  static constexpr std::uint64_t kUnknown = ~std::uint64_t{0};
   std::vector<FollowedMalloc> mallocs;
   std::vector<std::uint32_t> fallback;  // Knuth, Morris, Pratt: of the last `match` mallocs
 };
@@ -77,15 +86,21 @@ enum class Step : std::uint8_t {
   kOff,      // it was not following; from the next malloc on it may
 };
 
+// Puts a lane at the beginning of a round into the one that comes next by the clock: it may have lost count, or never
+// known it.
+void keep_in_step(LanePosition& at) noexcept;
 Step deviate(LanePosition& at, std::uint64_t bytes, std::uint64_t return_address) noexcept;
 void watch(LanePosition& at, std::uint64_t bytes, std::uint64_t return_address) noexcept;
 
 // The next malloc of a thread for which at.lane is not null.
 inline Step expect(LanePosition& at, std::uint64_t bytes, std::uint64_t return_address, FollowedMalloc** expected) {
   if (at.following) [[likely]] {
+    if (at.lane->clock != nullptr) [[unlikely]]
+      keep_in_step(at);
     FollowedMalloc& next = at.lane->mallocs[at.position];
     if (next.bytes == bytes && next.return_address == return_address) [[likely]] {
       if (++at.position == at.lane->mallocs.size()) at.position = 0;
+      at.lane->now = next.born;
       *expected = &next;
       return Step::kFollows;
     }

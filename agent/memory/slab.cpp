@@ -77,14 +77,23 @@ CUresult Slab::go_live() noexcept {
   const std::uint64_t chunk_bytes = chunks_.chunk_bytes();
   const std::size_t live = static_cast<std::size_t>(window_.map.bytes() / chunk_bytes);
   if (wanted_ <= live) return CUDA_SUCCESS;
+  // Blocks were freed behind the search.
+  bootstrap_.begin_slab_search();
   try {
-    // Chunks of blocks that cross the switch stay theirs; others take their slots.
+    // Chunks of blocks that cross the switch stay theirs until they are freed. Free ones take their slots as long as
+    // there are some.
     std::size_t made = 0;
     std::size_t replaced = 0;
+    std::size_t lent = 0;
     for (std::size_t slot = live; slot < wanted_; ++slot) {
       Chunk* const there = slot < window_.chunks.size() ? window_.chunks[slot] : nullptr;
-      if (there != nullptr && Bootstrap::is_free(*there)) continue;
+      if (there != nullptr && bootstrap_.is_free(*there)) continue;
       Chunk* chunk = bootstrap_.find_free_chunk();
+      if (chunk == nullptr && there != nullptr && there->home != nullptr &&
+          there->home->kind == Window::Kind::kRegion) {
+        ++lent;
+        continue;
+      }
       replaced += there != nullptr ? 1 : 0;
       if (chunk == nullptr) {
         ++made;
@@ -117,16 +126,60 @@ CUresult Slab::go_live() noexcept {
         window_.chunks.push_back(chunk);
       }
     }
-    log(LogLevel::kDebug, "slab of {} chunks, {} live before, {} made for it, {} replaced", wanted_, live, made,
-        replaced);
+    log(LogLevel::kDebug, "slab of {} chunks, {} live before, {} made for it, {} replaced, {} lent", wanted_, live,
+        made, replaced, lent);
     window_.map.grow((wanted_ - live) * chunk_bytes, Release{});
+    try {
+      if (lent != 0) lend(live);
+      bootstrap_.hand_over(window_.chunks, live, window_.map);
+    } catch (const std::bad_alloc&) {
+      end_loans(live);
+      window_.map.shrink(live * chunk_bytes);
+      throw;
+    }
     window_.bytes = window_.map.bytes();
-    bootstrap_.hand_over(window_.map, chunk_bytes);
   } catch (const std::bad_alloc&) {
     drop_unfinished();
     return CUDA_ERROR_OUT_OF_MEMORY;
   }
   return CUDA_SUCCESS;
+}
+
+// Nothing is served from slots whose chunk a block of before lies in.
+void Slab::lend(std::size_t first) {
+  const std::uint64_t chunk_bytes = chunks_.chunk_bytes();
+  for (std::size_t slot = first; slot < window_.chunks.size(); ++slot) {
+    Chunk* const chunk = window_.chunks[slot];
+    if (chunk == nullptr || bootstrap_.is_free(*chunk)) continue;
+    if (take_away(window_, slot * chunk_bytes, (slot + 1) * chunk_bytes) == nullptr) throw std::bad_alloc();
+    chunk->lent = true;
+    bootstrap_.lend(1, window_.map);
+  }
+}
+
+void Slab::end_loans(std::size_t first) noexcept {
+  for (std::size_t slot = first; slot < window_.chunks.size(); ++slot) {
+    Chunk* const chunk = window_.chunks[slot];
+    if (chunk == nullptr || !chunk->lent) continue;
+    window_.map.give_back(window_.map.find(slot * chunks_.chunk_bytes(), nullptr), Release{});
+    bootstrap_.end_loan(chunk);
+  }
+}
+
+void Slab::give_up_lent() noexcept {
+  if (lent_chunks() == 0) return;
+  const std::uint64_t chunk_bytes = chunks_.chunk_bytes();
+  for (std::size_t slot = 0; slot < window_.chunks.size(); ++slot) {
+    Chunk* const chunk = window_.chunks[slot];
+    // Refused (and said so): nothing is ever served from these bytes.
+    if (chunk == nullptr || !chunk->lent ||
+        chunks_.unmap(window_.base + slot * chunk_bytes, chunk_bytes) != CUDA_SUCCESS)
+      continue;
+    chunk->slab_slot = -1;
+    window_.chunks[slot] = nullptr;
+    window_.gone_bytes += chunk_bytes;
+    bootstrap_.end_loan(chunk);
+  }
 }
 
 bool Slab::shorten(std::size_t limit) noexcept {
@@ -229,6 +282,7 @@ void Slab::release() noexcept {
   }
   // What is being built is made of the bootstrap's chunks, which gives them back itself.
   drop_beyond(0);
+  end_loans(0);
   for (std::size_t slot = 0; slot < window_.chunks.size(); ++slot) {
     Chunk* const chunk = window_.chunks[slot];
     if (chunk == nullptr) continue;

@@ -1,7 +1,7 @@
 // The physical space that a plan lays out: a linear window onto chunks. It is built while the program runs, by mapping
 // chunks that the bootstrap allocator holds a second time, a slice at a time; at an iteration boundary it goes live,
-// and whatever is still owned otherwise is replaced. From then on a planned allocation is a taking in its ownership
-// map.
+// and what blocks of before still own is the slab's as soon as they are freed. From then on a planned allocation is a
+// taking in its ownership map.
 //
 // Not thread-safe: guarded by the arena's lock.
 #pragma once
@@ -35,6 +35,11 @@ class Slab {
   // Makes everything that is wanted usable. CUDA_SUCCESS, or the driver's code: then the slab is as it was before
   // want(), with what had been live still live.
   CUresult go_live() noexcept;
+
+  // Chunks in which blocks lie that were there before it went live: they are the slab's when these are freed.
+  std::size_t lent_chunks() const noexcept { return bootstrap_.lent_chunks(); }
+  // Not waited for any longer: they are gone, and refill() makes others.
+  void give_up_lent() noexcept;
 
   // Gives back chunks beyond what is wanted, at most `limit`, from the end, as far as nobody owns them and their work
   // is over. Returns whether there is more to do.
@@ -71,6 +76,8 @@ class Slab {
  private:
   CUresult make_driver_block() noexcept;
   bool add(Chunk* chunk) noexcept;
+  void lend(std::size_t first);
+  void end_loans(std::size_t first) noexcept;
   void drop_unfinished() noexcept;
   void drop_beyond(std::size_t count) noexcept;
 

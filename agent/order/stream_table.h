@@ -174,6 +174,15 @@ class StreamTable {
     behind_barrier_ = *uses;
     return true;
   }
+  // The last uses of bytes that are freed in the order of a stream, by an operation of its own there. The stream is
+  // behind the plain frees of before, though nothing on it may have waited for them yet.
+  Release release_in_order(StreamUse free) const noexcept {
+    Release uses;
+    uses.add(free);
+    if (streams_[free.slot]->behind_barrier != barrier_) [[unlikely]]
+      uses.add(behind_barrier_);
+    return uses;
+  }
   // A release that positions don't tell, of a free in the order of its stream.
   Free mixed_free(const Release& uses) noexcept;
   void fold(ArenaLock& lock, const Free& free, Release* uses) noexcept;

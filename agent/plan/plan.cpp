@@ -78,31 +78,89 @@ std::uint64_t alive_at_once(const Plan& plan, const PlannedMalloc& malloc) {
   return lifetime / plan.operations + (lifetime % plan.operations != 0 ? 1 : 0);
 }
 
-void check_mallocs(Plan& plan) {
-  std::uint64_t used = 0;
-  for (std::size_t i = 0; i < plan.mallocs.size(); ++i) {
-    PlannedMalloc& malloc = plan.mallocs[i];
-    if (malloc.places == 0) malloc.first_place = 0;  // nobody checks it: keep it in bounds
-    require(malloc.bytes != 0, "malloc {}: 0 bytes", i);
-    require(malloc.born < plan.operations, "malloc {} born at {}: expected less than {} operations", i, malloc.born,
-            plan.operations);
-    require(malloc.freed > malloc.born, "malloc {} freed at {}: expected later than {}", i, malloc.freed, malloc.born);
-    if (malloc.places == 0) continue;
-    require(malloc.first_place <= plan.places.size() && malloc.places <= plan.places.size() - malloc.first_place,
-            "malloc {} with {} places from {}: expected within {}", i, malloc.places, malloc.first_place,
-            plan.places.size());
-    used += malloc.places;
-    // Without this, a small plan could ask for work that is quadratic in its size.
-    require(used <= plan.places.size(), "malloc {}: expected places that no other malloc lists", i);
-    // One that is swapped may be away while the next of its blocks is there: the sweep looks at that.
-    const bool shared = malloc.places == 1 && !plan.swaps_of(i, false).empty();
-    require(shared || malloc.places >= alive_at_once(plan, malloc),
-            "malloc {} with {} places: expected {}, one per live block", i, malloc.places, alive_at_once(plan, malloc));
-    for (const Place& place : plan.places_of(malloc)) {
-      require(place.bytes >= malloc.bytes, "malloc {} of {} bytes in a place of {}: expected room", i, malloc.bytes,
-              place.bytes);
-    }
+void check_malloc(Plan& plan, std::size_t i) {
+  PlannedMalloc& malloc = plan.mallocs[i];
+  if (malloc.places == 0) malloc.first_place = 0;  // it is not checked: keep it in bounds
+  require(malloc.bytes != 0, "malloc {}: 0 bytes", i);
+  require(malloc.born < plan.operations, "malloc {} born at {}: expected less than {} operations", i, malloc.born,
+          plan.operations);
+  require(malloc.freed > malloc.born, "malloc {} freed at {}: expected later than {}", i, malloc.freed, malloc.born);
+  if (malloc.places == 0) return;
+  require(malloc.first_place <= plan.places.size() && malloc.places <= plan.places.size() - malloc.first_place,
+          "malloc {} with {} places from {}: expected within {}", i, malloc.places, malloc.first_place,
+          plan.places.size());
+  // One that is swapped may be away while the next of its blocks is there: the sweep looks at that.
+  const bool shared = malloc.places == 1 && !plan.swaps_of(i, false).empty();
+  require(shared || malloc.places >= alive_at_once(plan, malloc),
+          "malloc {} with {} places: expected {}, one per live block", i, malloc.places, alive_at_once(plan, malloc));
+}
+
+// That those of a pool have as many places as ever live at once.
+void check_pool(const Plan& plan, std::span<const std::uint32_t> members) {
+  const PlannedMalloc& first = plan.mallocs[members.front()];
+  std::uint64_t always = 0;
+  std::vector<std::pair<std::uint64_t, int>> changes;  // by rank
+  for (const std::uint32_t i : members) {
+    const PlannedMalloc& malloc = plan.mallocs[i];
+    require(members.size() == 1 || plan.swaps_of(i, false).empty(),
+            "malloc {} is swapped: expected places that no other malloc lists", i);
+    const std::uint64_t lifetime = malloc.freed - malloc.born;
+    const std::uint64_t end = malloc.born + lifetime % plan.operations;
+    always += lifetime / plan.operations;
+    if (end == malloc.born) continue;
+    changes.emplace_back(malloc.born, 1);
+    changes.emplace_back(end % plan.operations, -1);
+    if (end > plan.operations) changes.emplace_back(0, 1);
+    if (end == plan.operations) changes.pop_back();
   }
+  // What leaves goes first.
+  std::sort(changes.begin(), changes.end());
+  std::uint64_t live = always, most = always;
+  for (const auto& [rank, change] : changes) {
+    live += static_cast<std::uint64_t>(static_cast<std::int64_t>(change));
+    most = std::max(most, live);
+  }
+  // Of one place, and of what is swapped, the sweep over time says more.
+  require(first.places == 1 || most <= first.places,
+          "malloc {} and {} others with {} places: expected {}, one per live block", members.front(),
+          members.size() - 1, first.places, most);
+}
+
+// Mallocs that list the same places are a pool; no place is in two.
+void check_pools(Plan& plan) {
+  std::vector<std::uint32_t>& pooled = plan.pooled;
+  for (std::uint32_t i = 0; i < plan.mallocs.size(); ++i) {
+    if (plan.mallocs[i].places != 0) pooled.push_back(i);
+  }
+  const auto range = [&](std::uint32_t i) { return std::pair(plan.mallocs[i].first_place, plan.mallocs[i].places); };
+  std::sort(pooled.begin(), pooled.end(),
+            [&](std::uint32_t a, std::uint32_t b) { return std::pair(range(a), a) < std::pair(range(b), b); });
+  for (std::size_t begin = 0, end = 0; begin < pooled.size(); begin = end) {
+    while (end < pooled.size() && range(pooled[end]) == range(pooled[begin])) ++end;
+    const auto [first, count] = range(pooled[begin]);
+    if (end < pooled.size()) {
+      const PlannedMalloc& next = plan.mallocs[pooled[end]];
+      require(next.first_place >= first + count,
+              "malloc {} with {} places from {}: expected the same places as malloc {}, or none of them", pooled[end],
+              next.places, next.first_place, pooled[begin]);
+    }
+    const std::span<const std::uint32_t> members = std::span(pooled).subspan(begin, end - begin);
+    std::uint64_t bytes = 0;
+    for (const std::uint32_t i : members) bytes = std::max(bytes, plan.mallocs[i].bytes);
+    for (const Place& place : plan.places_of(plan.mallocs[pooled[begin]])) {
+      if (place.bytes >= bytes) continue;
+      const auto large = std::find_if(members.begin(), members.end(),
+                                      [&](std::uint32_t i) { return plan.mallocs[i].bytes > place.bytes; });
+      throw Refused{fmt::format("malloc {} of {} bytes in a place of {}: expected room", *large,
+                                plan.mallocs[*large].bytes, place.bytes)};
+    }
+    check_pool(plan, members);
+  }
+}
+
+void check_mallocs(Plan& plan) {
+  for (std::size_t i = 0; i < plan.mallocs.size(); ++i) check_malloc(plan, i);
+  check_pools(plan);
 }
 
 // How often the last `match` mallocs of a lane's sequence occur in it, cyclically (Knuth, Morris and Pratt 1977).

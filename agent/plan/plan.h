@@ -40,6 +40,7 @@ struct Plan {
   std::vector<Lane> lanes;                  // by lane number
   std::vector<shm::PlannedMalloc> mallocs;  // lane by lane
   std::vector<shm::Place> places;
+  std::vector<std::uint32_t> pooled;      // mallocs with places, by these: those that share theirs side by side
   std::vector<std::uint64_t> persistent;  // block numbers, ascending, each once
   // Where there are swaps: of each persistent block, by number.
   std::vector<shm::PersistentPlace> persistent_places;
@@ -53,7 +54,7 @@ struct Plan {
   // Null if the plan has nothing for that lane.
   const Lane* find_lane(std::uint32_t lane) const noexcept;
   bool is_persistent(std::uint64_t block) const noexcept;
-  // The places of a malloc of this plan, used in turn; empty: not planned.
+  // The places of a malloc of this plan, used in turn, perhaps by others too; empty: not planned.
   std::span<const shm::Place> places_of(const shm::PlannedMalloc& malloc) const noexcept {
     return std::span(places).subspan(malloc.first_place, malloc.places);
   }

@@ -25,7 +25,14 @@ class Occupation {
  public:
   explicit Occupation(const Plan& plan) : plan_(plan) {
     events_.reserve((plan.places.size() + plan.persistent_places.size() + plan.swaps.size()) * 2);
-    for (std::size_t i = 0; i < plan.mallocs.size(); ++i) add_malloc(static_cast<std::uint32_t>(i));
+    const PlannedMalloc* before = nullptr;
+    for (const std::uint32_t i : plan.pooled) {
+      const PlannedMalloc& malloc = plan.mallocs[i];
+      // Several places that are used in turn are occupied always, by whichever malloc.
+      if (before != nullptr && before->first_place == malloc.first_place && malloc.places > 1) continue;
+      add_malloc(i);
+      before = &malloc;
+    }
     for (std::size_t i = 0; i < plan.persistent_places.size(); ++i) add_persistent(static_cast<std::uint32_t>(i));
     std::sort(events_.begin(), events_.end(), [](const Event& a, const Event& b) {
       return a.time != b.time ? a.time < b.time : a.comes < b.comes;  // leaving first

@@ -77,7 +77,8 @@ shm::FrameworkStatus describe(shm::FrameworkId id, const char* const* environmen
   if (outcome.choice != nullptr) {
     status.setting = outcome.chosen;
     status.set_by = outcome.by_memopt ? "memopt" : "user";
-    status.visible = outcome.choice->visible;
+    status.visible = outcome.choice->visible();
+    status.route = shm::to_string(outcome.choice->route);
     status.text = outcome.chosen + " (" + (outcome.by_memopt ? "set by memopt" : "not set by memopt") + ": " +
                   std::string(outcome.choice->meaning) + ")";
   } else if (!framework.pools) {
@@ -126,6 +127,10 @@ std::vector<shm::FrameworkStatus> loaded_frameworks() {
     if (loaded[i]) found.push_back(describe(static_cast<shm::FrameworkId>(i), environment));
   }
   return found;
+}
+
+bool is_pytorch_without_caching(const shm::FrameworkStatus& framework) {
+  return framework.name == shm::framework(shm::FrameworkId::kPyTorch).name && !framework.route.empty();
 }
 
 }  // namespace memopt::agent

@@ -106,12 +106,14 @@ std::string to_json(const shm::Status& status) {
       quoted(status.stack_walker.kind), quoted(status.stack_walker.detail), quoted(status.driver));
   separator = "";
   for (const shm::FrameworkStatus& framework : status.frameworks) {
-    add(R"({}{{"name": {}, "setting": {}, "set_by": {}, "visible": {}, "text": {}}})", separator,
+    add(R"({}{{"name": {}, "setting": {}, "set_by": {}, "visible": {}, "text": {}, )", separator,
         quoted(framework.name), quoted(framework.setting), quoted(framework.set_by),
         !framework.visible   ? "null"
         : *framework.visible ? "true"
                              : "false",
         quoted(framework.text));
+    add(R"("route": {}, "reserved": {}}})", framework.route.empty() ? "null" : quoted(framework.route),
+        framework.reserved ? fmt::to_string(framework.reserved->value()) : "null");
     separator = ", ";
   }
   out += R"(], "problems": [)";

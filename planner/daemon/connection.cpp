@@ -7,6 +7,7 @@
 #include <exception>
 #include <utility>
 
+#include "planner/program.h"
 #include "shm/plan.h"
 
 namespace memopt::planner {
@@ -72,11 +73,11 @@ void Connection::send_plan(std::vector<std::byte> plan) {
          " bytes is not sent");
     return;
   }
-  // The agent may have plans of an earlier planner: each gets a number of its own. The checksum does not cover it.
+  // The only place that numbers plans. The agent may have plans of an earlier planner: each gets a number of its own.
   generation_ = std::max({generation_, control_->adopted_generation.load(std::memory_order_relaxed),
                           control_->refused_generation.load(std::memory_order_relaxed)}) +
                 1;
-  std::memcpy(plan.data() + offsetof(shm::PlanHeader, generation), &generation_, sizeof(generation_));
+  set_generation(plan, generation_);
   const shm::Descriptor memory = shm::create_sealed_copy("memopt-plan", plan);
   if (!memory) {
     log_("program " + std::to_string(program_.pid) + ": no memory for a plan of " + std::to_string(plan.size()) +
@@ -138,6 +139,7 @@ bool Connection::greet() {
   program_.pid_inside = hello.pid;
   program_.synchronous = (hello.flags & shm::kSynchronous) != 0;
   program_.record_only = (hello.flags & shm::kRecordOnly) != 0;
+  program_.caching_is_off = (hello.flags & shm::kCachingIsOff) != 0;
   program_.version = text_of(hello.version);
   program_.path = text_of(hello.program);
   why = "no reason given";

@@ -175,7 +175,8 @@ void Intake::look_at_control() {
   }
   if (const std::uint64_t refused = control_.refused_generation.load(std::memory_order_acquire); refused != refused_) {
     refused_ = refused;
-    sink_.refused(refused);
+    // Of a later refusal, if there was one meanwhile: that one is looked at next.
+    sink_.refused(refused, control_.refused_excess.load(std::memory_order_relaxed));
   }
 }
 
@@ -191,6 +192,13 @@ void Intake::run_check_point() {
   look_at_control();
   if (std::optional<std::vector<std::byte>> plan = sink_.check_point()) outbox_.send_plan(std::move(*plan));
   pass_note();
+  tell_framework_reserved();
+}
+
+// What an earlier planner has told stays where this one does not know.
+void Intake::tell_framework_reserved() {
+  const std::uint64_t reserved = sink_.framework_reserved();
+  if (reserved != 0) control_.framework_reserved.store(reserved, std::memory_order_relaxed);
 }
 
 void Intake::pass_note() {
@@ -297,6 +305,7 @@ Intake::Progress Intake::step(Time now) {
   }
   if (delivered != 0) {
     resumed_ = false;
+    tell_framework_reserved();
     control_.processed.store(next_ - 1, std::memory_order_release);
   }
   return delivered >= kRecordsPerStep ? Progress::kMore : delivered != 0 ? Progress::kSome : Progress::kNothing;

@@ -87,6 +87,7 @@ class Intake {
   bool skip_to_next_known();
   void after_delivery();
   void run_check_point();
+  void tell_framework_reserved();
   void look_at_control();
   std::uint64_t dropped() const;
 

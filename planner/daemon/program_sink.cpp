@@ -7,7 +7,9 @@ namespace {
 
 class ProgramSink final : public Sink {
  public:
-  ProgramSink(bool wants_plans, bool waited_for) : program_(waited_for), wants_plans_(wants_plans) {}
+  explicit ProgramSink(const ProgramInfo& program) : program_(program.synchronous), wants_plans_(!program.record_only) {
+    if (program.caching_is_off) program_.model_framework();
+  }
 
   void swap_on(const shm::SwapTermsBody& terms) override {
     if (wants_plans_) program_.swap_on(terms);
@@ -20,9 +22,10 @@ class ProgramSink final : public Sink {
     return wants_plans_ ? program_.improved() : std::nullopt;
   }
   std::string note() override { return program_.note(); }
+  std::uint64_t framework_reserved() override { return program_.framework_reserved(); }
   void sent(std::uint64_t generation) override { program_.sent(generation); }
   void adopted(std::uint64_t generation) override { program_.adopted(generation); }
-  void refused(std::uint64_t generation) override { program_.refused(generation); }
+  void refused(std::uint64_t generation, std::uint64_t excess) override { program_.refused(generation, excess); }
 
  private:
   Program program_;
@@ -31,8 +34,6 @@ class ProgramSink final : public Sink {
 
 }  // namespace
 
-std::unique_ptr<Sink> make_program_sink(const ProgramInfo& program) {
-  return std::make_unique<ProgramSink>(!program.record_only, program.synchronous);
-}
+std::unique_ptr<Sink> make_program_sink(const ProgramInfo& program) { return std::make_unique<ProgramSink>(program); }
 
 }  // namespace memopt::planner

@@ -25,8 +25,9 @@ struct ProgramInfo {
   pid_t pid_inside = 0;  // as the agent sees itself (pid namespaces)
   bool synchronous = false;
   bool record_only = false;
-  std::string version;  // of its agent
-  std::string path;     // of its executable
+  bool caching_is_off = false;  // a framework's allocator: what it would have reserved is wanted
+  std::string version;          // of its agent
+  std::string path;             // of its executable
 };
 
 // Ticks of the program's clock and nanoseconds (CLOCK_MONOTONIC) of the same instant.
@@ -69,9 +70,13 @@ class Sink {
   // The number under which the last plan was sent; each is larger than the one before.
   virtual void sent(std::uint64_t /*generation*/) {}
 
+  // Bytes that the framework's own allocator would have reserved by now, 0: not known. Asked now and then.
+  virtual std::uint64_t framework_reserved() { return 0; }
+
   // What the agent did with a plan.
   virtual void adopted(std::uint64_t /*generation*/) {}
-  virtual void refused(std::uint64_t /*generation*/) {}
+  // By `excess` bytes the places of that plan came to too much; 0: it was refused for another reason.
+  virtual void refused(std::uint64_t /*generation*/, std::uint64_t /*excess*/) {}
 
   // The program's clock, at the beginning (if already known) and whenever the agent refreshed it.
   virtual void clock(const ClockPair& /*clock*/) {}

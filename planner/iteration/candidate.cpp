@@ -7,6 +7,8 @@ namespace {
 
 // Iterations that a block may live through and still be followed.
 constexpr int kMaxAge = 64;
+// Periods behind each other after which accesses are not asked any more.
+constexpr std::uint32_t kBeyondDoubt = 64;
 
 std::string bytes_text(std::uint64_t bytes) { return std::to_string(bytes) + " bytes"; }
 
@@ -75,7 +77,57 @@ bool Candidate::same_access(std::uint32_t earlier, std::uint32_t later) const {
   return reaches_window(later);
 }
 
+// Lives through both halves, and is no instance of a malloc that they repeat.
+bool Candidate::stays(std::uint32_t block) const {
+  const Block& b = store_.blocks()[block];
+  if (b.death != kNone && before(b.death, Cut::kEnd)) return false;
+  if (b.birth == kNone) return true;
+  const LanePeriod* const lane = periods_[b.lane];
+  if (lane == nullptr) return before(b.birth, Cut::kMiddle);
+  return store_.operations()[b.birth].lane_index < lane->begin() && !reaches_window(block);
+}
+
+Candidate::Votes Candidate::votes_of(std::span<const Access> earlier, std::span<const Access> later) {
+  struct Tally {
+    std::uint32_t same = 0, other = 0;
+  } staying, passing;
+  Votes votes;
+  const auto is_found = [&](std::span<const Access> these, std::span<const Access> those, std::size_t k) {
+    ++work_;
+    const auto same = [&](const Access& that) {
+      ++work_;
+      return these.data() == later.data() ? same_access(that.block, these[k].block)
+                                          : same_access(these[k].block, that.block);
+    };
+    return (k < those.size() && same(those[k])) || std::any_of(those.begin(), those.end(), same);
+  };
+  const auto count = [&](std::span<const Access> these, std::span<const Access> those) {
+    // Of two neighbours that are named together one is meant, mostly the first. The other is another one each time.
+    bool before = false;
+    for (std::size_t k = 0; k < these.size(); ++k) {
+      const bool found = is_found(these, those, k);
+      const bool perhaps = these[k].ambiguous;
+      const bool excused =
+          !found && perhaps &&
+          (before || (k + 1 < these.size() && these[k + 1].ambiguous && is_found(these, those, k + 1)));
+      before = found && perhaps;
+      if (excused) continue;
+      Tally& tally = stays(these[k].block) ? staying : passing;
+      ++(found ? tally.same : tally.other);
+      if (!found && votes.against_bytes == 0) votes.against_bytes = store_.blocks()[these[k].block].bytes;
+    }
+  };
+  count(later, earlier);
+  count(earlier, later);
+  votes.staying_for = staying.same > 0 && staying.other == 0;
+  votes.staying_against = staying.other > 0 && staying.other >= staying.same;
+  votes.passing_for = passing.same > 0 && passing.other == 0;
+  votes.passing_against = passing.other > 0 && passing.other >= passing.same;
+  return votes;
+}
+
 std::optional<std::string> Candidate::access_objection(std::uint32_t most) {
+  Votes sum;
   for (const LanePeriod& lane : iteration_.lanes) {
     const auto& operations = store_.lanes()[lane.lane].operations;
     // From the end: what differs between layers differs soon.
@@ -83,32 +135,19 @@ std::optional<std::string> Candidate::access_objection(std::uint32_t most) {
       ++work_;
       const std::span<const Access> later = store_.accesses(operations[i]);
       const std::span<const Access> earlier = store_.accesses(operations[i - lane.period]);
-      // What is named for certain must be named by the other operation too, perhaps as one of two neighbours: who is
-      // whose neighbour differs from one iteration to the next.
-      const auto in_order = std::min(later.size(), earlier.size());
-      for (std::size_t k = 0; k < later.size(); ++k) {
-        ++work_;
-        if (later[k].ambiguous || (k < in_order && same_access(earlier[k].block, later[k].block))) continue;
-        if (std::any_of(earlier.begin(), earlier.end(), [&](const Access& access) {
-              ++work_;
-              return same_access(access.block, later[k].block);
-            })) {
-          continue;
-        }
-        const Block& block = store_.blocks()[later[k].block];
-        return "other blocks are used each time (" + bytes_text(block.bytes) + ")";
-      }
-      for (std::size_t k = 0; k < earlier.size(); ++k) {
-        ++work_;
-        if (earlier[k].ambiguous || (k < in_order && same_access(earlier[k].block, later[k].block))) continue;
-        if (std::none_of(later.begin(), later.end(), [&](const Access& access) {
-              ++work_;
-              return same_access(earlier[k].block, access.block);
-            })) {
-          return "an operation names a different number of blocks each time";
-        }
+      if (later.empty() && earlier.empty()) continue;
+      const Votes votes = votes_of(earlier, later);
+      sum.staying_for += votes.staying_for;
+      sum.staying_against += votes.staying_against;
+      sum.passing_for += votes.passing_for;
+      sum.passing_against += votes.passing_against;
+      if ((votes.staying_against || votes.passing_against) && sum.against_bytes == 0) {
+        sum.against_bytes = votes.against_bytes;
       }
     }
+  }
+  if (sum.staying_against > sum.staying_for || sum.passing_against > sum.passing_for) {
+    return "other blocks are used each time (" + bytes_text(sum.against_bytes) + ")";
   }
   return std::nullopt;
 }
@@ -163,11 +202,10 @@ std::optional<std::string> Candidate::balance_objection() {
 }
 
 std::optional<std::string> Candidate::objection() {
-  // The layers of a pass differ in the last accesses, and what does not come back at the first malloc: little work for
-  // most candidates.
-  constexpr std::uint32_t kProbe = 64;
-  if (auto why = access_objection(kProbe)) return why;
   if (auto why = balance_objection()) return why;
+  // A loop that goes on for so long is worth a plan, whatever it names.
+  const std::uint32_t period = iteration_.lanes[iteration_.main].period;
+  if (iteration_.repeated >= std::uint64_t{period} * kBeyondDoubt) return std::nullopt;
   return access_objection(kNone);
 }
 

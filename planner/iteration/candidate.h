@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 
 #include "planner/iteration/detection.h"
@@ -23,6 +24,13 @@ class Candidate {
 
  private:
   enum class Cut { kMiddle, kEnd };
+  // Operations whose accesses say that the halves are the same, and that they are not: by blocks that stay through
+  // both, and by those that come and go.
+  struct Votes {
+    std::uint32_t staying_for = 0, staying_against = 0;
+    std::uint32_t passing_for = 0, passing_against = 0;
+    std::uint64_t against_bytes = 0;  // of a block that differs
+  };
   // Lane by lane, positions of the cut; lanes without a period are cut where the main lane is.
   bool before(std::uint32_t operation, Cut cut) const;
   bool lives_at(std::uint32_t block, Cut cut) const;
@@ -30,7 +38,10 @@ class Candidate {
   std::uint32_t malloc_at(std::uint32_t lane, std::int64_t index, std::uint64_t token) const;
   std::optional<std::string> access_objection(std::uint32_t most);  // of the last `most` operations of each lane
   std::optional<std::string> balance_objection();
+  // What one operation's accesses say, in the order of Votes.
+  Votes votes_of(std::span<const Access> earlier, std::span<const Access> later);
   bool same_access(std::uint32_t earlier, std::uint32_t later) const;
+  bool stays(std::uint32_t block) const;
   bool reaches_window(std::uint32_t block) const;
 
   const OperationStore& store_;

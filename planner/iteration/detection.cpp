@@ -16,11 +16,18 @@ constexpr std::uint64_t kWorkPerOperation = 6;
 constexpr std::uint64_t kLeastWork = 1 << 18;
 constexpr std::uint64_t kWorkPerCandidate = 512;
 
-// A short loop over little memory is more likely a part of something than an iteration (the update of a few
-// parameters): it must go on longer than two repeats.
+// A short loop is more likely a part of something than an iteration (the samples of a convolution, the update of a few
+// parameters): it must go on for a good part of what the program has done so far, and over little memory longer than
+// two repeats.
 constexpr std::uint32_t kShort = 64;
-constexpr std::uint64_t kLittle = 16;  // part of the largest load so far
+constexpr std::uint32_t kGoodPart = 3;
+constexpr std::uint32_t kLongEnough = 1 << 14;  // operations, whatever came before
+constexpr std::uint64_t kLittle = 16;           // part of the largest load so far
 constexpr std::uint32_t kLongerRepeats = 16;
+// Another lane may repeat a little later (the first step of an optimizer differs): where it allocates more than this
+// part of all, the main lane must repeat so often before it is planned alone.
+constexpr std::uint64_t kMuchOfAll = 16;
+constexpr std::uint32_t kRepeatsAlone = 6;
 // Misses below this are not worth telling.
 constexpr std::uint32_t kTold = 32;
 
@@ -90,18 +97,29 @@ std::uint64_t signature_of(const OperationStore& store, const Iteration& iterati
   return mix(signature);
 }
 
-bool is_part(const OperationStore& store, const Iteration& iteration) {
-  const std::uint32_t period = iteration.lanes[iteration.main].period;
-  if (iteration.operations() >= kShort || iteration.repeated >= std::uint64_t{period} * kLongerRepeats) return false;
+std::uint64_t malloc_bytes(const OperationStore& store, std::uint32_t lane, std::uint32_t begin, std::uint32_t end) {
   std::uint64_t bytes = 0;
-  for (const LanePeriod& lane : iteration.lanes) {
-    for (std::uint32_t i = lane.middle(); i < lane.end; ++i) {
-      const Operation& op = store.operations()[store.lanes()[lane.lane].operations[i]];
-      if (op.kind == OperationKind::kMalloc && store.blocks()[op.block].placeable)
-        bytes += store.blocks()[op.block].bytes;
-    }
+  for (std::uint32_t i = begin; i < end; ++i) {
+    const Operation& op = store.operations()[store.lanes()[lane].operations[i]];
+    if (op.kind == OperationKind::kMalloc && store.blocks()[op.block].placeable)
+      bytes += store.blocks()[op.block].bytes;
   }
-  return bytes < store.peak_bytes() / kLittle;
+  return bytes;
+}
+
+std::uint64_t malloc_bytes(const OperationStore& store, const Iteration& iteration) {
+  std::uint64_t bytes = 0;
+  for (const LanePeriod& lane : iteration.lanes) bytes += malloc_bytes(store, lane.lane, lane.middle(), lane.end);
+  return bytes;
+}
+
+std::optional<std::string> is_part(const OperationStore& store, const Iteration& iteration) {
+  const LanePeriod& main = iteration.lanes[iteration.main];
+  if (iteration.operations() >= kShort) return std::nullopt;
+  if (iteration.repeated < std::min(main.end / kGoodPart, kLongEnough)) return "it is a short loop, and not for long";
+  if (iteration.repeated >= std::uint64_t{main.period} * kLongerRepeats) return std::nullopt;
+  if (malloc_bytes(store, iteration) < store.peak_bytes() / kLittle) return "it is a short loop over little memory";
+  return std::nullopt;
 }
 
 }  // namespace
@@ -129,15 +147,15 @@ Detection detect(const OperationStore& store, const DetectionOptions& options) {
   std::uint64_t work = 0;
   const std::uint64_t budget = kLeastWork + kWorkPerOperation * looked_at;
 
-  std::vector<std::uint32_t> refused;
+  std::vector<std::uint32_t> refused;  // and found: several times, they are nothing else
+  std::vector<std::uint32_t> alone;    // likewise, with lanes left out
   if (options.longer_than != 0 && options.longer_than < tail.repeats.size()) refused.push_back(options.longer_than);
   for (std::uint32_t period = options.longer_than + 1; std::uint64_t{period} * 2 <= looked_at; ++period) {
     if (!tail.has_period(period)) continue;
-    if (std::any_of(refused.begin(), refused.end(), [&](std::uint32_t part) {
-          return period % part == 0 && std::uint64_t{tail.repeats[part]} + part >= 2 * std::uint64_t{period};
-        })) {
-      continue;
-    }
+    const auto is_several_of = [&](std::uint32_t part) {
+      return period % part == 0 && std::uint64_t{tail.repeats[part]} + part >= 2 * std::uint64_t{period};
+    };
+    if (std::any_of(refused.begin(), refused.end(), is_several_of)) continue;
     if (period <= tail.since_malloc) {
       if (detection.missed_period < kTold) {
         detection.missed_period = period;
@@ -148,6 +166,7 @@ Detection detect(const OperationStore& store, const DetectionOptions& options) {
     work += kWorkPerCandidate;
     Iteration iteration;
     iteration.repeated = tail.repeats[period] + period;
+    std::uint64_t left_out = 0;  // bytes, in both repeats
     const std::uint32_t begin = lane.operations[tail.end - 2 * period];
     const std::uint32_t third = lane.operations[tail.end - 1];
     const std::uint32_t second = lane.operations[tail.end - 1 - period];
@@ -168,18 +187,32 @@ Detection detect(const OperationStore& store, const DetectionOptions& options) {
         known = others.emplace(other, tail_of(store, other, count)).first;
       }
       const std::uint32_t own = other_period(its, known->second, first, second, third);
-      if (own != 0) iteration.lanes.push_back({other, known->second.end, own});
+      if (own != 0) {
+        iteration.lanes.push_back({other, known->second.end, own});
+        continue;
+      }
+      const auto from = count_before(its, begin), to = static_cast<std::uint32_t>(its.operations.size());
+      work += to - from;
+      left_out += malloc_bytes(store, other, from, to);
     }
+    iteration.partial = left_out != 0;
+    // Several times, it may be one in which a lane that was left out repeats too; else it is nothing new.
+    if (iteration.partial && std::any_of(alone.begin(), alone.end(), is_several_of)) continue;
     std::optional<std::string> objection = Candidate(store, iteration, work).objection();
-    if (!objection && is_part(store, iteration)) objection = "it is a short loop over little memory";
+    if (!objection && iteration.repeated < std::uint64_t{period} * kRepeatsAlone &&
+        left_out / 2 > malloc_bytes(store, iteration) / kMuchOfAll) {
+      objection = "what another thread allocates meanwhile does not repeat yet";
+    }
+    if (!objection) {
+      objection = is_part(store, iteration);
+      if (objection) (iteration.partial ? alone : refused).push_back(period);
+    }
     if (!objection) {
       iteration.signature = signature_of(store, iteration);
       work += iteration.operations();
-      if (!options.accept || options.accept(iteration)) {
-        detection.iteration = std::move(iteration);
-        return detection;
-      }
-      refused.push_back(period);
+      (iteration.partial ? alone : refused).push_back(period);
+      // A longer one may have it in it.
+      if (!options.accept || options.accept(iteration)) detection.iteration = std::move(iteration);
     } else if (detection.missed_period < kTold) {
       detection.missed_period = period;
       detection.miss = std::move(*objection);

@@ -1,4 +1,5 @@
-// Finds the iteration: the shortest repeat at the end of the operation stream that leaves memory as it found it.
+// Finds the iteration: the outermost repeat at the end of the operation stream that leaves memory as it found it, and
+// is not a shorter one several times.
 //
 // The *main lane* is the one that allocates most. A period p of it is an iteration if
 //  - its last 2p operations are two equal halves of tokens;
@@ -7,9 +8,9 @@
 //  - it is balanced: what was allocated in the second half and lives at the end has a counterpart, allocated one period
 //    earlier, that lived in the middle, and the other way round, through as many periods as the block lives. So blocks
 //    which cross the boundary do not disturb, and forward without backward is no iteration;
-//  - accesses agree: the k-th block that operation i names is in both halves the same persistent block, or was
-//  allocated
-//    equally long ago in its lane. So the layers of an inference pass are no iterations;
+//  - accesses agree in most operations: what both halves name is the same block that stays, or was allocated equally
+//    long ago in its lane. So the layers of an inference pass are no iterations. In most only, since parameters hold
+//    stale words, which name other blocks each time; and a period that has gone on for very long is not asked;
 //  - something is allocated in it.
 // Time is counted lane by lane from the end of the half, so that threads may interleave differently in each iteration.
 #pragma once
@@ -39,6 +40,7 @@ struct Iteration {
   std::uint32_t main = 0;         // into lanes
   std::uint32_t repeated = 0;     // operations of the main lane, back from the end, that have this period
   std::uint64_t signature = 0;    // the same wherever in the iteration it was found
+  bool partial = false;           // a lane that does not repeat allocated meanwhile
 
   const LanePeriod* find(std::uint32_t lane) const {
     for (const LanePeriod& candidate : lanes) {
@@ -57,8 +59,8 @@ struct Iteration {
 struct DetectionOptions {
   std::uint32_t longer_than = 0;  // only periods of the main lane above this one, and none that is it several times
   std::uint32_t horizon = 0;      // operations of the main lane that are looked at; 0: all
-  // Iterations that are found, shortest first, until it says yes; none that is one it refused, several times. Empty:
-  // the first.
+  // Asked about each iteration that is found, shortest first, but for those that are one before several times. The last
+  // one that it says yes to counts. Empty: it does always.
   std::function<bool(const Iteration&)> accept;
 };
 

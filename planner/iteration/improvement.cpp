@@ -6,8 +6,8 @@
 #include <exception>
 #include <utility>
 
-#include "planner/layout/solve.h"
-#include "planner/layout/validation.h"
+#include "planner/layout/portfolio/solve.h"
+#include "planner/layout/problem/validation.h"
 
 namespace memopt::planner {
 namespace {
@@ -17,33 +17,45 @@ constexpr std::chrono::milliseconds kLong{10'000};
 
 }  // namespace
 
-Improvement::Improvement(layout::Problem problem, std::uint64_t wanted)
-    : problem_(std::move(problem)), wanted_(wanted), thread_([this] { search(); }) {}
+Improvement::Improvement(layout::Problem problem, std::uint64_t wanted, Goal goal)
+    : problem_(std::move(problem)), wanted_(wanted), goal_(goal), thread_([this] { search(); }) {}
 
 Improvement::~Improvement() {
   cancelled_.store(true, std::memory_order_relaxed);
   thread_.join();
 }
 
+// False: there is nothing better, or nothing is wanted any more.
+bool Improvement::look(std::chrono::milliseconds time) {
+  layout::Limits limits;
+  limits.time = time;
+  limits.cancelled = &cancelled_;
+  layout::Outcome outcome = layout::solve(problem_, limits);
+  const bool over = outcome.optimal || outcome.infeasible || cancelled_.load(std::memory_order_relaxed);
+  if (outcome.found(problem_.buffers.size()) && outcome.solution.height <= wanted_ &&
+      !layout::validate(problem_, outcome.solution)) {
+    // The next one must be better by as much again.
+    wanted_ = outcome.solution.height - outcome.solution.height / 100;
+    const std::lock_guard lock(mutex_);
+    found_ = std::move(outcome);
+    available_.store(true, std::memory_order_release);
+  }
+  return !over;
+}
+
 void Improvement::search() {
   // Of this thread alone, on Linux.
   setpriority(PRIO_PROCESS, 0, 19);
   try {
-    for (const auto time : {kShort, kLong}) {
-      layout::Limits limits;
-      limits.time = time;
-      limits.cancelled = &cancelled_;
-      layout::Outcome outcome = layout::solve(problem_, limits);
-      const bool optimal = outcome.optimal;
-      if (outcome.found(problem_.buffers.size()) && outcome.solution.height <= wanted_ &&
-          !layout::validate(problem_, outcome.solution)) {
-        // The next one must be better by as much again.
-        wanted_ = outcome.solution.height - outcome.solution.height / 100;
-        const std::lock_guard lock(mutex_);
-        found_ = std::move(outcome);
-        available_.store(true, std::memory_order_release);
-      }
-      if (optimal || cancelled_.load(std::memory_order_relaxed)) break;
+    if (goal_ == Goal::kEnough) {
+      // With a capacity the search ends when it is met.
+      const std::uint64_t enough = wanted_;
+      const auto capacity = std::exchange(problem_.capacity, enough);
+      const bool more = look(kLong);
+      problem_.capacity = capacity;
+      if (more && wanted_ != enough) look(kLong);
+    } else if (look(kShort)) {
+      look(kLong);
     }
   } catch (const std::exception&) {
     // Out of memory: the first layout stays.

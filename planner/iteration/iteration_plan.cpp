@@ -1,15 +1,18 @@
 #include "planner/iteration/iteration_plan.h"
 
 #include <algorithm>
+#include <stdexcept>
 
-#include "planner/layout/solve.h"
-#include "planner/layout/validation.h"
+#include "planner/layout/portfolio/solve.h"
+#include "planner/layout/problem/validation.h"
 
 namespace memopt::planner {
 namespace {
 
 // More would make a plan long for little.
 constexpr std::uint32_t kMostRounds = 4;
+// Rounds are worth less than this part of the peak load: a thread that leaves them comes back in the wrong one.
+constexpr std::uint64_t kWorthUnrolling = 500;
 
 std::uint32_t rounds_needed(const IterationLifetimes& lifetimes) {
   std::uint32_t rounds = 1;
@@ -24,6 +27,15 @@ IterationPlan laid_out(IterationLifetimes lifetimes, std::uint32_t rounds, const
   plan.lifetimes = std::move(lifetimes);
   plan.rounds = rounds;
   plan.problem = layout_problem(plan.lifetimes, rounds);
+  plan.outcome = layout::solve(plan.problem, limits);
+  return plan;
+}
+
+IterationPlan pooled(IterationLifetimes lifetimes, const layout::Limits& limits) {
+  IterationPlan plan;
+  plan.pools = choose_pools(lifetimes);
+  plan.problem = pooled_problem(lifetimes, *plan.pools);
+  plan.lifetimes = std::move(lifetimes);
   plan.outcome = layout::solve(plan.problem, limits);
   return plan;
 }
@@ -62,33 +74,59 @@ layout::Problem layout_problem(const IterationLifetimes& lifetimes, std::uint32_
   return problem;
 }
 
-std::vector<std::uint64_t> IterationPlan::offsets(std::size_t lane, std::size_t malloc) const {
-  std::size_t first = 0;
+std::vector<std::vector<std::uint64_t>> IterationPlan::offsets(std::size_t lane) const {
+  if (pools) throw std::logic_error("places of pools belong to no malloc");
   const auto count = [&](const MallocLife& life) { return rounds > 1 ? rounds : life.places; };
+  std::size_t first = 0;
   for (std::size_t i = 0; i < lane; ++i) {
     for (const MallocLife& life : lifetimes.lanes[i].mallocs) first += count(life);
   }
   const LaneMallocs& its = lifetimes.lanes[lane];
-  const std::size_t index = malloc % its.mallocs.size();
-  const std::size_t part = malloc / its.mallocs.size();
-  for (std::size_t i = 0; i < index; ++i) first += count(its.mallocs[i]);
-  const std::size_t turns = count(its.mallocs[index]);
-  std::vector<std::uint64_t> result;
-  for (std::size_t k = 0; k < turns; ++k) {
-    result.push_back(outcome.solution.offsets[first + (k * its.parts + part) % turns]);
+  std::vector<std::vector<std::uint64_t>> result(its.operations.size());
+  // Of joined mallocs, each takes a turn.
+  const std::size_t each = its.mallocs.empty() ? 0 : its.operations.size() / its.mallocs.size();
+  for (std::size_t index = 0; index < its.mallocs.size(); ++index) {
+    const std::size_t turns = count(its.mallocs[index]);
+    for (std::size_t part = 0; part < each; ++part) {
+      std::vector<std::uint64_t>& offsets = result[part * its.mallocs.size() + index];
+      for (std::size_t k = 0; k < turns; ++k) {
+        offsets.push_back(outcome.solution.offsets[first + (k * each + part) % turns]);
+      }
+    }
+    first += turns;
   }
   return result;
 }
 
 std::optional<IterationPlan> plan_iteration(const OperationStore& store, const Iteration& iteration,
                                             const PlanningOptions& options, std::string& fault) {
-  IterationPlan plan = laid_out(lifetimes(store, iteration, true), 1, options.limits);
-  if (options.unroll) {
-    IterationLifetimes separate = lifetimes(store, iteration, false);
+  IterationLifetimes joined = lifetimes(store, iteration, true);
+  const bool in_turn = std::any_of(joined.lanes.begin(), joined.lanes.end(), [](const LaneMallocs& lane) {
+    return std::any_of(lane.mallocs.begin(), lane.mallocs.end(),
+                       [](const MallocLife& malloc) { return malloc.always; });
+  });
+  IterationPlan plan;
+  IterationLifetimes separate;
+  if (in_turn && (options.pools || options.unroll)) separate = lifetimes(store, iteration, false);
+  if (in_turn && options.pools) {
+    plan = pooled(separate, options.limits);
+  } else {
+    plan = laid_out(std::move(joined), 1, options.limits);
+  }
+  if (in_turn && options.unroll) {
     const std::uint32_t rounds = rounds_needed(separate);
-    if (rounds > 1 && rounds <= kMostRounds && separate.lanes.size() == 1) {
+    const std::uint64_t footprint = plan.footprint();
+    const std::uint64_t possible = plan.lifetimes.peak_load;
+    const bool worthwhile = footprint > possible + possible / kWorthUnrolling;
+    // Files say which block is meant.
+    const bool in_step = std::all_of(separate.lanes.begin(), separate.lanes.end(), [&](const LaneMallocs& lane) {
+      return lane.parts == 1 || (!options.pools && separate.lanes.size() == 1);
+    });
+    if (worthwhile && rounds > 1 && rounds <= kMostRounds && in_step) {
       IterationPlan unrolled = laid_out(std::move(separate), rounds, options.limits);
-      if (unrolled.outcome.solution.height < plan.outcome.solution.height) plan = std::move(unrolled);
+      if (unrolled.footprint() + (options.pools ? possible / kWorthUnrolling : 0) < footprint) {
+        plan = std::move(unrolled);
+      }
     }
   }
   plan.iteration = iteration;

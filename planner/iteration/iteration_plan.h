@@ -8,14 +8,17 @@
 #include <vector>
 
 #include "planner/iteration/lifetimes.h"
-#include "planner/layout/problem.h"
-#include "planner/layout/search.h"
+#include "planner/iteration/pools.h"
+#include "planner/layout/problem/limits.h"
+#include "planner/layout/problem/outcome.h"
+#include "planner/layout/problem/problem.h"
 #include "shm/plan.h"
 
 namespace memopt::planner {
 
-// Steps of the layout search (layout/search.h), counted, so that results repeat. Prompt: some tens of milliseconds
-// where the program goes on meanwhile, and a better layout can follow. Patient: some hundreds, where it is waited for.
+// Steps of the layout search (layout/problem/limits.h), counted, so that results repeat. Prompt: some tens of
+// milliseconds where the program goes on meanwhile, and a better layout can follow. Patient: some hundreds, where it is
+// waited for.
 inline constexpr std::uint64_t kPromptWork = 150'000;
 inline constexpr std::uint64_t kPatientWork = 250'000;
 
@@ -25,23 +28,28 @@ inline constexpr std::uint64_t kWorthwhilePart = 100;
 struct PlanningOptions {
   layout::Limits limits{.work = kPatientWork};
   // Plans several iterations as one where blocks outlive an iteration: then their places are free between two turns,
-  // and other blocks lie there. Only for a single lane, since lanes that deviated come back in different turns.
+  // and other blocks lie there. Only where all lanes can be told where they are: they keep in step.
   bool unroll = false;
+  // Blocks that need several places share them with others (planner/iteration/pools.h). Else each of their mallocs has
+  // places of its own, used in turn: what files and swaps want, which say where each block lies.
+  bool pools = true;
 };
 
 struct IterationPlan {
   Iteration iteration;
   IterationLifetimes lifetimes;
-  std::uint32_t rounds = 1;  // iterations that are planned as one
-  layout::Problem problem;   // see layout_problem
+  std::uint32_t rounds = 1;    // iterations that are planned as one
+  std::optional<Pools> pools;  // where places are shared: then there is one round, and no mallocs are joined
+  layout::Problem problem;     // see layout_problem; with pools, pooled_problem
   layout::Outcome outcome;
   std::uint64_t detected_at = 0;  // sequence of the last record that was looked at
 
   // Bytes, of places and persistent blocks.
   std::uint64_t footprint() const { return outcome.solution.height + lifetimes.persistent_bytes; }
 
-  // Offsets of a malloc (of lanes[lane].operations) in the iterations, in turn.
-  std::vector<std::uint64_t> offsets(std::size_t lane, std::size_t malloc) const;
+  // By malloc of lanes[lane].operations: its offsets in the iterations, in turn. O(n) for the mallocs of all lanes.
+  // Throws std::logic_error with pools, whose places are no malloc's own.
+  std::vector<std::vector<std::uint64_t>> offsets(std::size_t lane) const;
 };
 
 // Of a place.

@@ -6,8 +6,8 @@
 #include "planner/iteration/detection.h"
 #include "planner/iteration/hash.h"
 #include "planner/iteration/last_places.h"
-#include "planner/layout/solve.h"
-#include "planner/layout/validation.h"
+#include "planner/layout/portfolio/solve.h"
+#include "planner/layout/problem/validation.h"
 
 namespace memopt::planner {
 namespace {
@@ -18,6 +18,12 @@ namespace {
 // half of its length.
 constexpr std::uint64_t kFullHorizon = std::uint64_t{1} << 18;
 constexpr std::uint32_t kDeviationsForLonger = 2;
+
+// A plan is left for one of a shorter iteration, or of one that was left before, only after that has gone on for so
+// many of the longer one's periods.
+constexpr std::uint64_t kLeftRepeats = 16;
+constexpr std::uint64_t kShorterPart = 8;  // shorter by less than this part of it is not shorter
+constexpr std::uint32_t kMostReturns = 8;
 
 }  // namespace
 
@@ -30,8 +36,8 @@ void IterationPlanner::add(std::uint32_t lane, const shm::RecordView& record) {
     const auto change = static_cast<shm::StateChange>(record.header.aux);
     if (change == shm::StateChange::kRestarted) add_gap();
     if (change == shm::StateChange::kNewContext) begin_anew();
-    if (change == shm::StateChange::kDeviated && period_ != 0 && deviations_ < kDeviationsForLonger &&
-        record.as<shm::StateBody>().generation == generation_) {
+    if (change == shm::StateChange::kDeviated && period_ != 0 && deviations_ < kDeviationsForLonger && sent_ != 0 &&
+        record.as<shm::StateBody>().generation == sent_) {
       ++deviations_;
     }
   }
@@ -50,13 +56,8 @@ void IterationPlanner::add_gap() {
   lost_ = true;
 }
 
-// What was planned is planned again when it comes again: the program has lost its plan, too. Only numbers of plans are
-// never used twice.
-void IterationPlanner::begin_anew() {
-  const std::uint64_t generation = generation_;
-  *this = IterationPlanner(options_);
-  generation_ = generation;
-}
+// What was planned is planned again when it comes again: the program has lost its plan, too.
+void IterationPlanner::begin_anew() { *this = IterationPlanner(options_); }
 
 void IterationPlanner::say(std::uint64_t about, std::string text) {
   if (about == note_about_ && !note_.empty()) return;
@@ -64,12 +65,23 @@ void IterationPlanner::say(std::uint64_t about, std::string text) {
   note_ = std::move(text);
 }
 
-void IterationPlanner::refused() {
+void IterationPlanner::refused(std::uint64_t excess) {
   if (period_ == 0) return;
+  const std::uint64_t footprint = plan_->footprint();
+  // Whatever the reason, what is hardly smaller is refused again.
+  would_do_ = footprint - std::min(footprint, excess != 0 ? excess : footprint / kWorthwhilePart);
+  refused_ = true;
+  deviations_ = 0;
+  say(mix(sent_), "the program refused the plan");
+  improve();
+}
+
+void IterationPlanner::cannot_be_sent() {
   period_ = 0;
   deviations_ = 0;
-  improvement_.reset();
-  say(mix(generation_), "the program refused the plan");
+  refused_ = false;
+  settle();
+  say(mix(signature_), "the iteration is too long for a plan");
 }
 
 // Whether everything since the plan, or since its iteration was last seen, was that iteration.
@@ -102,20 +114,29 @@ std::uint32_t IterationPlanner::next_horizon() {
   return static_cast<std::uint32_t>(std::min<std::uint64_t>(kFullHorizon << doublings >> 2, std::uint64_t{1} << 31));
 }
 
+bool IterationPlanner::is_wanted(const Iteration& found) {
+  if (period_ != 0 && found.signature == signature_) follow(found);
+  const std::uint64_t period = found.lanes[found.main].period;
+  if (const auto times = planned_.find(found.signature); times != planned_.end()) {
+    // What was left for another iteration may be there again for good; each time it takes longer to believe it.
+    if (period_ == 0 || found.signature == signature_ || times->second > kMostReturns) return false;
+    return found.repeated >= std::max<std::uint64_t>(period, period_) * (kLeftRepeats << (2 * times->second - 2));
+  }
+  if (period_ == 0) return true;
+  // What is shorter than the planned iteration may be a loop in it, or something that comes now and then between two of
+  // them, as an evaluation, and has room where they lie.
+  return found.operations() >= plan_->lifetimes.operations - plan_->lifetimes.operations / kShorterPart ||
+         found.repeated >= kLeftRepeats * std::uint64_t{period_};
+}
+
 bool IterationPlanner::check() {
   const bool longer = deviations_ >= kDeviationsForLonger;
-  if (still_planned() && !longer) return false;
+  // A lane that was left out may repeat by now.
+  if (still_planned() && !longer && !(plan_ && plan_->iteration.partial)) return false;
   DetectionOptions options;
   options.horizon = next_horizon();
-  if (longer) options.longer_than = period_;
-  options.accept = [this](const Iteration& found) {
-    if (period_ != 0 && found.signature == signature_) follow(found);
-    if (planned_.contains(found.signature)) return false;
-    // What is much shorter than the planned iteration may be a loop in it or between two of them: it must have gone on
-    // for as long as two planned ones.
-    const std::uint32_t period = found.lanes[found.main].period;
-    return period_ == 0 || period >= period_ / 2 || found.repeated >= 2 * std::uint64_t{period_};
-  };
+  if (longer && !lost_) options.longer_than = period_;
+  options.accept = [this](const Iteration& found) { return is_wanted(found); };
   const Detection detection = detect(store_, options);
   if (detection.iteration) return adopt(*detection.iteration);
   if (plan_ && period_ != 0) return false;
@@ -135,15 +156,21 @@ bool IterationPlanner::check() {
   return false;
 }
 
+// The largest height of a layout that would be worth sending.
+std::uint64_t IterationPlanner::wanted() const {
+  const std::uint64_t footprint = plan_->footprint();
+  const std::uint64_t most = refused_ ? would_do_ : footprint - footprint / kWorthwhilePart;
+  return most - std::min(most, plan_->lifetimes.persistent_bytes);
+}
+
 // Starts the search for a better layout of the plan where there may be one.
 void IterationPlanner::improve() {
   improvement_.reset();
   const layout::Outcome& outcome = plan_->outcome;
-  const std::uint64_t height = outcome.solution.height;
-  const std::uint64_t worthwhile = plan_->footprint() / kWorthwhilePart;
-  if (!options_.improve || outcome.optimal || height - outcome.lower_bound < worthwhile) return;
+  if (!options_.improve || outcome.optimal || wanted() < outcome.lower_bound) return;
   try {
-    improvement_ = std::make_unique<Improvement>(plan_->problem, height - worthwhile);
+    const auto goal = refused_ ? Improvement::Goal::kEnough : Improvement::Goal::kBetter;
+    improvement_ = std::make_unique<Improvement>(plan_->problem, wanted(), goal);
   } catch (const std::system_error&) {
     // No thread to be had: the first layout is good enough to go on with.
   }
@@ -157,14 +184,20 @@ bool IterationPlanner::improved() {
     return false;
   }
   plan_->outcome = *std::move(better);
-  ++generation_;
+  refused_ = false;
+  sent_ = 0;
   return true;
+}
+
+// The iteration whose plan was refused is there again, if with other call stacks, and its layout would be refused too.
+bool IterationPlanner::is_refused_again(const IterationPlan& next) const {
+  return refused_ && next.footprint() > would_do_ && places_of_last(*plan_, next).has_value();
 }
 
 // A switch has a price: what is alive at it is in the way of the new places. The places of the last plan stay where
 // they are good enough. True: all of them, and there is nothing to send.
 bool IterationPlanner::keeps_places(IterationPlan& next) const {
-  if (!plan_ || period_ == 0) return false;
+  if (!plan_ || period_ == 0 || refused_) return false;
   std::optional<layout::Solution> known = places_of_last(*plan_, next);
   if (!known) return false;
   const bool hold = !layout::validate(next.problem, *known);
@@ -184,16 +217,18 @@ bool IterationPlanner::keeps_places(IterationPlan& next) const {
 }
 
 bool IterationPlanner::adopt(const Iteration& iteration) {
-  planned_.insert(iteration.signature);
+  ++planned_[iteration.signature];
   std::string fault;
   std::optional<IterationPlan> plan = plan_iteration(store_, iteration, options_.planning, fault);
   if (!plan) {
     say(iteration.signature, "the layout was found to be wrong and is not used: " + fault);
     return false;
   }
-  const bool kept = keeps_places(*plan);
+  const bool refused = is_refused_again(*plan);
+  const bool kept = refused || keeps_places(*plan);
   plan_ = std::move(plan);
-  if (!kept) ++generation_;
+  refused_ = refused;
+  if (!kept) sent_ = 0;
   deviations_ = 0;
   const LanePeriod& main = iteration.lanes[iteration.main];
   lane_number_ = store_.lanes()[main.lane].number;

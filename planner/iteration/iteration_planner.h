@@ -8,7 +8,7 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <unordered_set>
+#include <unordered_map>
 #include <vector>
 
 #include "planner/iteration/improvement.h"
@@ -35,15 +35,20 @@ class IterationPlanner {
 
   // Looks for an iteration; true if there is a new plan, in plan().
   bool check();
-  void refused();
+  // The program did not take the plan: its footprint is by `excess` bytes larger than what would have done, 0 if that
+  // is not the reason. It is still the program's iteration: what is looked for is a layout that would do.
+  void refused(std::uint64_t excess);
+
+  // Its bytes would be more than a plan may have, whatever the layout: other iterations are looked for.
+  void cannot_be_sent();
 
   // A better layout of the last plan has been found: it is in plan(), as a plan of its own. It saves at least a
-  // hundredth of what the program holds.
+  // hundredth of what the program holds, or is small enough to be taken where that one was refused.
   bool improved();
 
-  // The number under which the program was sent its plan, where that is not how many were found: deviations from the
-  // plan of that number are counted.
-  void renumber(std::uint64_t generation) { generation_ = generation; }
+  // The program was sent a plan of the last iteration under this number: deviations from the plan of that number are
+  // counted.
+  void sent(std::uint64_t generation) { sent_ = generation; }
   // Another plan takes the place of the last one: no better layout of that is looked for.
   void settle() { improvement_.reset(); }
 
@@ -53,28 +58,32 @@ class IterationPlanner {
   const std::optional<IterationPlan>& plan() const { return plan_; }
   // Numbers of its persistent blocks; they hold for ever.
   const std::vector<std::uint64_t>& persistent() const { return persistent_; }
-  std::uint64_t generation() const { return generation_; }
 
  private:
   void begin_anew();
   void say(std::uint64_t about, std::string text);
   bool still_planned();
   void follow(const Iteration& iteration);
+  bool is_wanted(const Iteration& found);
   std::uint32_t next_horizon();
   bool adopt(const Iteration& iteration);
+  std::uint64_t wanted() const;
   void improve();
+  bool is_refused_again(const IterationPlan& next) const;
   bool keeps_places(IterationPlan& next) const;
 
   Options options_;
   OperationStore store_;
   std::optional<IterationPlan> plan_;
-  std::unordered_set<std::uint64_t> planned_;  // signatures
-  std::vector<std::uint64_t> persistent_;      // numbers of the last plan's persistent blocks
+  std::unordered_map<std::uint64_t, std::uint32_t> planned_;  // how often, by signature
+  std::vector<std::uint64_t> persistent_;                     // numbers of the last plan's persistent blocks
 
   // The last plan, as far as it decides what to look for.
-  std::uint64_t generation_ = 0;
+  std::uint64_t sent_ = 0;  // its number; 0: it was not sent
   std::uint32_t lane_number_ = 0;
-  std::uint32_t period_ = 0;  // 0: there is none, or it was refused
+  std::uint32_t period_ = 0;  // 0: there is none, or it can't be sent
+  bool refused_ = false;
+  std::uint64_t would_do_ = 0;  // refused: the largest footprint that would have been taken
   std::uint32_t deviations_ = 0;
 
   std::uint64_t signature_ = 0;

@@ -10,6 +10,8 @@ bool alike(const MallocLife& a, const MallocLife& b) {
   return a.bytes == b.bytes && a.return_address == b.return_address && a.places == b.places && a.always == b.always;
 }
 
+bool same(const Pool& a, const Pool& b) { return a.bytes == b.bytes && a.places == b.places; }
+
 // By how many mallocs the sequence `now` begins later than `before`, cyclically.
 std::optional<std::size_t> rotation(const std::vector<MallocLife>& before, const std::vector<MallocLife>& now) {
   if (before.size() != now.size() || now.empty()) return std::nullopt;
@@ -28,6 +30,11 @@ std::optional<layout::Solution> places_of_last(const IterationPlan& last, const 
   const std::vector<LaneMallocs>& before = last.lifetimes.lanes;
   const std::vector<LaneMallocs>& now = next.lifetimes.lanes;
   if (last.rounds != next.rounds || before.size() != now.size()) return std::nullopt;
+  if (last.pools.has_value() != next.pools.has_value()) return std::nullopt;
+  if (last.pools && !std::equal(last.pools->pools.begin(), last.pools->pools.end(), next.pools->pools.begin(),
+                                next.pools->pools.end(), [](const Pool& a, const Pool& b) { return same(a, b); })) {
+    return std::nullopt;
+  }
   layout::Solution solution;
   solution.height = last.outcome.solution.height;
   solution.offsets.reserve(last.outcome.solution.offsets.size());
@@ -37,14 +44,17 @@ std::optional<layout::Solution> places_of_last(const IterationPlan& last, const 
     const std::vector<MallocLife>& mallocs = before[lane].mallocs;
     const std::optional<std::size_t> shift = rotation(mallocs, now[lane].mallocs);
     if (!shift) return std::nullopt;
-    const auto buffers = [&](const MallocLife& malloc) -> std::size_t {
-      return next.rounds > 1 ? next.rounds : malloc.places;
+    const auto buffers = [&](const IterationPlan& plan, std::size_t i) -> std::size_t {
+      if (plan.pools) return plan.pools->of[lane][i] == Pools::kNoPool && plan.pools->leads[lane][i] == i;
+      return plan.rounds > 1 ? plan.rounds : plan.lifetimes.lanes[lane].mallocs[i].places;
     };
     std::vector<std::size_t> first(mallocs.size() + 1, lane_begin);
-    for (std::size_t i = 0; i < mallocs.size(); ++i) first[i + 1] = first[i] + buffers(mallocs[i]);
+    for (std::size_t i = 0; i < mallocs.size(); ++i) first[i + 1] = first[i] + buffers(last, i);
     for (std::size_t i = 0; i < mallocs.size(); ++i) {
       const std::size_t there = (i + *shift) % mallocs.size();
-      const std::size_t turns = buffers(mallocs[there]);
+      const std::size_t turns = buffers(last, there);
+      if (turns != buffers(next, i)) return std::nullopt;
+      if (last.pools && last.pools->of[lane][there] != next.pools->of[lane][i]) return std::nullopt;
       // What has come around belongs to the next round.
       const std::size_t carry = (i + *shift) / mallocs.size();
       for (std::size_t turn = 0; turn < turns; ++turn) {
@@ -53,6 +63,10 @@ std::optional<layout::Solution> places_of_last(const IterationPlan& last, const 
     }
     lane_begin = first.back();
   }
+  // Those of the pools.
+  const std::vector<std::uint64_t>& offsets = last.outcome.solution.offsets;
+  solution.offsets.insert(solution.offsets.end(), offsets.begin() + static_cast<std::ptrdiff_t>(lane_begin),
+                          offsets.end());
   return solution;
 }
 

@@ -1,6 +1,7 @@
 #include "planner/iteration/lifetimes.h"
 
 #include <algorithm>
+#include <tuple>
 
 #include "planner/iteration/candidate.h"
 #include "planner/iteration/hash.h"
@@ -137,9 +138,8 @@ std::vector<std::uint64_t> load_curve(std::uint64_t operations,
 
 // Makes one malloc of those at the same place of each part of `length` mallocs.
 void join_parts(LaneMallocs& lane, std::size_t length, std::uint64_t operations) {
-  const std::size_t parts = lane.mallocs.size() / length;
+  const std::size_t parts = lane.parts;
   if (parts < 2) return;
-  lane.parts = static_cast<std::uint32_t>(parts);
   for (std::size_t j = 0; j < length; ++j) {
     const auto part = [&](std::size_t i) -> const MallocLife& { return lane.mallocs[j + i % parts * length]; };
     std::uint64_t places = 1, longest = 0;
@@ -154,6 +154,42 @@ void join_parts(LaneMallocs& lane, std::size_t length, std::uint64_t operations)
     joined.freed = joined.born + std::max(longest, operations);
   }
   lane.mallocs.resize(length);
+}
+
+// What a lane's mallocs are told by.
+std::vector<std::uint64_t> seen_of(const LaneMallocs& lane) {
+  std::vector<std::uint64_t> sequence;
+  for (const MallocLife& malloc : lane.mallocs) sequence.push_back(combine(malloc.bytes, malloc.return_address));
+  return sequence;
+}
+
+// Parts of a lane are told from each other by where another lane is, the clock, as the agent does
+// (agent/memory/follower.h): if that one allocates between any two beginnings of them.
+void tell_parts_by_clock(std::vector<LaneMallocs>& lanes, std::uint64_t operations) {
+  if (lanes.empty()) return;
+  const auto clock = std::min_element(lanes.begin(), lanes.end(), [](const LaneMallocs& a, const LaneMallocs& b) {
+    return std::tuple(a.parts, b.mallocs.size(), a.lane) < std::tuple(b.parts, a.mallocs.size(), b.lane);
+  });
+  if (clock->parts != 1) return;
+  std::vector<std::uint64_t> ticks;  // over two iterations
+  for (const MallocLife& malloc : clock->mallocs) {
+    ticks.push_back(malloc.born);
+    ticks.push_back(malloc.born + operations);
+  }
+  std::sort(ticks.begin(), ticks.end());
+  for (LaneMallocs& lane : lanes) {
+    if (lane.parts == 1) continue;
+    const std::size_t length = lane.mallocs.size() / lane.parts;
+    bool told = true;
+    for (std::size_t i = 0; i < lane.mallocs.size() && told; i += length) {
+      const bool last = i + length == lane.mallocs.size();
+      const std::uint64_t begin = lane.mallocs[i].born;
+      const std::uint64_t end = last ? lane.mallocs[0].born + operations : lane.mallocs[i + length].born;
+      const auto tick = std::upper_bound(ticks.begin(), ticks.end(), begin);
+      told = begin < end && tick != ticks.end() && *tick < end;
+    }
+    if (told) lane.parts = 1;
+  }
 }
 
 }  // namespace
@@ -260,22 +296,22 @@ IterationLifetimes lifetimes(const OperationStore& store, const Iteration& itera
     }
     if (sorted.empty()) continue;
     std::sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
-    std::vector<std::uint64_t> sequence;
     for (const auto& [place, malloc] : sorted) {
       mallocs.mallocs.push_back(malloc);
       mallocs.operations.push_back(malloc.operation);
-      sequence.push_back(combine(malloc.bytes, malloc.return_address));
     }
-    if (joined) {
-      join_parts(mallocs, inner_period(sequence), n);
-      sequence.resize(mallocs.mallocs.size());
-    }
-    mallocs.match = match_length(sequence);
+    const std::vector<std::uint64_t> sequence = seen_of(mallocs);
+    mallocs.parts = static_cast<std::uint32_t>(sequence.size() / inner_period(sequence));
     if (lane.lane == iteration.lanes[iteration.main].lane) {
       result.lanes.insert(result.lanes.begin(), std::move(mallocs));
     } else {
       result.lanes.push_back(std::move(mallocs));
     }
+  }
+  tell_parts_by_clock(result.lanes, n);
+  for (LaneMallocs& lane : result.lanes) {
+    if (joined) join_parts(lane, lane.mallocs.size() / lane.parts, n);
+    lane.match = match_length(seen_of(lane));
   }
 
   std::uint64_t work = 0;

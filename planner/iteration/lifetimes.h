@@ -25,13 +25,13 @@ struct MallocLife {
 };
 
 // Whoever follows a lane sees sizes and return addresses of its mallocs only. Where these are a shorter sequence
-// several times over, the same place of each part cannot be told from the others: they are one malloc, with enough
-// places used in turn for all of them.
+// several times over, the same place of each part cannot be told from the others. Joined, they are one malloc, with
+// enough places used in turn for all of them.
 struct LaneMallocs {
-  std::uint32_t lane;   // as the program's records say
-  std::uint32_t match;  // see match_length
-  std::uint32_t parts;  // how often `mallocs` happen in an iteration
-  std::vector<MallocLife> mallocs;
+  std::uint32_t lane;                     // as the program's records say
+  std::uint32_t match;                    // see match_length
+  std::uint32_t parts;                    // how many times over the sequence is a shorter one
+  std::vector<MallocLife> mallocs;        // joined: those of one part
   std::vector<std::uint32_t> operations;  // the mallocs one by one: parts * mallocs.size()
 };
 

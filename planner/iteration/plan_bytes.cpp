@@ -22,9 +22,8 @@ void write(std::vector<std::byte>& bytes, const shm::PlanTable& table, const std
 
 }  // namespace
 
-shm::PlanHeader header_of(const IterationPlan& plan, std::uint64_t generation) {
+shm::PlanHeader header_of(const IterationPlan& plan) {
   shm::PlanHeader header{};
-  header.generation = generation;
   header.signature = plan.lifetimes.signature;
   header.operations = plan.lifetimes.operations;
   header.peak_load = plan.lifetimes.peak_load;
@@ -34,9 +33,10 @@ shm::PlanHeader header_of(const IterationPlan& plan, std::uint64_t generation) {
   return header;
 }
 
-PlanParts plan_parts(const IterationPlan& plan, const std::vector<std::uint64_t>& persistent,
-                     std::uint64_t generation) {
-  PlanParts parts;
+namespace {
+
+// Each malloc with places of its own.
+void add_separate(const IterationPlan& plan, PlanParts& parts) {
   const std::uint64_t operations = plan.lifetimes.operations;
   std::size_t first = 0;  // buffer of the lane's first malloc
   for (const LaneMallocs& lane : plan.lifetimes.lanes) {
@@ -58,8 +58,55 @@ PlanParts plan_parts(const IterationPlan& plan, const std::vector<std::uint64_t>
     }
     first += buffers;
   }
+}
+
+void add_pooled(const IterationPlan& plan, PlanParts& parts) {
+  const Pools& pools = *plan.pools;
+  const std::vector<std::uint64_t>& offsets = plan.outcome.solution.offsets;
+  // Their places come first.
+  std::vector<std::uint64_t> pool_begins;
+  for (std::size_t i = 0; i < pools.pools.size(); ++i) {
+    pool_begins.push_back(parts.places.size());
+    const std::uint64_t begin = offsets[offsets.size() - pools.pools.size() + i];
+    for (std::uint32_t place = 0; place < pools.pools[i].places; ++place) {
+      parts.places.push_back({begin + place * pools.pools[i].bytes, pools.pools[i].bytes});
+    }
+  }
+  std::size_t buffer = 0;
+  for (std::size_t k = 0; k < plan.lifetimes.lanes.size(); ++k) {
+    const LaneMallocs& lane = plan.lifetimes.lanes[k];
+    parts.lanes.push_back({lane.lane, lane.match, parts.mallocs.size(), lane.mallocs.size()});
+    std::vector<std::uint64_t> own(lane.mallocs.size());
+    for (std::size_t i = 0; i < lane.mallocs.size(); ++i) {
+      const MallocLife& malloc = lane.mallocs[i];
+      const std::uint32_t pool = pools.of[k][i];
+      shm::PlannedMalloc planned{malloc.bytes, malloc.return_address, 0, 1, static_cast<std::uint32_t>(malloc.born),
+                                 malloc.freed};
+      if (pool != Pools::kNoPool) {
+        planned.first_place = pool_begins[pool];
+        planned.places = pools.pools[pool].places;
+      } else if (pools.leads[k][i] == i) {
+        planned.first_place = own[i] = parts.places.size();
+        parts.places.push_back({offsets[buffer++], place_bytes(malloc.bytes)});
+      } else {
+        planned.first_place = own[pools.leads[k][i]];
+      }
+      parts.mallocs.push_back(planned);
+    }
+  }
+}
+
+}  // namespace
+
+PlanParts plan_parts(const IterationPlan& plan, const std::vector<std::uint64_t>& persistent) {
+  PlanParts parts;
+  if (plan.pools) {
+    add_pooled(plan, parts);
+  } else {
+    add_separate(plan, parts);
+  }
   parts.persistent = persistent;
-  parts.header = header_of(plan, generation);
+  parts.header = header_of(plan);
   parts.header.operations *= plan.rounds;
   parts.header.slab_bytes = plan.outcome.solution.height;
   parts.header.lower_bound = plan.outcome.lower_bound;

@@ -12,7 +12,7 @@ namespace memopt::planner {
 
 // What a plan is made of.
 struct PlanParts {
-  shm::PlanHeader header{};  // generation, signature, operations and what is for status; the rest is filled in
+  shm::PlanHeader header{};  // signature, operations and what is for status; the rest is filled in
   std::vector<shm::PlannedLane> lanes;
   std::vector<shm::PlannedMalloc> mallocs;
   std::vector<shm::Place> places;
@@ -23,12 +23,12 @@ struct PlanParts {
 };
 
 // Of one iteration; without what its layout decides.
-shm::PlanHeader header_of(const IterationPlan& plan, std::uint64_t generation);
+shm::PlanHeader header_of(const IterationPlan& plan);
 
 // `persistent`: numbers of the blocks that live through all iterations.
-PlanParts plan_parts(const IterationPlan& plan, const std::vector<std::uint64_t>& persistent, std::uint64_t generation);
+PlanParts plan_parts(const IterationPlan& plan, const std::vector<std::uint64_t>& persistent);
 
-// Empty if it would exceed shm::kMaxPlanBytes.
+// Without a number. Empty if it would exceed shm::kMaxPlanBytes.
 std::vector<std::byte> plan_bytes(const PlanParts& parts);
 
 }  // namespace memopt::planner

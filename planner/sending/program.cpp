@@ -4,6 +4,7 @@
 
 #include "planner/iteration/iteration_planner.h"
 #include "planner/iteration/plan_bytes.h"
+#include "planner/sending/framework_memory.h"
 #include "planner/sending/swap_planner.h"
 
 namespace memopt::planner {
@@ -25,17 +26,17 @@ struct Program::Impl {
 
   std::optional<std::vector<std::byte>> laid_out() {
     layout_due = false;
-    std::vector<std::byte> bytes = plan_bytes(plan_parts(*planner.plan(), planner.persistent(), last + 1));
+    std::vector<std::byte> bytes = plan_bytes(plan_parts(*planner.plan(), planner.persistent()));
     if (bytes.empty()) {
-      planner.refused();
+      planner.cannot_be_sent();
       return std::nullopt;
     }
     swaps_next = false;
     return bytes;
   }
 
-  // A plan with swaps where there is one, else the layout that is due. Who follows swaps has those of the next
-  // iteration in the place of its layout, or keeps to what it has where only that is within the limit.
+  // A plan with swaps where there is one, else the layout that is due. A program that follows swaps has those of the
+  // next iteration in the place of its layout, or keeps to what it has where only that is within the limit.
   std::optional<std::vector<std::byte>> next() {
     if (!planner.plan()) return std::nullopt;
     if (swaps) {
@@ -44,7 +45,7 @@ struct Program::Impl {
         swaps_last = false;
       }
       const std::uint64_t unswapped = planner.plan()->footprint();
-      if (std::optional<std::vector<std::byte>> bytes = swaps->take(last + 1, unswapped)) {
+      if (std::optional<std::vector<std::byte>> bytes = swaps->take(unswapped)) {
         planner.settle();
         layout_due = false;
         swaps_next = true;
@@ -68,12 +69,13 @@ struct Program::Impl {
   bool waited_for;
   IterationPlanner planner;
   shm::SwapTermsBody terms{};
+  std::optional<FrameworkMemory> framework;
   std::unique_ptr<SwapPlanner> swaps;  // where the agent carries swaps out
   bool gap = false;                    // before the next record
   bool layout_due = false;             // of the last iteration: found and not sent
   bool swaps_next = false;             // with the plan that is to be sent
   bool swaps_last = false;             // with the last that was
-  // Numbers of plans; 0: none.
+  // Numbers of plans, as the sender gave them; 0: none.
   std::uint64_t last = 0;     // that was sent
   std::uint64_t first = 0;    // that was sent of the last iteration
   std::uint64_t layout = 0;   // that was its layout
@@ -90,12 +92,20 @@ void Program::swap_on(const shm::SwapTermsBody& terms) {
   impl_->swaps = std::make_unique<SwapPlanner>(terms, impl_->waited_for);
 }
 
+void Program::model_framework() { impl_->framework.emplace(); }
+
+std::uint64_t Program::framework_reserved() const { return impl_->framework ? impl_->framework->reserved() : 0; }
+
 void Program::add(std::uint32_t lane, const shm::RecordView& record) {
+  if (impl_->framework) impl_->framework->add(record, impl_->planner.persistent());
   if (impl_->swaps) impl_->add_to_swaps(lane, record);
   impl_->planner.add(lane, record);
 }
 
 void Program::add(std::uint32_t lane, const shm::RecordRun& run) {
+  if (impl_->framework) {
+    for (const shm::RecordView& record : run) impl_->framework->add(record, impl_->planner.persistent());
+  }
   if (impl_->swaps) {
     for (const shm::RecordView& record : run) impl_->add_to_swaps(lane, record);
   }
@@ -104,6 +114,7 @@ void Program::add(std::uint32_t lane, const shm::RecordRun& run) {
 
 void Program::add_gap() {
   impl_->gap = true;
+  if (impl_->framework) impl_->framework->add_gap(impl_->planner.persistent());
   impl_->planner.add_gap();
 }
 
@@ -130,21 +141,21 @@ void Program::sent(std::uint64_t generation) {
   impl_->swaps_last = impl_->swaps_next;
   if (impl_->first == 0) impl_->first = generation;
   if (!impl_->swaps_last) impl_->layout = generation;
-  impl_->planner.renumber(generation);
+  impl_->planner.sent(generation);
   if (impl_->swaps) impl_->swaps->sent(impl_->first);
 }
 
 void Program::adopted(std::uint64_t generation) { impl_->adopted = generation; }
 
-void Program::refused(std::uint64_t generation) {
+void Program::refused(std::uint64_t generation, std::uint64_t excess) {
   if (generation != impl_->last) return;  // there is a later one, which has an answer of its own
-  if (!impl_->swaps_last) return impl_->planner.refused();
+  if (!impl_->swaps_last) return impl_->planner.refused(excess);
   impl_->swaps->refused();
   if (impl_->first != 0 && impl_->adopted >= impl_->first && impl_->adopted < generation) {
     // It has another one of this iteration.
     impl_->last = impl_->adopted;
     impl_->swaps_last = impl_->adopted != impl_->layout;
-    impl_->planner.renumber(impl_->adopted);
+    impl_->planner.sent(impl_->adopted);
   } else {
     impl_->layout_due = true;
     impl_->swaps_last = false;

@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "planner/iteration/plan_bytes.h"
-#include "planner/swap/lives.h"
+#include "planner/swap/model/liveness.h"
 
 namespace memopt::planner {
 namespace {
@@ -131,7 +131,7 @@ class Writer {
  private:
   void write_places(const std::vector<std::uint64_t>& persistent) {
     const swap::Problem& problem = swaps_.problem;
-    const swap::Lives lives = swap::find_lives(problem);
+    const swap::Liveness liveness = swap::find_liveness(problem);
     if (problem.blocks.size() != planned_.size() + persistent.size())
       throw std::logic_error("blocks of another problem");
     std::uint32_t block = 0;
@@ -140,8 +140,8 @@ class Writer {
       malloc.first_place = parts_.places.size();
       malloc.places = 0;
       // As the swaps were planned for: where threads meet differently each time, the last repeat counts.
-      malloc.born = static_cast<std::uint32_t>(positions_.at(lives.of[block].born));
-      malloc.freed = static_cast<std::uint64_t>(positions_.at(lives.of[block].freed));
+      malloc.born = static_cast<std::uint32_t>(positions_.at(liveness.of[block].born));
+      malloc.freed = static_cast<std::uint64_t>(positions_.at(liveness.of[block].freed));
       if (!planned_[block]) continue;
       for (const std::uint64_t offset : swaps_.decisions.places[block].offsets) {
         parts_.places.push_back(place(offset, problem.blocks[block].bytes));
@@ -239,16 +239,14 @@ std::optional<std::string> why_not_swapped(const swap::Problem& problem) {
 
 SwapPlanWriter::SwapPlanWriter(const OperationStore& store, const IterationPlan& plan,
                                std::vector<std::uint64_t> persistent)
-    : header_(header_of(plan, 0)),
+    : header_(header_of(plan)),
       lanes_(plan.lifetimes.lanes),
       points_(points_of(store, plan.lifetimes)),
       persistent_(std::move(persistent)) {}
 
-std::vector<std::byte> SwapPlanWriter::bytes(std::uint64_t generation, const SwapPlanParts& swaps,
-                                             std::string& fault) const {
+std::vector<std::byte> SwapPlanWriter::bytes(const SwapPlanParts& swaps, std::string& fault) const {
   PlanParts parts;
   parts.header = header_;
-  parts.header.generation = generation;
   parts.persistent = persistent_;
   try {
     Writer(lanes_, points_, swaps, parts).write(persistent_);

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <sstream>
 #include <system_error>
 #include <utility>
 
@@ -87,9 +86,9 @@ bool SwapPlanner::check(const IterationPlanner& planner, bool waiting) {
 void SwapPlanner::start(const IterationTimes& times, std::uint64_t unswapped) {
   pending_ = false;
   SwapTask task;
-  std::ostringstream text;
-  ranks_ = task.ranks = iteration_.json().write(times, text);
-  task.iteration = std::move(text).str();
+  IterationProblem iteration = iteration_.problem(times);
+  task.problem = std::move(iteration.problem);
+  ranks_ = task.ranks = std::move(iteration.ranks);
   task.terms = terms_;
   task.unswapped = unswapped;
   note_ = "swaps are being planned";
@@ -107,14 +106,14 @@ void SwapPlanner::start(const IterationTimes& times, std::uint64_t unswapped) {
   }
 }
 
-std::optional<std::vector<std::byte>> SwapPlanner::take(std::uint64_t generation, std::uint64_t unswapped) {
+std::optional<std::vector<std::byte>> SwapPlanner::take(std::uint64_t unswapped) {
   std::erase_if(ending_, [](const auto& planning) { return planning->is_over(); });
   // No check comes while the program records nothing.
   if (followed_) look_at_times(true, unswapped);
   if (planning_) found_ = planning_->take(note_);
   const std::optional<PlannedSwaps> found = std::exchange(found_, std::nullopt);
   if (!found || !is_worthwhile(*found, unswapped)) return std::nullopt;
-  return bytes(*found, generation, unswapped);
+  return bytes(*found, unswapped);
 }
 
 // A better layout may have been found meanwhile.
@@ -125,11 +124,9 @@ bool SwapPlanner::is_worthwhile(const PlannedSwaps& swaps, std::uint64_t unswapp
   return false;
 }
 
-std::optional<std::vector<std::byte>> SwapPlanner::bytes(const PlannedSwaps& swaps, std::uint64_t generation,
-                                                         std::uint64_t unswapped) {
+std::optional<std::vector<std::byte>> SwapPlanner::bytes(const PlannedSwaps& swaps, std::uint64_t unswapped) {
   std::string fault;
-  std::vector<std::byte> bytes =
-      writer_->bytes(generation, {swaps.problem, swaps.decisions, ranks_, swaps.added_ns}, fault);
+  std::vector<std::byte> bytes = writer_->bytes({swaps.problem, swaps.decisions, ranks_, swaps.added_ns}, fault);
   if (bytes.empty()) {
     stop("the swaps that were planned can't be followed: " + fault);
     return std::nullopt;

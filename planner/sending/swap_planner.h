@@ -3,8 +3,8 @@
 //
 // The layout is sent at once; swaps follow when it is known how long the device takes for the operations: all were
 // measured, or half of them were, or others like them, and there will hardly be more soon: the program follows the
-// layout, or has repeated the iteration often. Who waits, for its plans or for the next swaps in the place of those
-// that it follows, has them as soon as half of the operations are known.
+// layout, or has repeated the iteration often. A program that waits, for its plans or for the next swaps in the place
+// of those that it follows, has them as soon as half of the operations are known.
 #pragma once
 
 #include <cstddef>
@@ -15,9 +15,9 @@
 #include <vector>
 
 #include "planner/iteration/iteration_planner.h"
-#include "planner/iteration/timed_iteration.h"
 #include "planner/sending/swap_plan.h"
 #include "planner/sending/swap_planning.h"
+#include "planner/sending/timed_iteration.h"
 #include "shm/channel.h"
 
 namespace memopt::planner {
@@ -35,9 +35,9 @@ class SwapPlanner {
   // `waiting`: the program is sent nothing of this iteration until there are swaps or none can be had.
   bool check(const IterationPlanner& planner, bool waiting);
 
-  // A plan that swaps, of the iteration that the planner found last, if there is a new one: its bytes, with that
-  // generation. `unswapped`: the footprint of the best plan without swaps, which it has to be worth more than.
-  std::optional<std::vector<std::byte>> take(std::uint64_t generation, std::uint64_t unswapped);
+  // A plan that swaps, of the iteration that the planner found last, if there is a new one: its bytes, without a
+  // number. `unswapped`: the footprint of the best plan without swaps, which it has to be worth more than.
+  std::optional<std::vector<std::byte>> take(std::uint64_t unswapped);
 
   // `take` may have something for this iteration, which nothing was taken of, soon.
   bool may_follow() const { return pending_ || (planning_ != nullptr && !planning_->has_answered()); }
@@ -60,8 +60,7 @@ class SwapPlanner {
   void start(const IterationTimes& times, std::uint64_t unswapped);
   void stop(std::string note);
   bool is_worthwhile(const PlannedSwaps& swaps, std::uint64_t unswapped);
-  std::optional<std::vector<std::byte>> bytes(const PlannedSwaps& swaps, std::uint64_t generation,
-                                              std::uint64_t unswapped);
+  std::optional<std::vector<std::byte>> bytes(const PlannedSwaps& swaps, std::uint64_t unswapped);
 
   const shm::SwapTermsBody terms_;
   const bool waited_for_;

@@ -11,8 +11,7 @@
 
 #include "planner/iteration/iteration_plan.h"
 #include "planner/sending/swap_plan.h"
-#include "planner/swap/plan_file.h"
-#include "planner/swap/verify.h"
+#include "planner/swap/simulation/verify.h"
 
 namespace memopt::planner {
 namespace {
@@ -28,7 +27,7 @@ constexpr double kWorthwhileTime = 0.1;
 std::string mib(std::uint64_t bytes) { return fmt::format("{:.1f} MiB", static_cast<double>(bytes) / (1 << 20)); }
 
 swap::Problem problem_of(const SwapTask& task) {
-  swap::Problem problem = swap::parse_plan(task.iteration).problem;
+  swap::Problem problem = task.problem;
   join_launches(task.ranks, problem);
   const shm::SwapTermsBody& terms = task.terms;
   problem.machine = {terms.out_bytes_per_ns, terms.in_bytes_per_ns, terms.out_latency_ns, terms.in_latency_ns};
@@ -50,13 +49,13 @@ std::optional<PlannedSwaps> plan_swaps(const SwapTask& task, const swap::SearchL
   try {
     result.problem = problem_of(task);
     const swap::Problem& problem = result.problem;
-    const swap::Lives lives = swap::find_lives(problem);
+    const swap::Liveness liveness = swap::find_liveness(problem);
     if (const auto reason = why_not_swapped(problem)) {
       why = "no swaps can be planned, as " + *reason;
       return std::nullopt;
     }
     const auto objective = problem.limit ? swap::Objective::kTime : swap::Objective::kFootprint;
-    swap::SearchPlan found = swap::search(problem, lives, objective, limits);
+    swap::SearchPlan found = swap::search(problem, liveness, objective, limits);
     if (!found.feasible) {
       why = fmt::format("no swaps were found that keep to {}; the least so far is {}", mib(task.terms.memory_limit),
                         mib(found.footprint));

@@ -10,7 +10,7 @@
 #include <thread>
 #include <vector>
 
-#include "planner/swap/model.h"
+#include "planner/swap/model/model.h"
 #include "planner/swap/search/search.h"
 #include "shm/channel.h"
 
@@ -18,7 +18,7 @@ namespace memopt::planner {
 
 // What swaps are planned for.
 struct SwapTask {
-  std::string iteration;             // memopt-plan-1, as PlanJson writes it
+  swap::Problem problem;             // of an IterationProblem; machine, chunk and limit are those of the terms
   std::vector<std::uint64_t> ranks;  // of its operations
   shm::SwapTermsBody terms{};
   std::uint64_t unswapped = 0;  // bytes, of the plan without swaps
@@ -33,7 +33,7 @@ struct PlannedSwaps {
 
 // Plans for the least footprint at no added time, or, where the terms have a limit, for the least added time within it.
 // Nothing, with the reason in `why`, where no swaps can be planned, or are needed, or save memory. What is returned has
-// been verified (swap/verify.h). Throws std::bad_alloc.
+// been verified (planner/swap/simulation/verify.h). Throws std::bad_alloc.
 std::optional<PlannedSwaps> plan_swaps(const SwapTask& task, const swap::SearchLimits& limits, std::string& why);
 
 // The same on a thread: soon a first plan, and some seconds later a better one if there is. From one thread at a time.

@@ -31,7 +31,8 @@ MUTANTS = {
                                        "a stream-ordered allocation does not wait for the former users of its bytes"),
     "free-is-no-barrier": ("agent/order/free_barrier.cpp", "  if (!add_needs(slot, behind_barrier_, needs)) return false;\n", "",
                            "what is queued after a free does not see what was queued on other streams before"),
-    "free-without-a-place": ("agent/memory/arena_free.cpp", "  uses.add(use);\n", "", "a stream-ordered free comes before what its stream did"),
+    "free-without-a-place": ("agent/memory/arena_free.cpp", "  Release uses = arena.streams.release_in_order(use);\n", "  Release uses;\n",
+                             "a stream-ordered free comes before what its stream did"),
 }
 
 

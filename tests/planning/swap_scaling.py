@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Prints what a swap plan takes and gives for made-up iterations of growing size (tests/planner/swap/layered_iteration.py).
+"""Prints what a swap plan takes and gives for made-up iterations of growing size (tests/planner/swap/command/layered_iteration.py).
 
 usage: swap_scaling.py [--layers N,...] [--time-budget S] [--plot OUT.svg]
 
@@ -16,7 +16,7 @@ import tempfile
 import time
 
 SOURCE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-GENERATOR = os.path.join(SOURCE, "tests", "planner", "swap", "layered_iteration.py")
+GENERATOR = os.path.join(SOURCE, "tests", "planner", "swap", "command", "layered_iteration.py")
 MEMOPTCTL = os.path.join(os.environ.get("TEST_BUILD", os.path.join(SOURCE, "build", "release")), "bin", "memoptctl")
 LAYERS = "12,25,50,100,200,400,800,1250"
 HEADER = """\

@@ -105,7 +105,7 @@ TEST(Frameworks, WhoSetItIsKnown) {
   const FrameworkOutcome outcome = framework_outcome(FrameworkId::kPyTorch, Route::kPlain, theirs.get());
   EXPECT_FALSE(outcome.by_memopt);
   ASSERT_NE(outcome.choice, nullptr);
-  EXPECT_TRUE(outcome.choice->visible);
+  EXPECT_TRUE(outcome.choice->visible());
   EXPECT_EQ(outcome.chosen, "PYTORCH_CUDA_ALLOC_CONF=backend:cudaMallocAsync");
 }
 
@@ -129,7 +129,7 @@ TEST(Frameworks, TheTablesAgree) {
     const Environment environment(Variables{{std::string(recipe.variable), std::string(recipe.value)}});
     const FrameworkOutcome outcome = framework_outcome(recipe.framework, recipe.route, environment.get());
     ASSERT_NE(outcome.choice, nullptr) << recipe.variable;
-    EXPECT_TRUE(outcome.choice->visible) << recipe.variable;
+    EXPECT_TRUE(outcome.choice->visible()) << recipe.variable;
   }
 }
 

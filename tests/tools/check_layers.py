@@ -2,28 +2,55 @@
 """Fails on an #include, or a CMake link, that goes up the layers.
 
 preload -> agent -> shm <- planner; tools -> planner, shm; the simulator knows nothing of memopt and memopt nothing of it;
-nothing includes integration or tests. The workload that replays recordings reads them with the planner's reader.
+nothing includes integration or tests. The workload that replays recordings reads them with the planner's reader. Rooms of the
+agent and of the planner have an order of their own.
 """
 import os
 import re
 
 import tree
 
+# planner/layout's rooms -> those of its others that each may include.
+LAYOUT = "planner/layout/"
+LAYOUT_ROOMS = {"problem": [], "skyline": ["problem"], "local_search": ["problem", "skyline"], "exact": ["problem"],
+                "published": ["problem", "skyline"], "portfolio": ["problem", "skyline", "local_search", "exact", "published"],
+                "files": ["problem"]}
+# What the planner's other rooms may include of it.
+LAYOUT_PUBLIC = {LAYOUT + header for header in ("problem/problem.h", "problem/limits.h", "problem/outcome.h", "problem/validation.h",
+                                                "portfolio/solve.h", "portfolio/solvers.h", "files")}
 # Each may include those before it.
 AGENT_ROOMS = ["agent/process", "agent/plan", "agent/link", "agent/order", "agent/recording", "agent/memory", "agent/operations",
                "agent/status"]
-# Room -> rooms whose files it may include, beside its own. A file belongs to the longest prefix.
+# planner/swap's rooms -> those of its others that each may include.
+SWAP = "planner/swap/"
+SWAP_ROOMS = {"model": [], "simulation": ["model"], "strategies": ["model", "simulation"], "evaluation": ["model", "simulation"],
+              "search": ["model", "simulation", "strategies", "evaluation"], "bounds": ["model"], "files": ["model", "simulation"]}
+SWAP_LAYOUT = {"strategies": LAYOUT_PUBLIC - {LAYOUT + "files"}, "search": LAYOUT_PUBLIC - {LAYOUT + "files"},
+               "files": {LAYOUT + "files", "planner/json"}}
+# Room -> rooms whose files it may include, and single headers, beside its own. A file belongs to the longest prefix.
 RULES = {
     "preload": {"agent", "shm"},
     "agent": {"shm", *AGENT_ROOMS},
     **{room: {"shm", "agent/process/driver.h", *AGENT_ROOMS[:at]} for at, room in enumerate(AGENT_ROOMS)},
     "shm": set(),
     "planner": {"shm"},
+    "planner/json": set(),
+    "planner/frameworks": set(),
+    "planner/layout": set(),
+    **{LAYOUT + room: {LAYOUT + other for other in others} for room, others in LAYOUT_ROOMS.items()},
+    "planner/iteration": {"shm", *LAYOUT_PUBLIC},
+    "planner/swap": LAYOUT_PUBLIC,
+    **{SWAP + room: {*(SWAP + other for other in others), *SWAP_LAYOUT.get(room, ())} for room, others in SWAP_ROOMS.items()},
+    "planner/sending": {"shm", "planner/program.h", "planner/frameworks", "planner/iteration", *(SWAP + room for room in SWAP_ROOMS if room != "files")},
+    "planner/recording": {"shm", "planner/daemon/sink.h"},
+    "planner/daemon": {"shm", "planner"},
     "tools": {"planner", "shm"},
     "integration/cudasim": set(),
+    "integration/launch_effects": {"integration/cudasim"},
     "integration/workloads": {"integration/cudasim", "planner", "shm"},
     "integration/gpu": {"integration/cudasim"},
-    "tests": {"preload", "agent", "shm", "planner", "tools", "integration/cudasim", "integration/workloads", "integration/gpu"},
+    "tests": {"preload", "agent", "shm", "planner", "tools", "integration/cudasim", "integration/launch_effects",
+              "integration/workloads", "integration/gpu"},
 }
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.MULTILINE)
 TARGET = re.compile(r"^\s*add_(?:library|executable)\(\s*([\w.-]+)", re.MULTILINE)
@@ -44,23 +71,29 @@ def room_of(path):
     return max(rooms, key=len) if rooms else None
 
 
-def included_rooms(path, bracket, included, headers):
-    """Rooms that the include can mean. Beside the file comes first, as for the compiler; then any header whose path ends so."""
+def included_paths(path, bracket, included, headers):
+    """Files that the include can mean. Beside the file comes first, as for the compiler; then any header whose path ends so."""
     beside = os.path.normpath(os.path.join(os.path.dirname(path), included))
     if beside in headers:
-        return {room_of(beside)}
-    named = room_of(included)
-    if named:
-        return {named}
+        return {beside}
+    if room_of(included):
+        return {included}
     # A bare name in angle brackets is the system's, whatever we have of that name.
     if bracket == "<" and "/" not in included:
         return set()
-    return {room_of(header) for header in headers if header.endswith("/" + included)} - {None}
+    return {header for header in headers if header.endswith("/" + included) and room_of(header)}
 
 
-def may_use(room, other):
+def may_use(room, path):
     """A room that is named stands for those inside it, too."""
-    return other == room or any(other == allowed or other.startswith(allowed + "/") for allowed in RULES[room])
+    return room_of(path) == room or any(path == allowed or path.startswith(allowed + "/") for allowed in RULES[room])
+
+
+def may_link(room, other):
+    """The library of a folder holds what its rooms hold: that of the folder in which a room lies, and of one with a room that it may
+    use, may be linked."""
+    used = {room_of(allowed) or allowed for allowed in RULES[room]}
+    return may_use(room, other) or any(inside.startswith(other + "/") for inside in {room, *used})
 
 
 def include_findings(root):
@@ -73,10 +106,11 @@ def include_findings(root):
         text = tree.read(root, path)
         for match in INCLUDE.finditer(text):
             checked += 1
-            rooms = included_rooms(path, match.group(1), match.group(2), headers)
-            if rooms and not any(may_use(room, other) for other in rooms):
+            paths = included_paths(path, match.group(1), match.group(2), headers)
+            if paths and not any(may_use(room, other) for other in paths):
                 line = text.count("\n", 0, match.start()) + 1
-                findings.append(f"{path}:{line}: {room} must not include {match.group(2)} ({', '.join(sorted(rooms))})")
+                rooms = ", ".join(sorted({room_of(other) for other in paths}))
+                findings.append(f"{path}:{line}: {room} must not include {match.group(2)} ({rooms})")
     return findings, checked
 
 
@@ -90,7 +124,7 @@ def link_findings(root):
             for name in linked.split():
                 checked += 1
                 other = owner.get(name)
-                if other and not may_use(room, other):
+                if other and not may_link(room, other):
                     findings.append(f"{path}: {target} ({room}) must not link {name} ({other})")
     return findings, checked
 

@@ -2,10 +2,11 @@
 """Every room has a README.md whose first line says what it is for and what it may include."""
 import os
 
+import check_layers
 import tree
 
 ROOMS = ["preload", "agent", "shm", "planner", "tools", "tools/memoptctl", "integration/cudasim", "integration/workloads",
-         "integration/gpu", "tests"]
+         "integration/gpu", "tests", *(room for room in check_layers.RULES if room.startswith("planner/"))]
 
 
 def findings(root, rooms=None):

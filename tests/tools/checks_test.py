@@ -74,7 +74,10 @@ class Layers(PlantedTree):
                                ("agent/a.cpp", "planner/x.h"), ("planner/a.cpp", "agent/x.h"), ("preload/a.cpp", "tools/x.h"),
                                ("tools/a.cpp", "agent/x.h"), ("agent/a.cpp", "integration/cudasim/x.h"),
                                ("integration/cudasim/driver/a.cpp", "shm/x.h"), ("integration/workloads/a.cpp", "agent/x.h"),
-                               ("planner/a.cpp", "tests/x.h")]:
+                               ("planner/a.cpp", "tests/x.h"), ("planner/iteration/a.cpp", "planner/swap/model/x.h"),
+                               ("planner/swap/model/a.h", "planner/swap/simulation/x.h"),
+                               ("planner/swap/evaluation/a.h", "planner/swap/search/x.h"),
+                               ("planner/sending/a.cpp", "planner/swap/files/x.h")]:
             with self.subTest(path=path, included=included):
                 full = self.plant(path, f'int before;\n#  include "{included}"\n')
                 self.assertEqual(len(self.includes()), 1)
@@ -104,6 +107,39 @@ class Layers(PlantedTree):
         self.plant("shm/a.cpp", '#include "../agent/agent.h"\n')
         self.assertEqual(len(self.includes()), 1)
 
+    def test_the_rooms_of_the_planner_have_an_order(self):
+        for path, included in [("layout/skyline/a.cpp", "planner/layout/problem/sections.h"),
+                               ("layout/portfolio/a.cpp", "planner/layout/exact/branch_and_bound.h"),
+                               ("iteration/a.cpp", "planner/layout/portfolio/solve.h"), ("iteration/a.h", "shm/units.h"),
+                               ("swap/search/a.cpp", "planner/layout/problem/limits.h"),
+                               ("swap/files/a.cpp", "planner/layout/files/svg_text.h"), ("swap/search/b.cpp", "planner/swap/model/model.h"),
+                               ("sending/a.cpp", "planner/program.h"), ("sending/a.h", "planner/swap/search/search.h"),
+                               ("recording/a.cpp", "planner/daemon/sink.h"), ("daemon/a.cpp", "planner/sending/program.h")]:
+            self.plant("planner/" + path, f'#include "{included}"\n')
+        self.assertEqual(self.includes(), [])
+        for path, included in [("layout/problem/b.cpp", "planner/layout/skyline/skyline.h"), ("layout/problem/b.cpp", "shm/units.h"),
+                               ("layout/exact/b.cpp", "planner/layout/local_search/insertion.h"),
+                               ("layout/portfolio/b.cpp", "planner/layout/files/csv.h"),
+                               ("layout/skyline/b.cpp", "planner/iteration/lifetimes.h"),
+                               ("iteration/b.cpp", "planner/swap/model.h"), ("iteration/b.cpp", "planner/layout/skyline/skyline.h"),
+                               ("swap/b.cpp", "planner/iteration/lifetimes.h"), ("swap/search/b.cpp", "planner/layout/problem/sections.h"),
+                               ("swap/b.cpp", "shm/units.h"), ("sending/b.cpp", "planner/daemon/server.h"),
+                               ("recording/b.cpp", "planner/daemon/server.h"), ("recording/b.cpp", "planner/iteration/lifetimes.h"),
+                               ("daemon/b.cpp", "agent/agent.h"), ("program.h", "planner/sending/program.h")]:
+            with self.subTest(path=path, included=included):
+                full = self.plant("planner/" + path, f'#include "{included}"\n')
+                self.assertEqual(len(self.includes()), 1)
+                os.remove(full)
+
+    def test_a_link_against_the_order_of_the_planners_rooms_is_found(self):
+        self.plant("planner/layout/CMakeLists.txt", "add_library(layout STATIC a.cpp)\n")
+        self.plant("planner/swap/CMakeLists.txt", "add_library(swap STATIC a.cpp)\ntarget_link_libraries(swap PUBLIC layout)\n")
+        self.plant("planner/daemon/CMakeLists.txt", "add_library(daemon STATIC a.cpp)\ntarget_link_libraries(daemon PUBLIC swap)\n")
+        self.assertEqual(self.links(), [])
+        self.plant("planner/recording/CMakeLists.txt",
+                   "add_library(recording STATIC a.cpp)\ntarget_link_libraries(recording PUBLIC daemon)\n")
+        self.assertEqual(len(self.links()), 1)
+
     def test_the_file_beside_comes_first(self):
         self.plant("planner/config.h", "\n")
         self.plant("agent/config.h", "\n")
@@ -115,6 +151,15 @@ class Layers(PlantedTree):
         self.plant("shm/CMakeLists.txt", "add_library(shm STATIC a.cpp)\n")
         self.assertEqual(self.links(), [])
         self.plant("shm/CMakeLists.txt", "add_library(shm STATIC a.cpp)\ntarget_link_libraries(shm\n  PRIVATE agent)\n")
+        self.assertEqual(len(self.links()), 1)
+
+    def test_the_library_of_the_folder_above_may_be_linked(self):
+        self.plant("planner/swap/CMakeLists.txt", "add_library(swap STATIC a.cpp)\ntarget_link_libraries(swap PUBLIC layout)\n")
+        self.plant("planner/layout/CMakeLists.txt", "add_library(layout STATIC a.cpp)\n")
+        self.plant("planner/swap/files/CMakeLists.txt", "add_library(files STATIC a.cpp)\ntarget_link_libraries(files PUBLIC swap)\n")
+        self.plant("planner/sending/CMakeLists.txt", "add_library(sending STATIC a.cpp)\ntarget_link_libraries(sending PUBLIC swap)\n")
+        self.assertEqual(self.links(), [])
+        self.plant("planner/sending/CMakeLists.txt", "add_library(sending STATIC a.cpp)\ntarget_link_libraries(sending PUBLIC files)\n")
         self.assertEqual(len(self.links()), 1)
 
 

@@ -35,6 +35,51 @@ class Scratch(unittest.TestCase):
         return full
 
 
+class FetchFrameworks(Scratch):
+    def setUp(self):
+        super().setUp()
+        for name in ("fetch-frameworks", "lib/common.sh", "lib/frameworks.txt"):
+            to = os.path.join(self.folder, "tree/tools", name)
+            os.makedirs(os.path.dirname(to), exist_ok=True)
+            shutil.copy(os.path.join(TOOLS, name), to)
+
+    def fetch(self, *arguments, **environment):
+        # Without a network: what would be fetched fails.
+        return run(os.path.join(self.folder, "tree/tools/fetch-frameworks"), *arguments,
+                   env={"PATH": "/usr/bin:/bin", "PIP_NO_INDEX": "1", **environment})
+
+    def test_what_is_there_is_not_fetched_again(self):
+        missing = self.fetch("--check")
+        self.assertEqual(missing.returncode, 1)
+        self.assertIn("tools/fetch-frameworks", missing.stderr)
+        self.write("tree/build/frameworks/bin/python", "#!/bin/sh\n", 0o755)
+        self.assertEqual(self.fetch("--check").returncode, 1, "half of it")
+        shutil.copy(os.path.join(TOOLS, "lib/frameworks.txt"), os.path.join(self.folder, "tree/build/frameworks"))
+        for arguments in (("--check",), ()):
+            done = self.fetch(*arguments)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertIn("build/frameworks", done.stdout)
+        self.write("tree/build/frameworks/frameworks.txt", "torch==1.0\n")
+        self.assertEqual(self.fetch("--check").returncode, 1, "another list")
+
+    def test_a_folder_of_the_users_is_taken_as_it_is(self):
+        self.write("mine/bin/python", "#!/bin/sh\n", 0o755)
+        self.assertEqual(self.fetch(MEMOPT_FRAMEWORKS=os.path.join(self.folder, "mine")).returncode, 0)
+        done = self.fetch(MEMOPT_FRAMEWORKS=os.path.join(self.folder, "none"))
+        self.assertEqual(done.returncode, 3)
+        self.assertIn("has no bin/python", done.stderr)
+
+    @unittest.skipUnless(run("/usr/bin/python3", "-m", "pip", "--version").returncode == 0, "the system's Python has no pip")
+    def test_what_cannot_be_had_is_said(self):
+        done = self.fetch("--no-install")
+        self.assertEqual(done.returncode, 3, done.stdout + done.stderr)
+        self.assertRegex(done.stderr, "PyTorch|too little space")
+        self.assertFalse(os.path.exists(os.path.join(self.folder, "tree/build/frameworks")), "a half-filled folder")
+
+    def test_wrong_use(self):
+        self.assertEqual(self.fetch("--bogus").returncode, 2)
+
+
 class FindCuda(Scratch):
     def toolkit(self, name, version, headers=("cuda.h", "cudaTypedefs.h")):
         self.write(f"{name}/bin/nvcc", "#!/bin/sh\n", 0o755)
@@ -206,7 +251,11 @@ echo "built $preset" >>{self.log}
 """, 0o755)
         # Where WAIT_FOR is set, the release tests end only when that build has begun: beside them.
         self.write("bin/ctest", f"""#!/bin/bash
-while (($#)); do case $1 in --test-dir) preset=$(basename "$2") ;; --output-junit) junit=$2 ;; esac; shift; done
+without=''
+while (($#)); do case $1 in
+  --test-dir) preset=$(basename "$2") ;; --output-junit) junit=$2 ;; --label-exclude) without=$2 ;;
+esac; shift; done
+echo "$without" >{self.folder}/$preset-without
 echo "test $preset" >>{self.log}
 if [[ $preset == release && -n ${{WAIT_FOR:-}} ]]; then
   for ((tries = 0; tries < 500; tries++)); do [[ -e {self.folder}/$WAIT_FOR-build-began ]] && break; sleep 0.1; done
@@ -237,6 +286,19 @@ echo '<testsuite><testcase name="a" status="run"/></testsuite>' >"$junit"
         self.assertEqual([line.split(" at ")[0] for line in log],
                          [f"{step} {preset}" for preset in ("release", "tsan") for step in ("build", "built", "test", "tested")])
         self.assertFalse([line for line in log if "IDL" in line])
+
+    def test_labels_that_are_left_out(self):
+        for arguments, release, tsan in (((), "full|frameworks", "full|frameworks|lint|frameworks"),
+                                         (("--frameworks",), "full", "full|lint|frameworks"),
+                                         (("--full",), "frameworks", "frameworks|lint|frameworks"),
+                                         (("--full", "--frameworks"), None, "lint|frameworks"),
+                                         (("--quick",), "full|frameworks|slow", "full|frameworks|slow|lint|frameworks")):
+            first = () if arguments == ("--quick",) else ("--preset", "release")  # --quick is this preset
+            done, _ = self.run_tests("--in-turn", *arguments, *first, "--preset", "tsan")
+            self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+            for preset, expected in (("release", release), ("tsan", tsan)):
+                with open(os.path.join(self.folder, f"{preset}-without"), encoding="utf-8") as file:
+                    self.assertEqual(file.read().strip(), f"^({expected})$" if expected else "", (arguments, preset))
 
     def test_a_build_that_fails_beside_the_tests_ends_it(self):
         self.write("asan-is-broken", "")

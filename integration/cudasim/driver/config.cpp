@@ -15,12 +15,16 @@
 namespace cudasim {
 namespace {
 
-constexpr std::array<Option, 14> kOptions{{
+constexpr std::array<Option, 15> kOptions{{
     {"CUDASIM_DEVICE", "`gtx1080ti`, `a100-40g`, `h200`, or the path of a JSON file", "`a100-40g`",
      "The device to be. One that can't be read fails `cuInit` with `CUDA_ERROR_INVALID_DEVICE` and says why."},
     {"CUDASIM_CAPACITY", "bytes, suffix `K`, `M` or `G`", "the device's", "Device memory; rounded down to 2 MiB."},
     {"CUDASIM_KERNELS", "colon list of plug-in files or folders", "`../kernels` beside this library's folder",
      "Where host versions of kernels are found; `../kernels-instrumented` is the default with `CUDASIM_INSTRUMENT=1`."},
+    {"CUDASIM_LIBRARY_BYTES", "`all`, `some`, `none`", "`all`",
+     "How much of their operands the stand-ins for NVIDIA's libraries read and write: whole, 64 bytes of each 4 KiB, "
+     "or "
+     "nothing."},
     {"CUDASIM_INSTRUMENT", "`0`, `1`", "`0`",
      "Use plug-ins compiled with load/store callbacks: every byte that a kernel touches is checked."},
     {"CUDASIM_SEED", "unset, or a number below 2^64", "unset",

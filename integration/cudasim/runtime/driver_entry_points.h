@@ -25,6 +25,9 @@
   PLAIN(cuDeviceGetDefaultMemPool, 11020)                           \
   PLAIN(cuDeviceGetMemPool, 11020)                                  \
   PLAIN(cuDeviceSetMemPool, 11020)                                  \
+  PLAIN(cuDeviceGetGraphMemAttribute, 11040)                        \
+  PLAIN(cuDeviceSetGraphMemAttribute, 11040)                        \
+  PLAIN(cuDeviceGraphMemTrim, 11040)                                \
   PLAIN(cuDevicePrimaryCtxRetain, 7000)                             \
   PLAIN(cuDevicePrimaryCtxReset, 11000)                             \
   PLAIN(cuDevicePrimaryCtxGetState, 7000)                           \
@@ -126,6 +129,7 @@
   STREAM(cuStreamGetId, 12000, 12000, ptsz)                         \
   STREAM(cuStreamGetDevice, 12080, 12080, ptsz)                     \
   STREAM(cuStreamIsCapturing, 10000, 10000, ptsz)                   \
+  STREAM(cuStreamGetCaptureInfo, 12030, 12030, ptsz)                \
   STREAM(cuStreamAddCallback, 5000, 7000, ptsz)                     \
   STREAM(cuStreamAttachMemAsync, 6000, 7000, ptsz)                  \
   STREAM(cuEventRecord, 2000, 7000, ptsz)                           \

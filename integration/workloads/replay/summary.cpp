@@ -1,32 +1,20 @@
 #include "summary.h"
 
+#include <array>
 #include <cerrno>
 #include <cinttypes>
 #include <cstdio>
 #include <cstring>
 #include <memory>
+#include <sstream>
+#include <utility>
+
+#include "planner/json/writer.h"
 
 namespace replay {
 namespace {
 
 double mib(std::uint64_t bytes) { return static_cast<double>(bytes) / (1 << 20); }
-
-std::string quoted(const std::string& text) {
-  std::string result = "\"";
-  for (const char c : text) {
-    if (c == '"' || c == '\\') {
-      result += '\\';
-      result += c;
-    } else if (static_cast<unsigned char>(c) < 0x20) {
-      char escaped[8];
-      std::snprintf(escaped, sizeof(escaped), "\\u%04x", static_cast<unsigned>(c));
-      result += escaped;
-    } else {
-      result += c;
-    }
-  }
-  return result + '"';
-}
 
 }  // namespace
 
@@ -64,40 +52,55 @@ void print(const Summary& s, bool quiet) {
 }
 
 std::optional<std::string> write_json(const Summary& s, const std::string& path) {
-  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "w"), &std::fclose);
-  if (file == nullptr) return path + ": " + std::strerror(errno);
-  std::FILE* out = file.get();
-  std::fprintf(out, "{\n  \"trace\": %s,\n", quoted(s.trace).c_str());
-  const auto number = [out](const char* key, std::uint64_t value) {
-    std::fprintf(out, "  \"%s\": %" PRIu64 ",\n", key, value);
-  };
-  number("trace_operations", s.trace_operations);
-  number("ignored", s.ignored);
-  number("period", s.period);
-  number("trace_iterations", s.trace_iterations);
-  number("streams", s.streams);
-  number("threads", s.threads);
-  number("iterations", s.iterations);
-  number("operations", s.operations);
-  number("first_reads", s.first_reads);
-  number("bytes_verified", s.bytes_verified);
-  number("pages_verified", s.pages_verified);
-  number("mismatches", s.mismatches);
-  number("peak_load", s.peak_load);
+  std::ostringstream text;
+  memopt::json::Writer json(text);
+  json.begin_object({.before = "\n  ", .between = "\n  ", .colon = " ", .after = "\n"});
+  json.member("trace", s.trace);
+  json.member("trace_operations", s.trace_operations);
+  json.member("ignored", s.ignored);
+  json.member("period", s.period);
+  json.member("trace_iterations", s.trace_iterations);
+  json.member("streams", std::uint64_t{s.streams});
+  json.member("threads", std::uint64_t{s.threads});
+  json.member("iterations", s.iterations);
+  json.member("operations", s.operations);
+  json.member("first_reads", s.first_reads);
+  json.member("bytes_verified", s.bytes_verified);
+  json.member("pages_verified", s.pages_verified);
+  json.member("mismatches", s.mismatches);
+  json.member("peak_load", s.peak_load);
   if (s.simulated) {
     const Summary::Simulated& sim = *s.simulated;
-    number("footprint", sim.footprint);
-    number("footprint_after_warm_up", sim.footprint_after_warm_up);
-    number("warm_up", sim.warm_up);
-    number("steady_iterations", sim.steady_iterations);
-    std::fprintf(out,
-                 "  \"per_iteration\": {\"vmm_calls\": %.4f, \"cuMemAlloc_v2\": %.4f, \"cuMemFree_v2\": %.4f, "
-                 "\"host_synchronizations\": %.4f, \"launches\": %.4f, \"virtual_ns\": %.1f},\n",
-                 sim.rates.vmm_calls, sim.rates.allocations, sim.rates.frees, sim.rates.synchronizations,
-                 sim.rates.launches, sim.rates.host_ns);
+    json.member("footprint", sim.footprint);
+    json.member("footprint_after_warm_up", sim.footprint_after_warm_up);
+    json.member("warm_up", sim.warm_up);
+    json.member("steady_iterations", sim.steady_iterations);
+    const auto rate = [&](const char* name, double value, int digits) {
+      json.name(name);
+      json.fixed(value, digits);
+    };
+    json.name("per_iteration");
+    json.begin_object({.between = " ", .colon = " "});
+    rate("vmm_calls", sim.rates.vmm_calls, 4);
+    rate("cuMemAlloc_v2", sim.rates.allocations, 4);
+    rate("cuMemFree_v2", sim.rates.frees, 4);
+    rate("host_synchronizations", sim.rates.synchronizations, 4);
+    rate("launches", sim.rates.launches, 4);
+    rate("virtual_ns", sim.rates.host_ns, 1);
+    json.end_object();
   }
-  std::fprintf(out, "  \"checksum\": \"%016" PRIx64 "\"\n}\n", s.checksum);
-  if (std::fflush(out) != 0 || std::ferror(out) != 0) return path + ": " + std::strerror(errno);
+  std::array<char, 17> checksum{};
+  std::snprintf(checksum.data(), checksum.size(), "%016" PRIx64, s.checksum);
+  json.member("checksum", checksum.data());
+  json.end_object();
+  text << '\n';
+
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "w"), &std::fclose);
+  if (file == nullptr) return path + ": " + std::strerror(errno);
+  const std::string written = std::move(text).str();
+  if (std::fwrite(written.data(), 1, written.size(), file.get()) != written.size() || std::fflush(file.get()) != 0) {
+    return path + ": " + std::strerror(errno);
+  }
   return std::nullopt;
 }
 

@@ -1,5 +1,3 @@
-#include "planner/layout/files/csv_reader.h"
-
 #include <algorithm>
 #include <array>
 #include <charconv>
@@ -7,7 +5,8 @@
 #include <optional>
 #include <unordered_map>
 
-#include "planner/layout/validation.h"
+#include "planner/layout/files/csv.h"
+#include "planner/layout/problem/validation.h"
 
 namespace memopt::layout {
 namespace {
@@ -25,7 +24,7 @@ std::string_view trimmed(std::string_view text) {
   return text;
 }
 
-// Text from the file for a message: short, and nothing that a terminal would act on.
+// Text of the file, for a message: short, and without control characters, which a terminal would execute.
 std::string shown(std::string_view text) {
   constexpr std::size_t kLongest = 60;
   std::string shown(text.substr(0, kLongest));
@@ -89,7 +88,7 @@ class Reader {
     fields_.push_back(trimmed(line_.substr(begin)));
   }
 
-  // The names of older files, in which the last time is part of the lifetime, included.
+  // Also by the names of older files, in which the upper time is part of the lifetime.
   std::optional<std::size_t> column_of(std::string_view name) {
     if (name == "buffer" || name == "buffer_id") return kId;
     if (name == "begin" || name == "start") return kLower;

@@ -1,8 +1,8 @@
-#include "planner/layout/files/csv_writer.h"
-
 #include <algorithm>
 #include <charconv>
 #include <string_view>
+
+#include "planner/layout/files/csv.h"
 
 namespace memopt::layout {
 namespace {

@@ -48,7 +48,7 @@ std::string read_input(const std::string& path) {
     got = gzread(file.get(), content.data() + size, kStep);
     content.resize(size + static_cast<std::size_t>(got > 0 ? got : 0));
   }
-  // A packed file that ends too early is told of here only: what there was has been read.
+  // Only here zlib reports that a packed file ended too early: the data before the end was read without an error.
   int error = Z_OK;
   const char* const message = gzerror(file.get(), &error);
   if (error == Z_OK || error == Z_STREAM_END) return content;

@@ -1,4 +1,4 @@
-// Whole files, unpacked if they were packed.
+// Whole files, unpacked if they are gzip's.
 #pragma once
 
 #include <string>

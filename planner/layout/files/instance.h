@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "planner/layout/problem.h"
+#include "planner/layout/problem/problem.h"
 
 namespace memopt::layout {
 

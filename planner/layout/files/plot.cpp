@@ -49,8 +49,8 @@ class Drawing {
 
  private:
   double x(std::uint64_t time) const {
-    const double span = static_cast<double>(end_ - begin_);
-    return kLeft + static_cast<double>(time - begin_) / span * (kWidth - 2 * kLeft);
+    const double range = static_cast<double>(end_ - begin_);
+    return kLeft + static_cast<double>(time - begin_) / range * (kWidth - 2 * kLeft);
   }
   double y(std::uint64_t offset) const {
     return kHeight - kBottom - static_cast<double>(offset) / static_cast<double>(top_) * (kHeight - kTop - kBottom);

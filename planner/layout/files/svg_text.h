@@ -1,4 +1,4 @@
-// Texts and numbers that are fit for a drawing (SVG).
+// Texts and numbers as SVG.
 #pragma once
 
 #include <string>
@@ -6,11 +6,11 @@
 
 namespace memopt::layout {
 
-// Text for a document: marks escaped. Control characters and what is not ASCII are replaced: neither these nor halves
-// of a cut character are allowed there.
+// Text with XML's special characters escaped. Control characters and all outside ASCII are replaced: XML allows neither
+// control characters nor parts of a multi-byte character.
 std::string escaped(std::string_view text);
 
-// Tenths of a pixel, without zeros that say nothing.
+// A number of pixels to one decimal, without trailing zeros.
 std::string coordinate(double pixels);
 
 }  // namespace memopt::layout

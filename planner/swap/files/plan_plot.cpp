@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "planner/swap/files/svg.h"
-#include "planner/swap/lives.h"
-#include "planner/swap/timeline.h"
-#include "planner/swap/verify.h"
+#include "planner/swap/model/liveness.h"
+#include "planner/swap/simulation/simulator.h"
+#include "planner/swap/simulation/verify.h"
 
 namespace memopt::swap {
 namespace {
@@ -25,7 +25,7 @@ constexpr const char* kSwapped = "c3 edge";
 constexpr const char* kIn = "c2 edge";
 constexpr const char* kOut = "c0 edge";
 
-struct Span {
+struct TimeSpan {
   double from = 0, to = 0;
 };
 
@@ -40,17 +40,17 @@ class PlanDrawing {
   PlanDrawing(const Problem& problem, const Decisions& decisions)
       : problem_(problem),
         decisions_(decisions),
-        lives_(find_lives(problem)),
-        timeline_(problem_, lives_),
-        timing_(timeline_.record(decisions)),
-        n_(static_cast<std::int64_t>(lives_.operations)),
+        liveness_(find_liveness(problem)),
+        simulator_(problem_, liveness_),
+        timing_(simulator_.record(decisions)),
+        n_(static_cast<std::int64_t>(liveness_.operations)),
         shown_(static_cast<std::int64_t>(timing_.iterations) - 3),
         drawing_(kWidth, kHeight) {
-    for (const Stall& stall : timeline_.stalls()) {
+    for (const Stall& stall : simulator_.stalls()) {
       waited_.push_back((waited_.empty() ? 0 : waited_.back()) + stall.ns);
     }
-    begin_ = timeline_.iteration_end(static_cast<std::uint64_t>(shown_ - 1));
-    length_ = timeline_.iteration_end(static_cast<std::uint64_t>(shown_)) - begin_;
+    begin_ = simulator_.iteration_end(static_cast<std::uint64_t>(shown_ - 1));
+    length_ = simulator_.iteration_end(static_cast<std::uint64_t>(shown_)) - begin_;
     const std::uint64_t footprint = footprint_of(problem, decisions);
     double top = static_cast<double>(footprint) / kMib;
     if (problem.limit && *problem.limit < footprint + footprint / 4) top = static_cast<double>(*problem.limit) / kMib;
@@ -60,7 +60,7 @@ class PlanDrawing {
 
   std::string draw() {
     caption();
-    stays();
+    draw_residency();
     drawing_.axes(across_, up_, "time in a steady iteration, ms", "offset, MiB");
     levels();
     lanes();
@@ -71,9 +71,9 @@ class PlanDrawing {
   const Block& block(const Swap& swap) const { return problem_.blocks[swap.block]; }
 
   // Of an operation, counted over all iterations.
-  Span operation(std::int64_t position) const {
+  TimeSpan operation(std::int64_t position) const {
     const std::int64_t k = position / n_, i = position % n_;
-    const std::span<const Stall> stalls = timeline_.stalls();
+    const std::span<const Stall> stalls = simulator_.stalls();
     const auto next = std::partition_point(stalls.begin(), stalls.end(), [&](const Stall& stall) {
       return std::pair(static_cast<std::int64_t>(stall.iteration), static_cast<std::int64_t>(stall.operation)) <=
              std::pair(k, i);
@@ -88,21 +88,23 @@ class PlanDrawing {
   bool simulated(std::int64_t iteration) const {
     return iteration >= 0 && iteration < static_cast<std::int64_t>(timing_.iterations);
   }
-  Span copy_out(std::int32_t swap, std::int64_t iteration) const {
+  TimeSpan copy_out(std::int32_t swap, std::int64_t iteration) const {
     const auto j = static_cast<std::uint32_t>(swap);
-    const double end = timeline_.out_end(j, static_cast<std::uint64_t>(iteration));
+    const double end = simulator_.out_end(j, static_cast<std::uint64_t>(iteration));
     return {decisions_.swaps[j].copy ? end - problem_.machine.out_ns(block(decisions_.swaps[j]).bytes) : end, end};
   }
-  Span copy_in(std::int32_t swap, std::int64_t iteration) const {
+  TimeSpan copy_in(std::int32_t swap, std::int64_t iteration) const {
     const auto j = static_cast<std::uint32_t>(swap), k = static_cast<std::uint32_t>(iteration);
-    return {timeline_.in_begin(j, k), timeline_.in_end(j, k)};
+    return {simulator_.in_begin(j, k), simulator_.in_end(j, k)};
   }
 
   // Pixels, cut at the ends of the iteration that is shown.
   double x(double time) const { return across_.at(std::clamp(time - begin_, 0.0, length_) / 1e6); }
-  bool seen(const Span& span) const { return span.to > begin_ && span.from < begin_ + length_ && span.to > span.from; }
+  bool seen(const TimeSpan& span) const {
+    return span.to > begin_ && span.from < begin_ + length_ && span.to > span.from;
+  }
 
-  std::string said(const Block& block, const char* what, const Span& span) {
+  std::string said(const Block& block, const char* what, const TimeSpan& span) {
     if (++titles_ > kMostTitles) return "";
     std::string result = "block " + std::to_string(block.id);
     if (!block.name.empty()) result += " (" + block.name.substr(0, 80) + ")";
@@ -110,19 +112,19 @@ class PlanDrawing {
            text(" %.4f to", (span.from - begin_) / 1e6) + text(" %.4f ms", (span.to - begin_) / 1e6);
   }
 
-  void phase(const Block& block, std::uint64_t offset, const Span& span, const char* style, const char* what) {
+  void phase(const Block& block, std::uint64_t offset, const TimeSpan& span, const char* style, const char* what) {
     if (!seen(span)) return;
     const double bottom = static_cast<double>(offset) / kMib, top = static_cast<double>(offset + block.bytes) / kMib;
     drawing_.rectangle(x(span.from), up_.at(top), x(span.to), up_.at(bottom), style, said(block, what, span));
   }
 
-  void stays() {
+  void draw_residency() {
     std::vector<bool> moves(problem_.blocks.size()), drawn(problem_.blocks.size());
     for (const Swap& swap : decisions_.swaps) moves[swap.block] = true;
-    for (const Resident& it : timeline_.residency().intervals) {
+    for (const ResidencyInterval& it : simulator_.residency().intervals) {
       drawn[it.block] = true;
       // Instances of other iterations reach into the one that is shown, the oldest from before the first.
-      for (std::int64_t born = -1; born <= shown_ + 1; ++born) stay(it, born, moves[it.block]);
+      for (std::int64_t born = -1; born <= shown_ + 1; ++born) draw_interval(it, born, moves[it.block]);
     }
     for (std::uint32_t b = 0; b < problem_.blocks.size(); ++b) {
       if (!problem_.blocks[b].persistent || drawn[b] || problem_.blocks[b].bytes == 0) continue;
@@ -130,7 +132,7 @@ class PlanDrawing {
     }
   }
 
-  void stay(const Resident& it, std::int64_t born, bool moves) {
+  void draw_interval(const ResidencyInterval& it, std::int64_t born, bool moves) {
     const std::int64_t shift = born * n_;
     const std::int64_t first = static_cast<std::int64_t>(it.first) + shift,
                        last = static_cast<std::int64_t>(it.last) + shift;
@@ -139,7 +141,7 @@ class PlanDrawing {
     const auto& offsets = decisions_.places[it.block].offsets;
     const auto turns = static_cast<std::int64_t>(offsets.size());
     const std::uint64_t offset = offsets[static_cast<std::size_t>((born % turns + turns) % turns)];
-    Span here{0, begin_ + 2 * length_};
+    TimeSpan here{0, begin_ + 2 * length_};
     if (it.in_swap == kNoSwap) {
       if (!simulated(first / n_)) return;
       here.from = operation(first).from;
@@ -147,14 +149,14 @@ class PlanDrawing {
       const auto issued =
           static_cast<std::int64_t>(decisions_.swaps[static_cast<std::size_t>(it.in_swap)].in_after) / n_ + born;
       if (!simulated(issued)) return;
-      const Span copy = copy_in(it.in_swap, issued);
+      const TimeSpan copy = copy_in(it.in_swap, issued);
       phase(block, offset, copy, kIn, "copied in");
       here.from = copy.to;
     }
     if (it.out_swap == kNoSwap) {
       if (simulated(last / n_)) here.to = operation(last).to;
     } else if (simulated(last / n_)) {
-      const Span copy = copy_out(it.out_swap, last / n_);
+      const TimeSpan copy = copy_out(it.out_swap, last / n_);
       phase(block, offset, copy, kOut, "copied out");
       here.to = copy.from;
     }
@@ -166,12 +168,12 @@ class PlanDrawing {
         kLeft, 32,
         (problem_.name.empty() ? "" : problem_.name + ": ") +
             text("%.2f MiB", static_cast<double>(footprint_of(problem_, decisions_)) / kMib) +
-            text(" of a peak load of %.2f MiB", static_cast<double>(lives_.peak) / kMib) +
+            text(" of a peak load of %.2f MiB", static_cast<double>(liveness_.peak) / kMib) +
             text(", %.3f ms added", timing_.added_ns / 1e6) +
             text(" to an iteration of %.3f ms", problem_.period / 1e6) + ", " +
             std::to_string(decisions_.swaps.size()) + " swaps" +
-            (timeline_.rounds() > 1 ? "; one of " + std::to_string(timeline_.rounds()) + " iterations that take turns"
-                                    : ""),
+            (simulator_.rounds() > 1 ? "; one of " + std::to_string(simulator_.rounds()) + " iterations that take turns"
+                                     : ""),
         "font-size=\"17\"");
     double left = kLeft;
     for (const auto& [style, name] : {std::pair(kStays, "stays"), std::pair(kSwapped, "there, swapped at other times"),
@@ -198,7 +200,7 @@ class PlanDrawing {
 
   void lanes() {
     const auto lane = [](int index) { return kLaneTop + index * kLaneStep; };
-    const auto bar = [&](int index, const Span& span, const char* style, const std::string& title) {
+    const auto bar = [&](int index, const TimeSpan& span, const char* style, const std::string& title) {
       drawing_.rectangle(x(span.from), lane(index), x(span.to), lane(index) + kLaneHeight, style, title);
     };
     int index = 0;
@@ -211,13 +213,13 @@ class PlanDrawing {
       const Swap& swap = decisions_.swaps[j];
       const auto copy = static_cast<std::int32_t>(j);
       for (std::int64_t k = 0; simulated(k); ++k) {
-        if (const Span out = copy_out(copy, k); swap.copy && seen(out))
+        if (const TimeSpan out = copy_out(copy, k); swap.copy && seen(out))
           bar(0, out, kOut, said(block(swap), "copied out", out));
         if (!swap.returns()) continue;
-        if (const Span in = copy_in(copy, k); seen(in)) bar(1, in, kIn, said(block(swap), "copied in", in));
+        if (const TimeSpan in = copy_in(copy, k); seen(in)) bar(1, in, kIn, said(block(swap), "copied in", in));
       }
     }
-    for (const Stall& stall : timeline_.stalls()) {
+    for (const Stall& stall : simulator_.stalls()) {
       if (static_cast<std::int64_t>(stall.iteration) != shown_) continue;
       const double end = operation(shown_ * n_ + static_cast<std::int64_t>(stall.operation)).from;
       bar(2, {end - stall.ns, end}, "ink",
@@ -227,8 +229,8 @@ class PlanDrawing {
 
   const Problem& problem_;
   const Decisions& decisions_;
-  Lives lives_;
-  Timeline timeline_;
+  Liveness liveness_;
+  Simulator simulator_;
   Timing timing_;
   std::int64_t n_;
   std::int64_t shown_;  // the iteration

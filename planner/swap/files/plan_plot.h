@@ -3,11 +3,11 @@
 
 #include <string>
 
-#include "planner/swap/model.h"
+#include "planner/swap/model/model.h"
 
 namespace memopt::swap {
 
-// An SVG document: a rectangle for each stay of a block on the device, its copies in and out in colours of their own,
+// An SVG document: a rectangle for each residency interval of a block, its copies in and out in colours of their own,
 // with the id, size and times told when pointed at; lines for the footprint and for a limit near it; lanes for both
 // engines and for waits. Where places are used in turn it is one iteration of several. Deterministic.
 //

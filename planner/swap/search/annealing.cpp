@@ -14,20 +14,21 @@ constexpr std::uint64_t kAttemptsPerLook = 32;
 
 }  // namespace
 
-Annealing::Annealing(const Problem& problem, const Lives& lives, const Candidates& candidates, Fitting::Places places,
-                     std::uint64_t seed)
+Annealing::Annealing(const Problem& problem, const Liveness& liveness, const EvictionCandidates& candidates,
+                     Evaluator::Places places, std::uint64_t seed)
     : problem_(problem),
-      lives_(lives),
+      liveness_(liveness),
       candidates_(candidates),
-      fitting_(problem, lives, candidates, places),
+      evaluator_(problem, liveness, candidates, places),
       random_(seed) {}
 
 Choice Annealing::start() const {
-  Choice choice = nothing_away(candidates_);
+  Choice choice = nothing_evicted(candidates_);
   std::vector<double> key;
   for (std::uint32_t i = 0; i < candidates_.items.size(); ++i) {
     double length = 0;
-    for (const Stretch& one : fitting_.stay(i).when) length += static_cast<double>(one.end - one.begin);
+    for (const PointInterval& one : evaluator_.residency(i).intervals)
+      length += static_cast<double>(one.end - one.begin);
     key.push_back(length * std::sqrt(static_cast<double>(problem_.blocks[candidates_.items[i].block].bytes)));
   }
   std::stable_sort(choice.order.begin(), choice.order.end(),
@@ -37,7 +38,7 @@ Choice Annealing::start() const {
 
 Worth Annealing::worth_of(const Choice& choice, std::uint64_t goal) const {
   Worth worth;
-  worth.height = fitting_.height();
+  worth.height = evaluator_.height();
   worth.above_goal = worth.height > goal ? worth.height - goal : 0;
   for (const Delay& delay : choice.delays) worth.added_ns += delay.ns;
   return worth;
@@ -46,7 +47,7 @@ Worth Annealing::worth_of(const Choice& choice, std::uint64_t goal) const {
 std::uint32_t Annealing::top_item() {
   std::uint32_t chosen = 0, seen = 0;
   for (std::uint32_t i = 0; i < candidates_.items.size(); ++i) {
-    const bool on_top = static_cast<double>(fitting_.top(i)) > kTop * static_cast<double>(height_);
+    const bool on_top = static_cast<double>(evaluator_.top(i)) > kTop * static_cast<double>(height_);
     if (on_top && number_below(++seen) == 0) chosen = i;
   }
   return chosen;
@@ -55,10 +56,11 @@ std::uint32_t Annealing::top_item() {
 std::uint32_t Annealing::item_of_stack() {
   const std::uint32_t top = top_item();
   std::uint32_t length = 1;
-  for (std::uint32_t i = top; fitting_.below(i) != Fitting::kGround && length < kLongestStack; i = fitting_.below(i))
+  for (std::uint32_t i = top; evaluator_.below(i) != Evaluator::kGround && length < kLongestStack;
+       i = evaluator_.below(i))
     ++length;
   std::uint32_t chosen = top;
-  for (std::uint32_t k = number_below(length); k > 0; --k) chosen = fitting_.below(chosen);
+  for (std::uint32_t k = number_below(length); k > 0; --k) chosen = evaluator_.below(chosen);
   return chosen;
 }
 
@@ -66,12 +68,12 @@ std::uint32_t Annealing::item_of_stack() {
 bool Annealing::reorder(Choice& choice) {
   const std::size_t count = choice.order.size();
   const std::uint32_t item = chance(0.8) ? item_of_stack() : number_below(count);
-  const std::uint32_t below = fitting_.below(item);
-  const std::size_t from = fitting_.rank(item);
+  const std::uint32_t below = evaluator_.below(item);
+  const std::size_t from = evaluator_.rank(item);
   std::size_t to = 0;
   const double kind = fraction();
-  if (kind < 0.5 && below != Fitting::kGround && fitting_.rank(below) < from) {
-    to = kind < 0.25 ? fitting_.rank(below) : number_below(fitting_.rank(below) + 1);
+  if (kind < 0.5 && below != Evaluator::kGround && evaluator_.rank(below) < from) {
+    to = kind < 0.25 ? evaluator_.rank(below) : number_below(evaluator_.rank(below) + 1);
   } else {
     to = number_below(kind < 0.75 ? from + 1 : count);
   }
@@ -84,31 +86,31 @@ bool Annealing::reorder(Choice& choice) {
 
 bool Annealing::toggle_in_stack(Choice& choice) {
   const Item& item = candidates_.items[item_of_stack()];
-  if (item.absences == 0) return false;
-  choice.away[item.first_absence + number_below(item.absences)] ^= 1;
-  if (chance(0.3)) choice.away[number_below(choice.away.size())] ^= 1;
+  if (item.evictions == 0) return false;
+  choice.evicted[item.first_eviction + number_below(item.evictions)] ^= 1;
+  if (chance(0.3)) choice.evicted[number_below(choice.evicted.size())] ^= 1;
   return true;
 }
 
 void Annealing::toggle_any(Choice& choice) {
-  choice.away[number_below(choice.away.size())] ^= 1;
-  if (chance(0.3)) choice.away[number_below(choice.away.size())] ^= 1;
+  choice.evicted[number_below(choice.evicted.size())] ^= 1;
+  if (chance(0.3)) choice.evicted[number_below(choice.evicted.size())] ^= 1;
 }
 
 // Issues a copy out later, so that others go before it, or again at once.
 bool Annealing::shift(Choice& choice) {
-  std::uint32_t a = number_below(choice.away.size());
-  for (int k = 0; k < 20 && choice.away[a] == 0; ++k) a = number_below(choice.away.size());
-  if (choice.away[a] == 0) return false;
-  const Absence& absence = candidates_.absences[a];
-  std::uint64_t to = absence.leaves;
+  std::uint32_t a = number_below(choice.evicted.size());
+  for (int k = 0; k < 20 && choice.evicted[a] == 0; ++k) a = number_below(choice.evicted.size());
+  if (choice.evicted[a] == 0) return false;
+  const Eviction& eviction = candidates_.evictions[a];
+  std::uint64_t to = eviction.leaves;
   if (chance(0.5)) {
     const std::uint64_t end =
-        absence.returns() ? absence.needed : lives_.of[candidates_.items[absence.item].block].freed;
-    const Clock& clock = fitting_.clock();
-    const double left = clock.end(absence.leaves);
+        eviction.returns() ? eviction.needed : liveness_.of[candidates_.items[eviction.item].block].freed;
+    const Clock& clock = evaluator_.clock();
+    const double left = clock.end(eviction.leaves);
     const double part = 0.5 * fraction() * fraction();
-    to = clock.last_ended(left + part * (clock.begin(end) - left), absence.leaves, end);
+    to = clock.last_ended(left + part * (clock.begin(end) - left), eviction.leaves, end);
   }
   if (choice.out_after[a] == to) return false;
   choice.out_after[a] = to;
@@ -120,7 +122,7 @@ bool Annealing::change_delay(Choice& choice) {
   auto& delays = choice.delays;
   const double kind = fraction();
   const auto add = [&](std::uint64_t operation, double ns) {
-    operation %= lives_.operations;
+    operation %= liveness_.operations;
     const auto same =
         std::find_if(delays.begin(), delays.end(), [&](const Delay& one) { return one.operation == operation; });
     if (same != delays.end()) {
@@ -129,15 +131,15 @@ bool Annealing::change_delay(Choice& choice) {
       delays.push_back({operation, ns});
     }
   };
-  if (!choice.away.empty() && chance(0.2)) {
-    // Time for an absence that is too short.
-    const std::uint32_t a = number_below(choice.away.size());
-    const Absence& absence = candidates_.absences[a];
-    if (choice.away[a] != 0 || absence.short_ns <= 0) return false;
-    choice.away[a] = 1;
+  if (!choice.evicted.empty() && chance(0.2)) {
+    // Time for an eviction that is too short.
+    const std::uint32_t a = number_below(choice.evicted.size());
+    const Eviction& eviction = candidates_.evictions[a];
+    if (choice.evicted[a] != 0 || eviction.short_ns <= 0) return false;
+    choice.evicted[a] = 1;
     const std::uint64_t end =
-        absence.returns() ? absence.needed : lives_.of[candidates_.items[absence.item].block].freed;
-    add(end, absence.short_ns * (1 + 0.3 * fraction()) + 1);
+        eviction.returns() ? eviction.needed : liveness_.of[candidates_.items[eviction.item].block].freed;
+    add(end, eviction.short_ns * (1 + 0.3 * fraction()) + 1);
   } else if (!delays.empty() && kind < 0.7) {
     Delay& one = delays[number_below(delays.size())];
     if (kind < 0.2 || one.ns < 1) {
@@ -150,14 +152,14 @@ bool Annealing::change_delay(Choice& choice) {
     }
   } else {
     std::uint64_t operation = 0;
-    if (!choice.away.empty() && chance(0.33)) {
-      const Absence& absence = candidates_.absences[number_below(choice.away.size())];
-      operation = absence.returns() ? absence.needed : absence.leaves;
+    if (!choice.evicted.empty() && chance(0.33)) {
+      const Eviction& eviction = candidates_.evictions[number_below(choice.evicted.size())];
+      operation = eviction.returns() ? eviction.needed : eviction.leaves;
     } else {
       const std::uint32_t item = chance(0.5) ? item_of_stack() : number_below(candidates_.items.size());
       const std::uint32_t block = candidates_.items[item].block;
       if (problem_.blocks[block].persistent) return false;
-      operation = lives_.of[block].start;
+      operation = liveness_.of[block].start;
     }
     add(operation, problem_.period * 0.3 * std::pow(0.0005, fraction()));
   }
@@ -167,54 +169,54 @@ bool Annealing::change_delay(Choice& choice) {
 
 bool Annealing::change(Choice& choice, bool delays) {
   if (delays && chance(kDelayMoves)) return change_delay(choice);
-  if (!fitting_.placed() && choice.away.empty()) return false;
+  if (!evaluator_.placed() && choice.evicted.empty()) return false;
   // Where nothing is placed, the order does not matter.
-  const double kind = fitting_.placed() ? fraction() : kReorders + (1 - kReorders) * fraction();
-  if (kind < kReorders || choice.away.empty()) return reorder(choice);
+  const double kind = evaluator_.placed() ? fraction() : kReorders + (1 - kReorders) * fraction();
+  if (kind < kReorders || choice.evicted.empty()) return reorder(choice);
   if (kind < kReorders + kStackToggles) return toggle_in_stack(choice);
   if (kind >= kReorders + kStackToggles + kToggles) return shift(choice);
   toggle_any(choice);
   return true;
 }
 
-void Annealing::run(const Choice& from, const Course& course, const Elapsed& elapsed) {
-  Fitting::Prices prices;
-  if (course.delays) {
-    prices.goal = static_cast<double>(course.goal);
+void Annealing::run(const Choice& from, const Schedule& schedule, const Elapsed& elapsed) {
+  Evaluator::Prices prices;
+  if (schedule.delays) {
+    prices.goal = static_cast<double>(schedule.goal);
     prices.above_goal = 4;
     // What the engines could copy in a nanosecond.
-    prices.delay = course.delay_price * std::min(problem_.machine.out_bytes_per_ns, problem_.machine.in_bytes_per_ns);
+    prices.delay = schedule.delay_price * std::min(problem_.machine.out_bytes_per_ns, problem_.machine.in_bytes_per_ns);
   }
-  fitting_.set(prices);
+  evaluator_.set(prices);
   now_ = from;
-  double cost = fitting_.attempt(now_, Fitting::kInfinite);
-  if (cost == Fitting::kInfinite) return;
-  fitting_.keep();
-  height_ = fitting_.height();
-  if (const Worth worth = worth_of(now_, course.goal); worth < worth_) {
+  double cost = evaluator_.attempt(now_, Evaluator::kInfinite);
+  if (cost == Evaluator::kInfinite) return;
+  evaluator_.keep();
+  height_ = evaluator_.height();
+  if (const Worth worth = worth_of(now_, schedule.goal); worth < worth_) {
     worth_ = worth;
     best_ = now_;
   }
   if (candidates_.items.empty()) return;
-  double part = 0, temperature = course.hot;
-  for (std::uint64_t done = 0; done < course.attempts; ++done) {
+  double part = 0, temperature = schedule.hot;
+  for (std::uint64_t done = 0; done < schedule.attempts; ++done) {
     if (worth_.above_goal == 0 && worth_.added_ns == 0) return;
     if (done % kAttemptsPerLook == 0) {
-      part = std::max(elapsed(), static_cast<double>(done) / static_cast<double>(course.attempts));
+      part = std::max(elapsed(), static_cast<double>(done) / static_cast<double>(schedule.attempts));
       if (part >= 1) return;
-      temperature = course.hot * std::pow(course.cold / course.hot, part);
+      temperature = schedule.hot * std::pow(schedule.cold / schedule.hot, part);
     }
     ++attempts_;  // also of moves that change nothing: there may be no others
     trial_ = now_;
-    if (!change(trial_, course.delays)) continue;
+    if (!change(trial_, schedule.delays)) continue;
     const double most = cost - temperature * std::log(1 - fraction());
-    const double its = fitting_.attempt(trial_, most);
+    const double its = evaluator_.attempt(trial_, most);
     if (its > most) continue;
-    fitting_.keep();
+    evaluator_.keep();
     cost = its;
-    height_ = fitting_.height();
+    height_ = evaluator_.height();
     std::swap(now_, trial_);
-    if (const Worth worth = worth_of(now_, course.goal); worth < worth_) {
+    if (const Worth worth = worth_of(now_, schedule.goal); worth < worth_) {
       worth_ = worth;
       best_ = now_;
     }

@@ -9,7 +9,7 @@
 #include <random>
 #include <vector>
 
-#include "planner/swap/search/fitting.h"
+#include "planner/swap/evaluation/evaluator.h"
 
 namespace memopt::swap {
 
@@ -24,7 +24,7 @@ struct Worth {
 
 class Annealing {
  public:
-  struct Course {
+  struct Schedule {
     std::uint64_t attempts = 0;
     double hot = 0, cold = 0;  // bytes: the first and the last temperature
     std::uint64_t goal = 0;    // ends when it is reached at no added time
@@ -34,13 +34,13 @@ class Annealing {
   // Of the time that this course has, the part that is over; 1 ends it.
   using Elapsed = std::function<double()>;
 
-  Annealing(const Problem& problem, const Lives& lives, const Candidates& candidates, Fitting::Places places,
-            std::uint64_t seed);
+  Annealing(const Problem& problem, const Liveness& liveness, const EvictionCandidates& candidates,
+            Evaluator::Places places, std::uint64_t seed);
 
   // Nothing away, the largest and longest items placed first.
   Choice start() const;
 
-  void run(const Choice& from, const Course& course, const Elapsed& elapsed);
+  void run(const Choice& from, const Schedule& schedule, const Elapsed& elapsed);
 
   // What was best, for instance by a goal that is not looked for any more.
   void forget() { worth_ = {}; }
@@ -64,9 +64,9 @@ class Annealing {
   Worth worth_of(const Choice& choice, std::uint64_t goal) const;
 
   const Problem& problem_;
-  const Lives& lives_;
-  const Candidates& candidates_;
-  Fitting fitting_;
+  const Liveness& liveness_;
+  const EvictionCandidates& candidates_;
+  Evaluator evaluator_;
   std::mt19937_64 random_;
   Choice now_, trial_, best_;
   Worth worth_;

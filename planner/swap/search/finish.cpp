@@ -2,36 +2,36 @@
 
 #include <algorithm>
 
-#include "planner/layout/solve.h"
-#include "planner/swap/search/fitting.h"
-#include "planner/swap/verify.h"
+#include "planner/layout/portfolio/solve.h"
+#include "planner/swap/evaluation/evaluator.h"
+#include "planner/swap/simulation/verify.h"
 
 namespace memopt::swap {
 namespace {
 
-std::vector<Swap> swaps_of(const Problem& problem, const Lives& lives, const Candidates& candidates,
-                           const Choice& choice, const Fitting& fitting) {
+std::vector<Swap> swaps_of(const Problem& problem, const Liveness& liveness, const EvictionCandidates& candidates,
+                           const Choice& choice, const Evaluator& evaluator) {
   std::vector<std::uint32_t> away;
-  for (std::uint32_t a = 0; a < choice.away.size(); ++a) {
-    if (choice.away[a] != 0) away.push_back(a);
+  for (std::uint32_t a = 0; a < choice.evicted.size(); ++a) {
+    if (choice.evicted[a] != 0) away.push_back(a);
   }
   std::sort(away.begin(), away.end(),
-            [&](std::uint32_t a, std::uint32_t b) { return fitting.times().goes_before(a, b); });
+            [&](std::uint32_t a, std::uint32_t b) { return evaluator.times().goes_before(a, b); });
   std::vector<Swap> swaps;
   for (const std::uint32_t a : away) {
-    const Absence& absence = candidates.absences[a];
+    const Eviction& eviction = candidates.evictions[a];
     Swap swap;
-    swap.block = candidates.items[absence.item].block;
+    swap.block = candidates.items[eviction.item].block;
     swap.out_after = choice.out_after[a];
-    swap.copy = !fitting.times().is_clean(a);
-    if (absence.returns()) {
-      swap.in_after = fitting.clock().last_ended(fitting.times().in_begin(a), swap.out_after, absence.needed);
-      swap.need = absence.needed;
+    swap.copy = !evaluator.times().is_clean(a);
+    if (eviction.returns()) {
+      swap.in_after = evaluator.clock().last_ended(evaluator.times().in_begin(a), swap.out_after, eviction.needed);
+      swap.need = eviction.needed;
     }
-    if (problem.blocks[swap.block].persistent && swap.out_after >= lives.operations) {
-      swap.out_after -= lives.operations;
-      swap.in_after -= lives.operations;
-      swap.need -= lives.operations;
+    if (problem.blocks[swap.block].persistent && swap.out_after >= liveness.operations) {
+      swap.out_after -= liveness.operations;
+      swap.in_after -= liveness.operations;
+      swap.need -= liveness.operations;
     }
     swaps.push_back(swap);
   }
@@ -39,22 +39,24 @@ std::vector<Swap> swaps_of(const Problem& problem, const Lives& lives, const Can
 }
 
 // The items where they are, the others where there is room.
-std::optional<std::vector<Place>> places_of(const Problem& problem, const Lives& lives, const Candidates& candidates,
-                                            const Fitting& fitting, Items items, const layout::Limits& limits) {
+std::optional<std::vector<Place>> places_of(const Problem& problem, const Liveness& liveness,
+                                            const EvictionCandidates& candidates, const Evaluator& evaluator,
+                                            Items items, const layout::Limits& limits) {
   std::vector<Place> places(problem.blocks.size());
-  std::vector<std::uint32_t> item_of(problem.blocks.size(), Fitting::kGround);
+  std::vector<std::uint32_t> item_of(problem.blocks.size(), Evaluator::kGround);
   for (std::uint32_t i = 0; i < candidates.items.size(); ++i) item_of[candidates.items[i].block] = i;
-  Candidates rest;
+  EvictionCandidates rest;
   for (std::uint32_t b = 0; b < problem.blocks.size(); ++b) {
-    if (item_of[b] == Fitting::kGround) rest.items.push_back({b, 0, 0});
+    if (item_of[b] == Evaluator::kGround) rest.items.push_back({b, 0, 0});
   }
   const Clock clock(problem);
-  const Stays maker(problem, lives, rest, clock);
+  const ResidencyIntervals intervals(problem, liveness, rest, clock);
   layout::Problem layout;
   std::vector<std::uint32_t> owner;
-  const auto add = [&](std::uint32_t block, const Stay& stay, std::uint64_t alignment, std::uint64_t fixed) {
+  const auto add = [&](std::uint32_t block, const ItemResidency& residency, std::uint64_t alignment,
+                       std::uint64_t fixed) {
     std::vector<layout::Interval> when;
-    for (const Stretch& one : stay.when) {
+    for (const PointInterval& one : residency.intervals) {
       if (!when.empty() && when.back().end == one.begin) {
         when.back().end = one.end;
       } else {
@@ -65,12 +67,12 @@ std::optional<std::vector<Place>> places_of(const Problem& problem, const Lives&
     owner.push_back(block);
   };
   for (std::uint32_t i = 0; i < candidates.items.size(); ++i) {
-    const Stay& stay = fitting.stay(i);
-    for (std::uint32_t turn = 0; turn < stay.places; ++turn) {
-      add(candidates.items[i].block, stay, stay.swapped ? problem.chunk : problem.align,
-          items == Items::kFirstFit ? fitting.places(i)[turn] : layout::kAnywhere);
+    const ItemResidency& residency = evaluator.residency(i);
+    for (std::uint32_t turn = 0; turn < residency.places; ++turn) {
+      add(candidates.items[i].block, residency, residency.swapped ? problem.chunk : problem.align,
+          items == Items::kFirstFit ? evaluator.places(i)[turn] : layout::kAnywhere);
     }
-    places[candidates.items[i].block].own = stay.swapped;
+    places[candidates.items[i].block].own = residency.swapped;
   }
   for (std::uint32_t i = 0; i < rest.items.size(); ++i) {
     const std::uint32_t block = rest.items[i].block;
@@ -78,8 +80,9 @@ std::optional<std::vector<Place>> places_of(const Problem& problem, const Lives&
       places[block].offsets.push_back(0);
       continue;
     }
-    const Stay stay = maker.whole(i);
-    for (std::uint32_t turn = 0; turn < stay.places; ++turn) add(block, stay, problem.align, layout::kAnywhere);
+    const ItemResidency residency = intervals.whole(i);
+    for (std::uint32_t turn = 0; turn < residency.places; ++turn)
+      add(block, residency, problem.align, layout::kAnywhere);
   }
   if (layout.buffers.empty()) return places;
   const layout::Outcome outcome =
@@ -91,17 +94,17 @@ std::optional<std::vector<Place>> places_of(const Problem& problem, const Lives&
 
 }  // namespace
 
-std::optional<Decisions> finish(const Problem& problem, const Lives& lives, const Candidates& candidates,
+std::optional<Decisions> finish(const Problem& problem, const Liveness& liveness, const EvictionCandidates& candidates,
                                 const Choice& choice, Items items, const layout::Limits& limits) {
   const bool placed = items == Items::kFirstFit;
-  Fitting fitting(problem, lives, candidates, placed ? Fitting::Places::kFirstFit : Fitting::Places::kNone);
+  Evaluator evaluator(problem, liveness, candidates, placed ? Evaluator::Places::kFirstFit : Evaluator::Places::kNone);
   Choice kept = choice;
-  if (fitting.attempt(kept, Fitting::kInfinite) == Fitting::kInfinite || !(kept == choice)) return std::nullopt;
-  fitting.keep();
+  if (evaluator.attempt(kept, Evaluator::kInfinite) == Evaluator::kInfinite || !(kept == choice)) return std::nullopt;
+  evaluator.keep();
   Decisions decisions;
-  decisions.swaps = swaps_of(problem, lives, candidates, choice, fitting);
+  decisions.swaps = swaps_of(problem, liveness, candidates, choice, evaluator);
   if (!problem.layout) return decisions;
-  auto places = places_of(problem, lives, candidates, fitting, items, limits);
+  auto places = places_of(problem, liveness, candidates, evaluator, items, limits);
   if (!places) return std::nullopt;
   decisions.places = std::move(*places);
   return decisions;

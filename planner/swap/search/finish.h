@@ -4,9 +4,9 @@
 
 #include <optional>
 
-#include "planner/layout/search.h"
-#include "planner/swap/search/absences.h"
-#include "planner/swap/search/copy_times.h"
+#include "planner/layout/problem/limits.h"
+#include "planner/swap/evaluation/copy_times.h"
+#include "planner/swap/evaluation/eviction_candidates.h"
 
 namespace memopt::swap {
 
@@ -17,7 +17,7 @@ enum class Items {
 };
 
 // Nothing if the choice can't be carried out, or no layout was found within `limits`.
-std::optional<Decisions> finish(const Problem& problem, const Lives& lives, const Candidates& candidates,
+std::optional<Decisions> finish(const Problem& problem, const Liveness& liveness, const EvictionCandidates& candidates,
                                 const Choice& choice, Items items, const layout::Limits& limits);
 
 }  // namespace memopt::swap

@@ -12,37 +12,37 @@ constexpr std::size_t kPart = 16;  // of those in use: so many are added at once
 
 class Greedy {
  public:
-  Greedy(const Problem& problem, const Lives& lives, const Candidates& candidates)
+  Greedy(const Problem& problem, const Liveness& liveness, const EvictionCandidates& candidates)
       : problem_(problem),
-        lives_(lives),
+        liveness_(liveness),
         candidates_(candidates),
-        fitting_(problem, lives, candidates, Fitting::Places::kNone),
-        refused_(candidates.absences.size()) {}
+        evaluator_(problem, liveness, candidates, Evaluator::Places::kNone),
+        refused_(candidates.evictions.size()) {}
 
   Choice run(const Choice& start, const std::atomic<bool>* cancelled) {
     Choice now = start;
-    Fitting::Prices prices;
+    Evaluator::Prices prices;
     prices.above_goal = 0;
-    fitting_.set(prices);
-    double cost = fitting_.attempt(now, Fitting::kInfinite);
-    if (cost == Fitting::kInfinite) return start;
-    fitting_.keep();
-    find_spans();
+    evaluator_.set(prices);
+    double cost = evaluator_.attempt(now, Evaluator::kInfinite);
+    if (cost == Evaluator::kInfinite) return start;
+    evaluator_.keep();
+    find_ranges();
     std::size_t most = 1;
     while (cancelled == nullptr || !cancelled->load(std::memory_order_relaxed)) {
       const std::vector<std::uint32_t> chosen = best(now, most);
       if (chosen.empty()) return now;
       Choice trial = now;
-      for (const std::uint32_t a : chosen) trial.away[a] = 1;
-      const double its = fitting_.attempt(trial, cost);
+      for (const std::uint32_t a : chosen) trial.evicted[a] = 1;
+      const double its = evaluator_.attempt(trial, cost);
       if (its < cost) {
-        fitting_.keep();
+        evaluator_.keep();
         cost = its;
         // What had no time for its copies will have less later.
-        for (const std::uint32_t a : chosen) refused_[a] = trial.away[a] == 0;
+        for (const std::uint32_t a : chosen) refused_[a] = trial.evicted[a] == 0;
         now = std::move(trial);
         most = std::max<std::size_t>(2 * most, 1);
-        most = std::min(most, 1 + fitting_.times().used().size() / kPart);
+        most = std::min(most, 1 + evaluator_.times().used().size() / kPart);
       } else if (chosen.size() == 1) {
         refused_[chosen.front()] = 1;
       } else {
@@ -54,44 +54,44 @@ class Greedy {
   }
 
  private:
-  struct Span {
+  struct BinRange {
     std::size_t begin = 0, end = 0;  // bins, on a line of two iterations
     double cost = 0;                 // nanoseconds of the engines
   };
 
   // When each would be away if its copies had the engines for themselves.
-  void find_spans() {
-    const Clock& clock = fitting_.clock();
-    const auto bins = static_cast<double>(fitting_.load().size() - 1);
-    const double scale = bins / static_cast<double>(point_of(lives_.operations));
-    for (const Absence& absence : candidates_.absences) {
-      const std::uint32_t block = candidates_.items[absence.item].block;
+  void find_ranges() {
+    const Clock& clock = evaluator_.clock();
+    const auto bins = static_cast<double>(evaluator_.load().size() - 1);
+    const double scale = bins / static_cast<double>(point_of(liveness_.operations));
+    for (const Eviction& eviction : candidates_.evictions) {
+      const std::uint32_t block = candidates_.items[eviction.item].block;
       const std::uint64_t bytes = problem_.blocks[block].bytes;
       const double out = problem_.machine.out_ns(bytes);
-      const double in = absence.returns() ? problem_.machine.in_ns(bytes) : 0;
-      Span span;
-      span.cost = out + in;
-      const Point from = clock.not_before(clock.end(absence.leaves) + out);
-      const Point to =
-          absence.returns() ? clock.not_after(clock.begin(absence.needed) - in) : point_of(lives_.of[block].freed + 1);
-      if (absence.short_ns <= 0 && from < to) {
-        const Point circle = point_of(lives_.operations);
+      const double in = eviction.returns() ? problem_.machine.in_ns(bytes) : 0;
+      BinRange range;
+      range.cost = out + in;
+      const Point from = clock.not_before(clock.end(eviction.leaves) + out);
+      const Point to = eviction.returns() ? clock.not_after(clock.begin(eviction.needed) - in)
+                                          : point_of(liveness_.of[block].freed + 1);
+      if (eviction.short_ns <= 0 && from < to) {
+        const Point circle = point_of(liveness_.operations);
         const Point begin = from % circle;
         const Point end = begin + std::min(to - from, circle);
-        span.begin = static_cast<std::size_t>(static_cast<double>(begin) * scale) + 1;
-        span.end = static_cast<std::size_t>(static_cast<double>(end) * scale);
+        range.begin = static_cast<std::size_t>(static_cast<double>(begin) * scale) + 1;
+        range.end = static_cast<std::size_t>(static_cast<double>(end) * scale);
       }
-      spans_.push_back(span);
+      ranges_.push_back(range);
     }
   }
 
   // At most so many that are not used yet, the best first.
   std::vector<std::uint32_t> best(const Choice& now, std::size_t most) {
-    const auto& changes = fitting_.load();
+    const auto& changes = evaluator_.load();
     const std::size_t bins = changes.size() - 1;
     std::vector<double> sum(2 * bins + 1);
     std::int64_t load = 0;
-    const double unit = 1 / (static_cast<double>(lives_.peak) + 1);
+    const double unit = 1 / (static_cast<double>(liveness_.peak) + 1);
     std::vector<double> weight(bins);
     for (std::size_t k = 0; k < bins; ++k) {
       load += changes[k];
@@ -100,12 +100,12 @@ class Greedy {
     }
     for (std::size_t k = 0; k < 2 * bins; ++k) sum[k + 1] = sum[k] + weight[k % bins];
     std::vector<std::pair<double, std::uint32_t>> all;
-    for (std::uint32_t a = 0; a < spans_.size(); ++a) {
-      const Span& span = spans_[a];
-      if (now.away[a] != 0 || refused_[a] != 0 || span.begin >= span.end) continue;
+    for (std::uint32_t a = 0; a < ranges_.size(); ++a) {
+      const BinRange& range = ranges_[a];
+      if (now.evicted[a] != 0 || refused_[a] != 0 || range.begin >= range.end) continue;
       const auto bytes =
-          static_cast<double>(problem_.blocks[candidates_.items[candidates_.absences[a].item].block].bytes);
-      const double gain = bytes * (sum[span.end] - sum[span.begin]) / span.cost;
+          static_cast<double>(problem_.blocks[candidates_.items[candidates_.evictions[a].item].block].bytes);
+      const double gain = bytes * (sum[range.end] - sum[range.begin]) / range.cost;
       if (gain > 0) all.emplace_back(-gain, a);
     }
     const std::size_t count = std::min(most, all.size());
@@ -116,18 +116,18 @@ class Greedy {
   }
 
   const Problem& problem_;
-  const Lives& lives_;
-  const Candidates& candidates_;
-  Fitting fitting_;
-  std::vector<std::uint8_t> refused_;  // by absence
-  std::vector<Span> spans_;            // by absence
+  const Liveness& liveness_;
+  const EvictionCandidates& candidates_;
+  Evaluator evaluator_;
+  std::vector<std::uint8_t> refused_;  // by eviction
+  std::vector<BinRange> ranges_;       // by eviction
 };
 
 }  // namespace
 
-Choice greedy(const Problem& problem, const Lives& lives, const Candidates& candidates, const Choice& start,
-              const std::atomic<bool>* cancelled) {
-  return Greedy(problem, lives, candidates).run(start, cancelled);
+Choice greedy(const Problem& problem, const Liveness& liveness, const EvictionCandidates& candidates,
+              const Choice& start, const std::atomic<bool>* cancelled) {
+  return Greedy(problem, liveness, candidates).run(start, cancelled);
 }
 
 }  // namespace memopt::swap

@@ -8,11 +8,11 @@
 #include <vector>
 
 #include "planner/swap/search/annealing.h"
-#include "planner/swap/search/crew.h"
 #include "planner/swap/search/finish.h"
 #include "planner/swap/search/greedy.h"
-#include "planner/swap/search/offers.h"
-#include "planner/swap/verify.h"
+#include "planner/swap/search/incumbent.h"
+#include "planner/swap/search/parallel_annealing.h"
+#include "planner/swap/simulation/verify.h"
 
 namespace memopt::swap {
 namespace {
@@ -26,7 +26,7 @@ constexpr double kCold = 0.0005;
 constexpr double kMild = 7e-5;
 constexpr double kMildEnd = 3e-6;
 // With more, there is no time to begin with nothing.
-constexpr std::size_t kFewAbsences = 400;
+constexpr std::size_t kFewEvictions = 400;
 constexpr std::size_t kMostPlaced = 1500;         // items
 constexpr double kLoose = 1.01;                   // a layout so close to the load needs no search
 constexpr std::uint64_t kAttemptsPerItem = 400;   // of one annealing that is long enough
@@ -41,7 +41,7 @@ constexpr double kThoroughDelayed = 0.07;
 constexpr double kMostRounds = 64;
 constexpr double kUnplaced = 0.3;   // part of a round
 constexpr double kRefining = 0.25;  // part of all, where there are several rounds
-constexpr std::size_t kShortAbsences = 64;
+constexpr std::size_t kShortEvictions = 64;
 constexpr std::chrono::milliseconds kLayoutTime{100};        // for one layout
 constexpr std::chrono::microseconds kLayoutTimePerBlock{5};  // for one skyline at least
 constexpr std::uint64_t kLayoutWork = 20000;
@@ -60,20 +60,20 @@ constexpr double kUndelayed = 0.08, kUnplacedUntil = 0.3, kUndelayedUntil = 0.4;
 
 class Search {
  public:
-  Search(const Problem& problem, const Lives& lives, Objective objective, const SearchLimits& limits)
+  Search(const Problem& problem, const Liveness& liveness, Objective objective, const SearchLimits& limits)
       : problem_(problem),
-        lives_(lives),
+        liveness_(liveness),
         limits_(limits),
         all_(Seconds(limits.time).count(), limits.attempts, limits.cancelled),
-        candidates_(find_candidates(problem, lives, limits_of(problem, objective))),
+        candidates_(find_eviction_candidates(problem, liveness, limits_of(problem, objective))),
         goal_(objective == Objective::kTime ? problem.limit.value_or(0) : 0),
         delays_(objective == Objective::kTime),
-        few_(candidates_.absences.size() <= kFewAbsences),
+        few_(candidates_.evictions.size() <= kFewEvictions),
         layout_(layout_limits(problem, limits)),
-        offers_(problem, lives, objective, layout_) {}
+        incumbent_(problem, liveness, objective, layout_) {}
 
   SearchPlan run() {
-    offers_.unswapped();
+    incumbent_.unswapped();
     if (!is_over()) begin_greedily();
     const double rounds = this->rounds();
     const bool refines = !delays_ && rounds > 1;
@@ -86,14 +86,14 @@ class Search {
       delays_ ? delayed_round(number, budget) : round(number, budget);
     }
     if (refines && best_ && !is_over()) {
-      Crew crew = make_crew(best_->placed, ~std::uint64_t{0});
+      ParallelAnnealing annealing = make_annealing(best_->placed, ~std::uint64_t{0});
       const Budget budget(all_.seconds() - all_.elapsed(), share(kRefining), limits_.cancelled);
-      crew.anneal(budget, 0, 1, best_->choice, course(crew, few_ ? 0.2 : 0.02));
-      conclude(crew);
+      annealing.anneal(budget, 0, 1, best_->choice, schedule(annealing, few_ ? 0.2 : 0.02));
+      conclude(annealing);
     }
-    if (delays_ && !offers_.plan().feasible && few_ && !is_over()) offers_.auto_swap();
-    SearchPlan plan = offers_.plan();
-    plan.candidates = candidates_.absences.size();
+    if (delays_ && !incumbent_.plan().feasible && few_ && !is_over()) incumbent_.auto_swap();
+    SearchPlan plan = incumbent_.plan();
+    plan.candidates = candidates_.evictions.size();
     plan.attempts = attempts_;
     return plan;
   }
@@ -107,7 +107,7 @@ class Search {
 
   static CandidateLimits limits_of(const Problem& problem, Objective objective) {
     CandidateLimits limits;
-    if (objective == Objective::kTime) limits.short_absences = kShortAbsences;
+    if (objective == Objective::kTime) limits.short_evictions = kShortEvictions;
     if (problem.layout) return limits;
     limits.items = ~std::size_t{0};
     limits.rest = 0;
@@ -126,7 +126,7 @@ class Search {
     return layout;
   }
 
-  bool is_over() const { return offers_.is_done() || all_.is_cancelled(); }
+  bool is_over() const { return incumbent_.is_done() || all_.is_cancelled(); }
   bool timed() const { return limits_.time != std::chrono::nanoseconds::max(); }
 
   double rounds() const {
@@ -149,62 +149,62 @@ class Search {
     return static_cast<std::uint64_t>(static_cast<double>(limits_.attempts) * part);
   }
 
-  Crew make_crew(bool placed, std::uint64_t number) const {
+  ParallelAnnealing make_annealing(bool placed, std::uint64_t number) const {
     return {problem_,
-            lives_,
+            liveness_,
             candidates_,
-            placed ? Fitting::Places::kFirstFit : Fitting::Places::kNone,
+            placed ? Evaluator::Places::kFirstFit : Evaluator::Places::kNone,
             limits_.seed * 1000003 + number,
             limits_.threads};
   }
 
-  // Temperatures for a crew; `heat`: of the first one.
-  Annealing::Course course(const Crew& crew, double heat) const {
-    const auto peak = static_cast<double>(lives_.peak);
+  // Temperatures for an annealing; `heat`: of the first one.
+  Annealing::Schedule schedule(const ParallelAnnealing& annealing, double heat) const {
+    const auto peak = static_cast<double>(liveness_.peak);
     const std::size_t items = candidates_.items.size();
-    Annealing::Course course;
-    course.attempts = kAttemptsPerItem * std::max<std::size_t>(items, 50);
+    Annealing::Schedule schedule;
+    schedule.attempts = kAttemptsPerItem * std::max<std::size_t>(items, 50);
     // With few items, each is a large part.
-    course.hot = peak * std::max(kHot, 0.5 / static_cast<double>(std::max<std::size_t>(items, 1))) * heat;
-    course.cold = std::min(peak * kCold, course.hot);
-    if (!few_ && !crew.placed()) {
-      course.hot = peak * kMild * heat;
-      course.cold = peak * kMildEnd * std::min(1.0, heat);
+    schedule.hot = peak * std::max(kHot, 0.5 / static_cast<double>(std::max<std::size_t>(items, 1))) * heat;
+    schedule.cold = std::min(peak * kCold, schedule.hot);
+    if (!few_ && !annealing.placed()) {
+      schedule.hot = peak * kMild * heat;
+      schedule.cold = peak * kMildEnd * std::min(1.0, heat);
     }
-    course.goal = goal_;
-    return course;
+    schedule.goal = goal_;
+    return schedule;
   }
 
   // What takes most from the load, laid out afterwards.
   void begin_greedily() {
-    greedy_ = greedy(problem_, lives_, candidates_, nothing_away(candidates_), limits_.cancelled);
+    greedy_ = greedy(problem_, liveness_, candidates_, nothing_evicted(candidates_), limits_.cancelled);
     if (!problem_.layout) return;
-    auto decisions = finish(problem_, lives_, candidates_, greedy_, Items::kAnywhere, layout_);
-    if (decisions) offers_.take(std::move(*decisions), 0);
+    auto decisions = finish(problem_, liveness_, candidates_, greedy_, Items::kAnywhere, layout_);
+    if (decisions) incumbent_.offer(std::move(*decisions), 0);
   }
 
-  Choice beginning(const Crew& crew) const {
-    return few_ ? crew.start() : best_ && !best_->placed ? best_->choice : greedy_;
+  Choice beginning(const ParallelAnnealing& annealing) const {
+    return few_ ? annealing.start() : best_ && !best_->placed ? best_->choice : greedy_;
   }
 
   // From the beginning, with other random numbers: loads first, since that is fast, then places. Where there is time,
   // those of a thorough layout of the least load are where that begins.
   void round(std::uint64_t number, const Budget& budget) {
-    Crew unplaced = make_crew(false, 2 * number);
-    unplaced.anneal(budget, 0, kUnplaced, beginning(unplaced), course(unplaced, 1));
+    ParallelAnnealing unplaced = make_annealing(false, 2 * number);
+    unplaced.anneal(budget, 0, kUnplaced, beginning(unplaced), schedule(unplaced, 1));
     if (!needs_places(unplaced)) {
       const double until = problem_.layout ? 1 - kThorough : 1;
-      unplaced.anneal(budget, kUnplaced, until, unplaced.best().choice, course(unplaced, few_ ? 0.2 : 0.3));
+      unplaced.anneal(budget, kUnplaced, until, unplaced.best().choice, schedule(unplaced, few_ ? 0.2 : 0.3));
       conclude(unplaced);
       if (problem_.layout) lay_out_thoroughly(unplaced.best().choice, budget, 1);
       return;
     }
-    Crew placed = make_crew(true, 2 * number + 1);
+    ParallelAnnealing placed = make_annealing(true, 2 * number + 1);
     const bool thorough = few_ && lay_out_thoroughly(unplaced.best().choice, budget, kUnplaced + kThorough);
     Choice from = unplaced.best().choice;
     from.order = few_ && !thorough ? placed.start().order : order_;
     placed.anneal(budget, thorough ? kUnplaced + kThorough : kUnplaced, 1, from,
-                  course(placed, few_ && !thorough ? 0.2 : 0.05));
+                  schedule(placed, few_ && !thorough ? 0.2 : 0.05));
     conclude(placed);
   }
 
@@ -212,18 +212,18 @@ class Search {
   void delayed_round(std::uint64_t number, const Budget& budget) {
     const std::uint64_t limit = *problem_.limit;
     const auto room = static_cast<std::uint64_t>(kRoomForPlaces * static_cast<double>(limit));
-    Crew unplaced = make_crew(false, 2 * number);
+    ParallelAnnealing unplaced = make_annealing(false, 2 * number);
     goal_ = problem_.layout ? room : limit;
-    unplaced.anneal(budget, 0, kUndelayed, beginning(unplaced), course(unplaced, 1));
+    unplaced.anneal(budget, 0, kUndelayed, beginning(unplaced), schedule(unplaced, 1));
     if (!needs_places(unplaced)) {
       goal_ = limit;
       make_room_for_the_rest(unplaced);
-      if (offers_.is_done()) return;
+      if (incumbent_.is_done()) return;
       delay(unplaced, budget, kUndelayed, 1, kUnplacedDelays, unplaced.best().choice);
       return conclude(unplaced);
     }
-    if (offers_.is_done()) return;
-    Crew placed = make_crew(true, 2 * number + 1);
+    if (incumbent_.is_done()) return;
+    ParallelAnnealing placed = make_annealing(true, 2 * number + 1);
     double then = kUndelayed;
     Choice from = with_order(unplaced.best().choice, placed);
     if (unplaced.best().worth.above_goal > 0) {
@@ -239,16 +239,16 @@ class Search {
     } else {
       goal_ = limit;
       then = kUndelayedUntil;
-      placed.anneal(budget, kUndelayed, then, from, course(placed, few_ ? 0.2 : 0.05));
+      placed.anneal(budget, kUndelayed, then, from, schedule(placed, few_ ? 0.2 : 0.05));
       make_room_for_the_rest(placed);
       from = placed.best().choice;
     }
-    if (!offers_.is_done()) delay(placed, budget, then, 1, kPlacedDelays, from);
+    if (!incumbent_.is_done()) delay(placed, budget, then, 1, kPlacedDelays, from);
     conclude(placed);
   }
 
   // To place items in.
-  Choice with_order(Choice choice, const Crew& placed) const {
+  Choice with_order(Choice choice, const ParallelAnnealing& placed) const {
     choice.order = few_ ? placed.start().order : order_;
     return choice;
   }
@@ -264,9 +264,9 @@ class Search {
   }
 
   // Whether what has the least load leaves something to gain by searching for places. Keeps the order in which it lies.
-  bool needs_places(const Crew& crew) {
+  bool needs_places(const ParallelAnnealing& annealing) {
     if (!problem_.layout || candidates_.items.size() > kMostPlaced) return false;
-    const Crew::Found& best = crew.best();
+    const ParallelAnnealing::Found& best = annealing.best();
     const auto footprint = lay_out(best.choice, Items::kAnywhere, layout_);
     return !footprint || few_ || static_cast<double>(*footprint) > kLoose * static_cast<double>(best.worth.height);
   }
@@ -275,81 +275,84 @@ class Search {
   // carried out.
   std::optional<std::uint64_t> lay_out(const Choice& choice, Items items, const layout::Limits& limits) {
     order_ = choice.order;
-    auto decisions = finish(problem_, lives_, candidates_, choice, items, limits);
+    auto decisions = finish(problem_, liveness_, candidates_, choice, items, limits);
     if (!decisions) return std::nullopt;
     std::stable_sort(order_.begin(), order_.end(), [&](std::uint32_t a, std::uint32_t b) {
       return decisions->places[candidates_.items[a].block].offsets[0] <
              decisions->places[candidates_.items[b].block].offsets[0];
     });
     const std::uint64_t footprint = footprint_of(problem_, *decisions);
-    offers_.take(std::move(*decisions), 0);
+    incumbent_.offer(std::move(*decisions), 0);
     return footprint;
   }
 
   // One phase after the other, in the parts [from, to) of the budget. Where places follow, their room is in the goal.
-  void delay(Crew& crew, const Budget& budget, double from, double to, std::span<const DelayPhase> phases, Choice start,
-             bool places_follow = false) {
+  void delay(ParallelAnnealing& annealing, const Budget& budget, double from, double to,
+             std::span<const DelayPhase> phases, Choice start, bool places_follow = false) {
     const double part = (to - from) / static_cast<double>(phases.size());
     for (const DelayPhase& phase : phases) {
-      const bool above = crew.placed() && !crew.found().empty() && crew.best().worth.above_goal > 0;
+      const bool above = annealing.placed() && !annealing.found().empty() && annealing.best().worth.above_goal > 0;
       const DelayPhase& now = above ? kAboveLimit : phase;
-      Annealing::Course next = course(crew, now.heat);
+      Annealing::Schedule next = schedule(annealing, now.heat);
       next.attempts *= 4;
       next.delays = true;
       next.delay_price = now.price;
-      crew.anneal(budget, from, from + part, start, next);
+      annealing.anneal(budget, from, from + part, start, next);
       from += part;
-      start = crew.best().choice;
-      if (crew.best().worth.above_goal == 0 && crew.best().worth.added_ns == 0) return;
+      start = annealing.best().choice;
+      if (annealing.best().worth.above_goal == 0 && annealing.best().worth.added_ns == 0) return;
       if (places_follow) {
-        crew.forget_worths();
+        annealing.forget_worths();
       } else {
-        make_room_for_the_rest(crew);
+        make_room_for_the_rest(annealing);
       }
     }
   }
 
   // The blocks that take no part in the search may need some bytes above the others; so may a layout.
-  void make_room_for_the_rest(Crew& crew) {
-    const Crew::Found& best = crew.best();
-    if (auto decisions =
-            best.is_tried() ? finish(problem_, lives_, candidates_, best.choice, items(crew), layout_) : std::nullopt) {
+  void make_room_for_the_rest(ParallelAnnealing& annealing) {
+    const ParallelAnnealing::Found& best = annealing.best();
+    if (auto decisions = best.is_tried()
+                             ? finish(problem_, liveness_, candidates_, best.choice, items(annealing), layout_)
+                             : std::nullopt) {
       if (problem_.layout) {
         const std::uint64_t footprint = footprint_of(problem_, *decisions);
         const std::uint64_t more = footprint - std::min(footprint, best.worth.height);
         goal_ = *problem_.limit - std::min(*problem_.limit, std::max(more, *problem_.limit - goal_));
       }
-      offers_.take(std::move(*decisions), best.worth.height);
+      incumbent_.offer(std::move(*decisions), best.worth.height);
     }
-    crew.forget_worths();
+    annealing.forget_worths();
   }
 
-  static Items items(const Crew& crew) { return crew.placed() ? Items::kFirstFit : Items::kAnywhere; }
+  static Items items(const ParallelAnnealing& annealing) {
+    return annealing.placed() ? Items::kFirstFit : Items::kAnywhere;
+  }
 
-  void conclude(const Crew& crew) {
-    if (crew.found().empty()) return;  // there was nothing to do for it
-    for (const Crew::Found& one : crew.found()) {
+  void conclude(const ParallelAnnealing& annealing) {
+    if (annealing.found().empty()) return;  // there was nothing to do for it
+    for (const ParallelAnnealing::Found& one : annealing.found()) {
       if (!one.is_tried()) continue;
-      auto decisions = finish(problem_, lives_, candidates_, one.choice, items(crew), layout_);
-      if (decisions) offers_.take(std::move(*decisions), one.worth.height);
+      auto decisions = finish(problem_, liveness_, candidates_, one.choice, items(annealing), layout_);
+      if (decisions) incumbent_.offer(std::move(*decisions), one.worth.height);
     }
-    const Crew::Found& best = crew.best();
-    if (!best_ || best_->placed != crew.placed() || best.worth < best_->worth) {
-      best_ = Best{best.choice, best.worth, crew.placed()};
+    const ParallelAnnealing::Found& best = annealing.best();
+    if (!best_ || best_->placed != annealing.placed() || best.worth < best_->worth) {
+      best_ = Best{best.choice, best.worth, annealing.placed()};
     }
-    attempts_ += crew.attempts();
+    attempts_ += annealing.attempts();
   }
 
   const Problem& problem_;
-  const Lives& lives_;
+  const Liveness& liveness_;
   const SearchLimits& limits_;
   Budget all_;
-  Candidates candidates_;
+  EvictionCandidates candidates_;
   std::uint64_t goal_;
   bool delays_;
-  bool few_;  // absences
+  bool few_;  // evictions
   layout::Limits layout_;
-  Offers offers_;
+  Incumbent incumbent_;
   Choice greedy_;
   std::vector<std::uint32_t> order_;  // of items, by their offsets in a layout
   std::optional<Best> best_;          // of all rounds
@@ -358,8 +361,8 @@ class Search {
 
 }  // namespace
 
-SearchPlan search(const Problem& problem, const Lives& lives, Objective objective, const SearchLimits& limits) {
-  return Search(problem, lives, objective, limits).run();
+SearchPlan search(const Problem& problem, const Liveness& liveness, Objective objective, const SearchLimits& limits) {
+  return Search(problem, liveness, objective, limits).run();
 }
 
 }  // namespace memopt::swap

@@ -15,9 +15,8 @@
 #include <chrono>
 #include <cstdint>
 
-#include "planner/swap/auto_swap.h"
-#include "planner/swap/lives.h"
-#include "planner/swap/model.h"
+#include "planner/swap/model/liveness.h"
+#include "planner/swap/model/model.h"
 
 namespace memopt::swap {
 
@@ -45,6 +44,6 @@ struct SearchPlan {
 };
 
 // kTime needs a limit; a problem without layout has one.
-SearchPlan search(const Problem& problem, const Lives& lives, Objective objective, const SearchLimits& limits);
+SearchPlan search(const Problem& problem, const Liveness& liveness, Objective objective, const SearchLimits& limits);
 
 }  // namespace memopt::swap

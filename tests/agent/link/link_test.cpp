@@ -106,7 +106,7 @@ class ScriptSink final : public Sink {
   }
   std::string note() override { return note_; }
   void adopted(std::uint64_t generation) override { script_.adopted.store(generation); }
-  void refused(std::uint64_t generation) override { script_.refused.store(generation); }
+  void refused(std::uint64_t generation, std::uint64_t) override { script_.refused.store(generation); }
   void closed() override { script_.closed.store(true); }
 
  private:

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <random>
+#include <set>
 #include <vector>
 
 #include "tests/agent/fake_memory.h"
@@ -31,36 +32,45 @@ TEST_F(BootstrapTest, WhatIsMadeBeforeAnythingIsFreedStandsSideBySide) {
   EXPECT_EQ(held(), 21 * kChunk);
 }
 
-TEST_F(BootstrapTest, ChunksOfTheRowThatAreFreeAsAWholeServeOthers) {
-  Block* const first = make(kChunk + 512);
-  Block* const large = make(6 * kChunk - 1024);
-  Block* const last = make(kChunk + 512);
-  ASSERT_NE(last, nullptr);
-  EXPECT_EQ(held(), 9 * kChunk);
-  free(large);
-  // Whether its last use is over is asked at one allocation and answered at the next.
-  ASSERT_NE(make(512), nullptr);
-  ASSERT_NE(make(5 * kChunk), nullptr);
-  check();
-  EXPECT_EQ(held(), 10 * kChunk);
-  EXPECT_EQ(fake.host_waits, 0);
-  EXPECT_NE(first->window, blocks.rbegin()->second->window) << "the row takes nothing once a block was freed";
-}
-
-TEST_F(BootstrapTest, ChunksOfTheRowInUseAreWaitedForOnlyWhereThereAreNoOthers) {
-  fake.capacity = 8 * kChunk;
-  Block* const large = make(6 * kChunk - 512);
+TEST_F(BootstrapTest, FreedBytesServeWhateverFitsWithoutACallOfTheDriver) {
+  ASSERT_NE(make(kChunk + 512), nullptr);
+  Block* const large = make(12 * kChunk - 1024);
+  ASSERT_NE(make(kChunk + 512), nullptr);
+  EXPECT_EQ(held(), 15 * kChunk);
   fake.busy = true;
   free(large);
+  const std::uint64_t calls = chunks.counts().vmm_calls;
+  Block* const first = make(5 * kChunk);
+  Block* const second = make(3 * kChunk + 1);
+  ASSERT_NE(second, nullptr);
+  ASSERT_NE(make(2 * kChunk), nullptr);
+  free(first);
+  free(second);
+  ASSERT_NE(make(8 * kChunk), nullptr) << "what was divided is joined again";
+  check();
+  EXPECT_EQ(chunks.counts().vmm_calls, calls);
+  EXPECT_EQ(held(), 15 * kChunk);
+  EXPECT_EQ(fake.host_waits, 0) << "who takes the bytes is told what to be behind";
+  EXPECT_FALSE(blocks.rbegin()->second->former.empty());
+}
+
+TEST_F(BootstrapTest, FreeChunksThatAreInUseAreWaitedForOnlyWhereThereAreNoOthers) {
+  fake.capacity = 8 * kChunk;
+  std::vector<Block*> made;
+  for (int i = 0; i < 4; ++i) made.push_back(make(2 * kChunk));
+  fake.busy = true;
+  free(made[0]);
   ASSERT_NE(make(2 * kChunk), nullptr);
   EXPECT_EQ(fake.host_waits, 0);
-  ASSERT_NE(make(4 * kChunk), nullptr);
+  free(made[1]);
+  free(made[3]);
+  ASSERT_NE(make(4 * kChunk), nullptr) << "two and two chunks are moved together";
   EXPECT_GT(fake.host_waits, 0);
   check();
   EXPECT_LE(held(), fake.capacity);
 }
 
-TEST_F(BootstrapTest, ABlockThatIsTooLargeForTheRowLeavesItToOthers) {
+TEST_F(BootstrapTest, ABlockThatIsTooLargeToShareChunksLeavesThatToOthers) {
   ASSERT_NE(make(40 * kChunk - 1024), nullptr);
   for (int i = 0; i < 4; ++i) ASSERT_NE(make(kChunk + kChunk / 4), nullptr);
   EXPECT_EQ(held(), 46 * kChunk) << "an eighth of the device is for such blocks: five chunks, and one for their ends";
@@ -157,18 +167,53 @@ TEST_F(BootstrapTest, TheContextGoesWithAllOfIt) {
   EXPECT_TRUE(fake.mapped.empty());
 }
 
-TEST_F(BootstrapTest, OfEqualWindowsTheOneFreedLastIsTaken) {
-  free(make(kChunk));  // the row is closed
+TEST_F(BootstrapTest, TheSmallestFreeRunIsTaken) {
+  free(make(kChunk));
   std::vector<Block*> made;
-  for (const std::uint64_t size : {9, 8, 8, 8, 16}) made.push_back(make(size * kChunk));
-  Window* const last = made[2]->window;
-  for (const std::size_t i : {3, 1, 2, 0, 4}) free(made[i]);
-  EXPECT_EQ(make(8 * kChunk)->window, last);
-  Block* const other = make(12 * kChunk);
-  EXPECT_EQ(other->window->bytes, 12 * kChunk) << "a quarter would be wasted of the one of 16";
+  for (const std::uint64_t size : {9, 1, 8, 1, 8, 1, 16, 1}) made.push_back(make(size * kChunk));
+  const std::uint64_t lower = made[2]->base;
+  const std::uint64_t largest = made[6]->base;
+  for (const std::size_t i : {6, 4, 2, 0}) free(made[i]);
+  EXPECT_EQ(make(8 * kChunk)->base, lower) << "of equal ones the lowest";
+  EXPECT_EQ(make(12 * kChunk)->base, largest);
 }
 
-TEST_F(BootstrapTest, WhatTwoBlocksOfTheRowShareGoesWithTheLaterOne) {
+TEST_F(BootstrapTest, WhatLargeBlocksLeaveOfAChunkServesSmallOnes) {
+  ASSERT_NE(make(kChunk + kChunk / 2), nullptr);
+  Block* const small = make(kChunk / 4);
+  for (int i = 0; i < 3; ++i) ASSERT_NE(make(kChunk / 16), nullptr);
+  check();
+  EXPECT_EQ(held(), 2 * kChunk);
+  ASSERT_NE(make(kChunk / 4), nullptr);
+  EXPECT_EQ(held(), 3 * kChunk) << "no chunk is broken for them: they have windows";
+  free(small);
+  ASSERT_NE(make(kChunk + kChunk / 4), nullptr);
+  check();
+}
+
+TEST_F(BootstrapTest, AddressesWhoseChunksWereMovedAreUsedAgain) {
+  fake.capacity = 24 * kChunk;
+  std::set<std::uint64_t> pages;
+  // Each needs all that there is, in one piece, or in pieces that are too small for the next.
+  for (int round = 0; round < 100; ++round) {
+    std::vector<Block*> made;
+    const std::uint64_t size = 5 + round % 7;
+    for (std::uint64_t i = 0; i < 24 / size; ++i) made.push_back(make(size * kChunk));
+    for (Block* const block : made) {
+      ASSERT_NE(block, nullptr) << round;
+      pages.insert(block->base / kChunk);
+    }
+    check();
+    for (std::size_t i = 0; i < made.size(); i += 2) free(made[i]);
+    Block* const other = make((size + 1) * kChunk);
+    if (other != nullptr) free(other);
+    for (std::size_t i = 1; i < made.size(); i += 2) free(made[i]);
+  }
+  EXPECT_LE(*pages.rbegin() - *pages.begin(), 2 * kDevice / kChunk);
+  EXPECT_LE(held(), fake.capacity);
+}
+
+TEST_F(BootstrapTest, AChunkThatTwoBlocksShareGoesWithTheLaterOne) {
   const std::uint64_t kBytes = kChunk + kChunk / 2;
   std::vector<Block*> made;
   for (int i = 0; i < 4; ++i) made.push_back(make(kBytes));
@@ -180,7 +225,7 @@ TEST_F(BootstrapTest, WhatTwoBlocksOfTheRowShareGoesWithTheLaterOne) {
   EXPECT_EQ(held(), 0u);
 }
 
-TEST_F(BootstrapTest, ManyFreedBlocksOfABusyRowAreAskedAboutAFewAtATime) {
+TEST_F(BootstrapTest, ManyFreedBlocksThatAreInUseAreAskedAboutAFewAtATime) {
   std::vector<Block*> made;
   for (int i = 0; i < 30; ++i) made.push_back(make(kChunk + 512));
   fake.busy = true;
@@ -240,7 +285,7 @@ TEST(ChunkStore, AddressesComeBackInOnePiece) {
 
 TEST(Bootstrap, AnySequenceIsServedApart) {
   std::mt19937_64 random(1);
-  for (int round = 0; round < 40; ++round) {
+  for (int round = 0; round < 80; ++round) {
     Memory memory;
     memory.fake.busy = round % 2 == 1;
     memory.fake.capacity = round % 4 == 3 ? 24 * kChunk : kDevice;
@@ -254,6 +299,18 @@ TEST(Bootstrap, AnySequenceIsServedApart) {
         memory.make(random() % 3 == 0 ? 1 + random() % 100000 : 1 + random() % (3 * kChunk));
       }
       if (random() % 16 == 0) memory.trim(4);
+      if (random() % 8 == 0 && !memory.blocks.empty()) {
+        // What a freed block leaves serves one of its size, with no call of the driver and no wait.
+        auto at = memory.blocks.begin();
+        std::advance(at, static_cast<std::ptrdiff_t>(random() % memory.blocks.size()));
+        const std::uint64_t bytes = at->second->bytes;
+        memory.free(at->second.get());
+        const std::uint64_t calls = memory.chunks.counts().vmm_calls;
+        const int waits = memory.fake.host_waits;
+        ASSERT_NE(memory.make(bytes), nullptr);
+        ASSERT_EQ(memory.chunks.counts().vmm_calls, calls) << round << " " << step << " " << bytes;
+        ASSERT_EQ(memory.fake.host_waits, waits);
+      }
       ASSERT_NO_FATAL_FAILURE(memory.check());
       ASSERT_LE(memory.held(), memory.fake.capacity);
       ASSERT_EQ(memory.held(), memory.chunks.counts().held_bytes);

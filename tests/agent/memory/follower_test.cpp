@@ -97,6 +97,68 @@ TEST(Follower, PlacesAreUsedInTurn) {
   EXPECT_EQ(begins, (std::vector<std::uint64_t>{0, 512, 0, 512}));
 }
 
+// Two lanes of a plan: one that is told by its sizes, and one whose mallocs are all alike, each after one of the first.
+struct TwoLanes {
+  TwoLanes() {
+    plan.generation = 1;
+    plan.operations = 8;
+    for (std::uint32_t i = 0; i < 8; ++i) {
+      const bool second = i >= 4;
+      plan.mallocs.push_back({second ? 50u : 10u + i, kCaller, i, 1, second ? 2 * (i - 4) + 1 : 2 * i, 2 * i + 1});
+      plan.places.push_back({i * 512u, 512});
+    }
+    plan.lanes.push_back({0, 1, std::span(plan.mallocs).first(4), 1});
+    plan.lanes.push_back({1, 1, std::span(plan.mallocs).last(4), 4});
+  }
+  Plan plan;
+};
+
+TEST(Follower, MallocsThatAreAlikeAreToldByTheOtherLane) {
+  TwoLanes two;
+  FollowedPlan followed(two.plan);
+  Thread first(followed), second(followed);
+  second.at.lane = followed.find_lane(1);
+  const auto place_of = [](Thread& thread) { return thread.expected->next_place()->begin / 512; };
+  EXPECT_EQ(first.malloc(13), Step::kOff);
+  EXPECT_EQ(first.malloc(10), Step::kFollows);
+  EXPECT_EQ(first.malloc(11), Step::kFollows);
+  EXPECT_EQ(second.malloc(50), Step::kOff);  // one of the four
+  EXPECT_EQ(first.malloc(12), Step::kFollows);
+  ASSERT_EQ(second.malloc(50), Step::kFollows);
+  EXPECT_EQ(place_of(second), 6u);
+  EXPECT_EQ(first.malloc(13), Step::kFollows);
+  ASSERT_EQ(second.malloc(50), Step::kFollows);
+  EXPECT_EQ(place_of(second), 7u);
+  // The next iteration, in which one is left out.
+  EXPECT_EQ(first.malloc(10), Step::kFollows);
+  EXPECT_EQ(first.malloc(11), Step::kFollows);
+  ASSERT_EQ(second.malloc(50), Step::kFollows);
+  EXPECT_EQ(place_of(second), 5u);
+  // Where the other lane has left the plan, it goes on as it was.
+  EXPECT_EQ(first.malloc(99), Step::kLeaves);
+  ASSERT_EQ(second.malloc(50), Step::kFollows);
+  EXPECT_EQ(place_of(second), 6u);
+}
+
+TEST(Follower, MallocsShareTheTurnsOfAPool) {
+  Plan plan;
+  plan.generation = 1;
+  for (std::uint64_t i = 0; i < 2; ++i) {
+    plan.mallocs.push_back({10 + i, kCaller, 0, 3, 0, 1});
+  }
+  for (std::uint64_t i = 0; i < 3; ++i) plan.places.push_back({i * 512, 512});
+  plan.lanes.push_back({0, 1, std::span(plan.mallocs)});
+  FollowedPlan followed(plan);
+  Thread thread(followed);
+  thread.malloc(11);
+  std::vector<std::uint64_t> begins;
+  for (std::uint64_t i = 0; i < 4; ++i) {
+    ASSERT_EQ(thread.malloc(10 + i % 2), Step::kFollows);
+    begins.push_back(thread.expected->next_place()->begin);
+  }
+  EXPECT_EQ(begins, (std::vector<std::uint64_t>{0, 512, 1024, 0}));
+}
+
 // Against a follower that keeps the whole history and looks at it from behind.
 class FollowerModel : public testing::TestWithParam<unsigned> {};
 

@@ -155,7 +155,7 @@ void launch(benchmark::State& state) {
   }
   for (const CUdeviceptr block : blocks) arena_free(block);
   // That was the beginning of an iteration, and no more: the plan is found again.
-  for (int i = 0; i < 50 && (i < 3 || recording()); ++i) iterate([](const auto&) {});
+  for (int i = 0; i < 5000 && (i < 3 || recording()); ++i) iterate([](const auto&) {});
 }
 
 }  // namespace

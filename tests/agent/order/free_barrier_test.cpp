@@ -129,6 +129,21 @@ TEST_F(StreamTableTest, WhatIsQueuedWhileAFreeWaitsIsNotBehindIt) {
   EXPECT_FALSE(table_.add_barrier_needs(table_.slot_of({stream(2), false}), &needs));
 }
 
+// What it frees may be unmapped when its release is over, which no operation then stands in the way of.
+TEST_F(StreamTableTest, AFreeInTheOrderOfAStreamIsBehindPlainFreesBeforeIt) {
+  work(stream(1));
+  work(stream(2));
+  free_now();
+  Release uses = table_.release_in_order(work(stream(2)));
+  table_.record_events(lock_, uses);
+  finish(stream(2), 2);
+  EXPECT_FALSE(table_.is_over(uses, true)) << "the first stream still works on the bytes";
+  finish(stream(1), 1);
+  EXPECT_TRUE(table_.is_over(uses, true));
+  order(stream(2));
+  EXPECT_EQ(table_.release_in_order(work(stream(2))).count, 1u) << "it waits for them itself by now";
+}
+
 TEST_F(StreamTableTest, WhatIsAskedForIsKnownToBeBehindAFree) {
   const CUevent early = reinterpret_cast<CUevent>(0x42), late = reinterpret_cast<CUevent>(0x43);
   work(stream(1));

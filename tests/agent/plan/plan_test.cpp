@@ -45,6 +45,19 @@ TEST(PlanTest, AValidPlanIsCopiedWhole) {
   EXPECT_FALSE(plan->is_persistent(10));
 }
 
+// Mallocs that list the same places may use them at the same time, as long as there are enough.
+TEST(PlanTest, MallocsShareAPool) {
+  PlanBuilder built = PlanBuilder::small();
+  built.mallocs[5] = {2000, 0xe000, 3, 2, 9, 20};  // while malloc 3 is there once
+  std::string error;
+  const auto plan = parse(built, &error);
+  ASSERT_NE(plan, nullptr) << error;
+  EXPECT_EQ(plan->places_of(plan->mallocs[5]).data(), plan->places_of(plan->mallocs[3]).data());
+  built.mallocs[5].bytes = 2049;
+  EXPECT_EQ(parse(built, &error), nullptr);
+  EXPECT_NE(error.find("malloc 5 of 2049 bytes in a place of 2048"), std::string::npos) << error;
+}
+
 TEST(PlanTest, SwapsAreCopiedWhole) {
   const PlanBuilder built = PlanBuilder::swapping();
   std::string error;
@@ -122,7 +135,30 @@ TEST(PlanTest, EverythingThatIsWrongIsNamed) {
       {"malloc 0 with 1 places from 18446744073709551615",
        [](PlanBuilder& plan) { plan.mallocs[0].first_place = UINT64_MAX; }},
       {"malloc 0 with 4294967295 places", [](PlanBuilder& plan) { plan.mallocs[0].places = UINT32_MAX; }},
-      {"malloc 5: expected places that no other malloc lists", [](PlanBuilder& plan) { plan.mallocs[5].places = 1; }},
+      {"malloc 5 with 1 places from 4: expected the same places as malloc 3",
+       [](PlanBuilder& plan) {
+         plan.mallocs[5].first_place = 4;
+         plan.mallocs[5].places = 1;
+       }},
+      {"malloc 5 with 3 places from 3: expected the same places as malloc 3",
+       [](PlanBuilder& plan) {
+         plan.mallocs[5].first_place = 3;
+         plan.mallocs[5].places = 3;
+       }},
+      // With malloc 3, of which two live from operation 7 to 8.
+      {"malloc 3 and 1 others with 2 places: expected 3",
+       [](PlanBuilder& plan) {
+         plan.mallocs[5] = plan.mallocs[3];
+         plan.mallocs[5].return_address = 0xe000;
+         plan.mallocs[5].born = 7;
+         plan.mallocs[5].freed = 8;
+       }},
+      {"malloc 5 and malloc 0 are both there at 3",
+       [](PlanBuilder& plan) {
+         plan.mallocs[5].places = 1;
+         plan.mallocs[5].born = 3;
+         plan.mallocs[5].freed = 4;
+       }},
       {"place 1 at 1025", [](PlanBuilder& plan) { plan.places[1].offset += 1; }},
       {"place 1 at 1024 of 1025", [](PlanBuilder& plan) { plan.places[1].bytes += 1; }},
       {"place 1 at 1024 of 0 bytes", [](PlanBuilder& plan) { plan.places[1].bytes = 0; }},
@@ -304,10 +340,19 @@ TEST(PlanTest, OverlapAgreesWithTheDefinition) {
     const std::uint32_t operations = 12;
     plan.header.operations = operations;
     const std::uint32_t count = 1 + static_cast<std::uint32_t>(random() % 5);
+    std::vector<std::pair<std::uint64_t, std::uint32_t>> pools;
     for (std::uint32_t i = 0; i < count; ++i) {
       const auto born = static_cast<std::uint32_t>(random() % operations);
       const std::uint64_t freed = born + 1 + random() % (random() % 4 == 0 ? 30 : 8);
       const auto needed = static_cast<std::uint32_t>((freed - born + operations - 1) / operations);
+      if (!pools.empty() && random() % 3 == 0) {
+        const auto [first, places] = pools[random() % pools.size()];
+        if (places >= needed) {
+          plan.mallocs.push_back({512, 0x100 + i, first, places, born, freed});
+          continue;
+        }
+      }
+      pools.emplace_back(plan.places.size(), needed);
       plan.mallocs.push_back({512, 0x100 + i, plan.places.size(), needed, born, freed});
       for (std::uint32_t k = 0; k < needed; ++k) plan.places.push_back({random() % 30 * 512, 512 * (1 + random() % 3)});
     }
@@ -318,8 +363,20 @@ TEST(PlanTest, OverlapAgreesWithTheDefinition) {
     bool overlap = false;
     for (std::uint64_t time = 0; time < operations; ++time) {
       std::vector<int> taken(40, 0);
+      for (const auto& [first, places] : pools) {
+        std::uint64_t live = 0;
+        for (const auto& malloc : plan.mallocs) {
+          if (malloc.first_place != first) continue;
+          for (std::uint64_t later = time; later < malloc.freed; later += operations) live += later >= malloc.born;
+        }
+        overlap = overlap || live > places;
+      }
       for (const auto& malloc : plan.mallocs) {
-        if (!occupies(malloc, time)) continue;
+        bool again = false;
+        for (const auto* before = plan.mallocs.data(); before != &malloc && malloc.places > 1; ++before) {
+          again = again || before->first_place == malloc.first_place;
+        }
+        if (again || !occupies(malloc, time)) continue;
         for (std::uint32_t k = 0; k < malloc.places; ++k) {
           const shm::Place& place = plan.places[malloc.first_place + k];
           for (std::uint64_t at = place.offset; at < place.offset + place.bytes; at += 512) {

@@ -94,12 +94,31 @@ class Environment(unittest.TestCase):
 
 
 PROGRAM = """
-import ctypes, os, sys
+import ctypes, json, os, sys
 ctypes.CDLL(sys.argv[1])
 driver = ctypes.CDLL("libcuda.so.1")
 if driver.cuInit(0): sys.exit("no driver")
+sizes = json.loads(os.environ.get("SIZES", "[]"))
+if sizes:
+    context, block = ctypes.c_void_p(), ctypes.c_uint64()
+    assert driver.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0) == 0 and driver.cuCtxSetCurrent(context) == 0
+for size in sizes:
+    stream = [None] if os.environ["CALL"].endswith("Async") else []
+    assert driver[os.environ["CALL"]](ctypes.byref(block), ctypes.c_size_t(size), *stream) == 0
 print("ready", flush=True)
 sys.stdin.read()
+"""
+
+
+# Two segments of 20 MiB: what is left of the first is less than 5.
+ITERATIONS = PROGRAM.split("sizes =")[0] + """
+context, blocks = ctypes.c_void_p(), [ctypes.c_uint64() for _ in range(3)]
+assert driver.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0) == 0 and driver.cuCtxSetCurrent(context) == 0
+for _ in range(60):
+    for block, size in zip(blocks, (3 << 20, 15 << 20, 5 << 20)):
+        assert driver.cuMemAllocAsync(ctypes.byref(block), ctypes.c_size_t(size), None) == 0
+    for block in blocks:
+        assert driver.cuMemFreeAsync(block, None) == 0
 """
 
 
@@ -126,6 +145,29 @@ class Status(unittest.TestCase):
         _, entry, shown = self.status(MEMOPT_FRAMEWORK_ENV="async")
         self.assertEqual([(f["name"], f["set_by"], f["visible"]) for f in entry["agent"]["frameworks"]], [("PyTorch", "memopt", True)])
         self.assertIn("PyTorch: PYTORCH_ALLOC_CONF=" + ASYNC + " (set by memopt: stream-ordered allocation)", shown)
+
+    def test_says_what_its_allocator_would_have_reserved(self):
+        for way, call in (("async", "cuMemAllocAsync"), ("plain", "cuMemAlloc_v2")):
+            with self.subTest(way):
+                # 20 MiB are shared by those of 3 MiB, 16 are for the one of 15, 2 are shared by the small ones.
+                sizes = [3 << 20, 3 << 20, 15 << 20] + [1000] * 20
+                code, entry, shown = self.status(MEMOPT_FRAMEWORK_ENV=way, MEMOPT_SYNC_PLAN="1", MEMOPT_PLANNER_NAME="frameworks-" + way,
+                                                 CALL=call, SIZES=json.dumps(sizes))
+                self.assertEqual(code, 0, shown)
+                self.assertEqual([(f["route"], f["reserved"]) for f in entry["agent"]["frameworks"]], [(way, 38 << 20)])
+                self.assertRegex(shown, rf"PyTorch \({way}\): its caching allocator would have reserved 38(\.0)? MiB; memopt holds \S+ MiB")
+
+    def test_the_line_at_the_end_says_it_too(self):
+        with tempfile.TemporaryDirectory() as folder:
+            for framework, expected in (("libc10_cuda.so", r"; PyTorch's caching allocator: 40\.0 MiB$"), ("libother.so", r"→ \S+ MiB$")):
+                library = shutil.copy(os.path.realpath(os.path.join(BUILD, "cudasim", "lib", "libcuda.so.1")), os.path.join(folder, framework))
+                done = subprocess.run([MEMOPTCTL, "run", "--sim", "a100-40g", "--", sys.executable, "-c", ITERATIONS, library],
+                                      env={**environment(MEMOPT_FRAMEWORK_ENV="async", MEMOPT_SYNC_PLAN="1",
+                                                         MEMOPT_PLANNER_NAME="frameworks-end"), "LD_PRELOAD": ""},
+                                      capture_output=True, text=True, timeout=100, stdin=subprocess.DEVNULL)
+                self.assertEqual(done.returncode, 0, done.stderr)
+                [line] = [line for line in done.stderr.splitlines() if "planned at iteration" in line]
+                self.assertRegex(line, expected)
 
     def test_a_pool_that_is_on_is_a_problem(self):
         code, entry, shown = self.status(PYTORCH_ALLOC_CONF="backend:native")

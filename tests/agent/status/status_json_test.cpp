@@ -24,7 +24,8 @@ TEST(StatusJson, HasEveryMemberOfTheFormat) {
   status.memory = {shm::Bytes(1), shm::Bytes(2), shm::BlockCount(3), 4};
   status.stack_walker = {"libunwind", "/lib/u"};
   status.driver = "/lib/libcuda.so.1";
-  status.frameworks = {{"PyTorch", "A=b", "memopt", true, "in \"words\""}, {"CuPy", "", "nobody", std::nullopt, ""}};
+  status.frameworks = {{"PyTorch", "A=b", "memopt", true, "in \"words\"", "async", shm::Bytes(4096)},
+                       {"CuPy", "", "nobody", std::nullopt, "", "", std::nullopt}};
   status.problems = {{"bypass", "text"}};
   const std::string text = to_json(status);
   EXPECT_EQ(text.back(), '\n');
@@ -36,8 +37,9 @@ TEST(StatusJson, HasEveryMemberOfTheFormat) {
     "calls": {"total": 7, "entry_points": {"cuA": 3, "cuB": 4}},
     "memory": {"live_bytes": 1, "peak_bytes": 2, "live_blocks": 3, "untracked": 4},
     "stack_walker": {"kind": "libunwind", "detail": "/lib/u"}, "driver": "/lib/libcuda.so.1",
-    "frameworks": [{"name": "PyTorch", "setting": "A=b", "set_by": "memopt", "visible": true, "text": "in \"words\""},
-                   {"name": "CuPy", "setting": "", "set_by": "nobody", "visible": null, "text": ""}],
+    "frameworks": [{"name": "PyTorch", "setting": "A=b", "set_by": "memopt", "visible": true, "text": "in \"words\"",
+                    "route": "async", "reserved": 4096},
+                   {"name": "CuPy", "setting": "", "set_by": "nobody", "visible": null, "text": "", "route": null, "reserved": null}],
     "problems": [{"code": "bypass", "text": "text"}]})"));
 }
 

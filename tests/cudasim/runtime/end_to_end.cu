@@ -355,6 +355,25 @@ void pools() {
   CHECK_OK(cudaStreamDestroy(stream));
 }
 
+// There are no graphs: they hold no memory, and nothing captures.
+void graphs() {
+  unsigned long long held = 7;
+  CHECK_OK(cudaDeviceGetGraphMemAttribute(0, cudaGraphMemAttrReservedMemHigh, &held));
+  CHECK(held == 0);
+  CHECK_OK(cudaDeviceSetGraphMemAttribute(0, cudaGraphMemAttrReservedMemHigh, &held));
+  held = 1;
+  CHECK_ERROR(cudaErrorInvalidValue, cudaDeviceSetGraphMemAttribute(0, cudaGraphMemAttrReservedMemHigh, &held));
+  CHECK_OK(cudaDeviceGraphMemTrim(0));
+  cudaStream_t stream = nullptr;
+  CHECK_OK(cudaStreamCreate(&stream));
+  cudaStreamCaptureStatus status = cudaStreamCaptureStatusActive;
+  unsigned long long id = 0;
+  CHECK_OK(cudaStreamGetCaptureInfo(stream, &status, &id, nullptr, nullptr, nullptr, nullptr));
+  CHECK(status == cudaStreamCaptureStatusNone);
+  CHECK_ERROR(cudaErrorNotSupported, cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal));
+  CHECK_OK(cudaStreamDestroy(stream));
+}
+
 void errors() {
   int local = 0;
   CHECK_ERROR(cudaErrorInvalidValue, cudaFree(&local));
@@ -400,6 +419,7 @@ int main() {
   launches();
   streams();
   pools();
+  graphs();
   errors();
   reset();
   CHECK_OK(cudaMalloc(&g_at_exit.block, 64));

@@ -32,8 +32,12 @@ struct CountingSink final : Sink {
     return std::nullopt;
   }
   std::string note() override { return note_text; }
+  std::uint64_t framework_reserved() override { return reserved; }
   void adopted(std::uint64_t generation) override { adopted_generations.push_back(generation); }
-  void refused(std::uint64_t generation) override { refused_generations.push_back(generation); }
+  void refused(std::uint64_t generation, std::uint64_t excess) override {
+    refused_generations.push_back(generation);
+    excesses.push_back(excess);
+  }
   void clock(const ClockPair& pair) override { clocks.push_back(pair); }
 
   std::vector<std::uint64_t> seen;  // sequence numbers, kGap for one or more gaps
@@ -41,7 +45,9 @@ struct CountingSink final : Sink {
   std::vector<std::uint64_t> points;
   std::vector<std::uint64_t> adopted_generations;
   std::vector<std::uint64_t> refused_generations;
+  std::vector<std::uint64_t> excesses;
   std::vector<ClockPair> clocks;
+  std::uint64_t reserved = 0;
   std::string note_text;
 };
 
@@ -226,14 +232,29 @@ TEST_F(IntakeTest, ClockAndDecisionsAndNotesArePassedOn) {
   EXPECT_EQ(sink.clocks, (std::vector<ClockPair>{{1000, 500}}));
   EXPECT_EQ(outbox.notes, (std::vector<std::string>{"waiting"}));
   control.adopted_generation.store(4);
+  control.refused_excess.store(4096);
   control.refused_generation.store(5);
   control.clock_ticks.store(2000);
   for (std::uint64_t i = 21; i <= 60; ++i) write_free(ring.writer, i);
   step();
   EXPECT_EQ(sink.adopted_generations, (std::vector<std::uint64_t>{4}));
   EXPECT_EQ(sink.refused_generations, (std::vector<std::uint64_t>{5}));
+  EXPECT_EQ(sink.excesses, (std::vector<std::uint64_t>{4096}));
   EXPECT_EQ(sink.clocks.size(), 2u);
   EXPECT_EQ(outbox.notes.size(), 1u) << "an unchanged note is not sent again";
+}
+
+TEST_F(IntakeTest, WhatAFrameworkWouldHaveReservedIsTold) {
+  control.framework_reserved.store(1000);  // by an earlier planner
+  start();
+  TestRing& ring = add_ring(0);
+  write_free(ring.writer, 1);
+  step();
+  EXPECT_EQ(control.framework_reserved.load(), 1000u) << "it is not known to this one";
+  sink.reserved = 4096;
+  write_free(ring.writer, 2);
+  step();
+  EXPECT_EQ(control.framework_reserved.load(), 4096u);
 }
 
 TEST_F(IntakeTest, RingsThatAreNoneAreRefused) {

@@ -8,8 +8,8 @@
 #include <random>
 #include <vector>
 
-#include "planner/layout/solve.h"
-#include "planner/layout/validation.h"
+#include "planner/layout/portfolio/solve.h"
+#include "planner/layout/problem/validation.h"
 
 namespace memopt::planner {
 namespace {

@@ -6,7 +6,7 @@
 #include <random>
 #include <vector>
 
-#include "planner/layout/validation.h"
+#include "planner/layout/problem/validation.h"
 #include "stream.h"
 
 namespace memopt::planner {
@@ -128,23 +128,34 @@ TEST(Lifetimes, AreTheUnionOverBothRepeats) {
 
 // Two equal halves that differ in launches only: whoever sees the mallocs cannot tell them from each other.
 TEST(Lifetimes, MallocsThatLookTheSameShareTheirPlaces) {
-  Stream stream;
-  for (int i = 0; i < 20; ++i) {
-    const std::uint64_t a = stream.malloc(1 << 20);
-    stream.launch(1, {a});
-    const std::uint64_t b = stream.malloc(1 << 20);
-    stream.launch(2, {a, b});
-    stream.free(a);
-    stream.free(b);
+  for (const bool pools : {true, false}) {
+    IterationPlanner::Options options;
+    options.planning.pools = pools;
+    Stream stream(options);
+    for (int i = 0; i < 20; ++i) {
+      const std::uint64_t a = stream.malloc(1 << 20);
+      stream.launch(1, {a});
+      const std::uint64_t b = stream.malloc(1 << 20);
+      stream.launch(2, {a, b});
+      stream.free(a);
+      stream.free(b);
+    }
+    ASSERT_GE(stream.plans.size(), 1u) << stream.planner.note();
+    const IterationPlan& plan = stream.plans.back().plan;
+    const LaneMallocs& lane = plan.lifetimes.lanes.at(0);
+    EXPECT_EQ(lane.parts, 2u);
+    EXPECT_EQ(lane.match, 1u);
+    EXPECT_EQ(plan.outcome.solution.height, std::uint64_t{2} << 20);
+    ASSERT_EQ(plan.pools.has_value(), pools);
+    if (pools) {
+      ASSERT_EQ(plan.pools->pools.size(), 1u);
+      EXPECT_EQ(plan.pools->pools[0].places, 2u);
+    } else {
+      ASSERT_EQ(lane.mallocs.size(), 1u);
+      EXPECT_EQ(lane.mallocs[0].places, 2u);
+      EXPECT_TRUE(lane.mallocs[0].always);
+    }
   }
-  ASSERT_GE(stream.plans.size(), 1u) << stream.planner.note();
-  const LaneMallocs& lane = stream.plans.back().plan.lifetimes.lanes.at(0);
-  EXPECT_EQ(lane.parts, 2u);
-  ASSERT_EQ(lane.mallocs.size(), 1u);
-  EXPECT_EQ(lane.mallocs[0].places, 2u);
-  EXPECT_TRUE(lane.mallocs[0].always);
-  EXPECT_EQ(lane.match, 1u);
-  EXPECT_EQ(stream.plans.back().plan.outcome.solution.height, std::uint64_t{2} << 20);
 }
 
 // Where blocks outlive an iteration, two planned as one need no more than what lives at once.
@@ -152,6 +163,7 @@ TEST(Lifetimes, UnrolledTheyNeedNoSecondPlaceAllTheTime) {
   IterationPlanner::Options options;
   for (const bool unroll : {false, true}) {
     options.planning.unroll = unroll;
+    options.planning.pools = false;
     Stream stream(options);
     std::uint64_t gradient = 0;
     for (int i = 0; i < 10; ++i) {

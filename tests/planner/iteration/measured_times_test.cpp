@@ -5,14 +5,12 @@
 
 #include <functional>
 #include <optional>
-#include <sstream>
 #include <vector>
 
 #include "planner/iteration/iteration_planner.h"
-#include "planner/iteration/plan_json.h"
 #include "planner/iteration/record_builder.h"
-#include "planner/swap/plan_file.h"
-#include "planner/swap/verify.h"
+#include "planner/sending/iteration_problem.h"
+#include "planner/swap/simulation/verify.h"
 
 namespace memopt::planner {
 namespace {
@@ -54,18 +52,14 @@ class Program {
   bool plan() {
     if (!planner_.check()) return false;
     times_.begin(planner_.store(), *planner_.plan());
-    json_.emplace(planner_.store(), *planner_.plan(), "test");
+    problem_.emplace(planner_.store(), *planner_.plan(), "test");
     return true;
   }
   IterationTimes times() {
     times_.follow(planner_.store());
     return times_.of_iteration();
   }
-  swap::PlanFile written(const IterationTimes& times, std::vector<std::uint64_t>& ranks) const {
-    std::ostringstream text;
-    ranks = json_->write(times, text);
-    return swap::parse_plan(text.str());
-  }
+  IterationProblem problem(const IterationTimes& times) const { return problem_->build(times); }
   // Of the iteration, by function.
   std::vector<IterationTimes::Time> on_device(const IterationTimes& times) const {
     std::vector<IterationTimes::Time> found;
@@ -101,7 +95,7 @@ class Program {
   RecordBuilder builder_;
   IterationPlanner planner_;
   MeasuredTimes times_;
-  std::optional<PlanJson> json_;
+  std::optional<IterationProblemBuilder> problem_;
   std::vector<OperationKind> kinds_;
   std::uint64_t next_block_ = 1;
   std::uint64_t operations_ = 0;
@@ -224,15 +218,14 @@ TEST(MeasuredTimes, IdleTimesAreWhereTheyWereSeenElseTheSameEverywhere) {
     EXPECT_EQ(each[1].idle, known ? 500u : 233u);
     EXPECT_EQ(each[2].idle, known ? 0u : 233u);
     // Written down, the idle times are operations that do nothing.
-    std::vector<std::uint64_t> ranks;
-    const swap::PlanFile file = program.written(times, ranks);
-    EXPECT_EQ(ranks, known ? (std::vector<std::uint64_t>{0, 1, 1, 2, 3, 4, 4})
-                           : (std::vector<std::uint64_t>{0, 0, 1, 1, 2, 2, 3, 4, 4}));
-    EXPECT_EQ(file.problem.period, 9700);
-    const swap::Report report = swap::verify(file.problem, file.decisions);
+    const IterationProblem iteration = program.problem(times);
+    EXPECT_EQ(iteration.ranks, known ? (std::vector<std::uint64_t>{0, 1, 1, 2, 3, 4, 4})
+                                     : (std::vector<std::uint64_t>{0, 0, 1, 1, 2, 2, 3, 4, 4}));
+    EXPECT_EQ(iteration.problem.period, 9700);
+    const swap::Report report = swap::verify(iteration.problem, {{}, iteration.places});
     EXPECT_FALSE(report.fault.has_value()) << *report.fault;
     std::vector<double> begins;
-    for (const swap::Operation& operation : file.problem.operations) {
+    for (const swap::Operation& operation : iteration.problem.operations) {
       if (operation.kind == swap::Kind::kNothing) begins.push_back(operation.time);
     }
     EXPECT_EQ(begins, known ? (std::vector<double>{2000, 9500}) : (std::vector<double>{0, 2233, 5466, 9699}));

@@ -34,10 +34,13 @@ class Stream {
   void launch(std::uint32_t function, std::initializer_list<std::uint64_t> blocks) {
     add(builder.launch(function, {blocks.begin(), blocks.size()}));
   }
+  void launch(std::uint32_t function, const std::vector<std::uint64_t>& blocks) {
+    add(builder.launch(function, {blocks.data(), blocks.size()}));
+  }
   // So long the last launch took, and so long nothing happened.
   void took(std::uint64_t ticks) { builder.ticks += ticks; }
   void pause(std::uint64_t ticks) { builder.ticks += ticks; }
-  void deviate() { add(builder.state(shm::StateChange::kDeviated, planner.generation(), 0)); }
+  void deviate() { add(builder.state(shm::StateChange::kDeviated, plans.size(), 0)); }
 
   void add(const shm::RecordView& record) {
     planner.add(lane, record);
@@ -46,7 +49,9 @@ class Stream {
     check();
   }
   void check() {
-    if (planner.check()) plans.push_back({builder.sequence(), planner.plan()->lifetimes.operations, *planner.plan()});
+    if (!planner.check()) return;
+    plans.push_back({builder.sequence(), planner.plan()->lifetimes.operations, *planner.plan()});
+    planner.sent(plans.size());
   }
 
  private:

@@ -1,5 +1,5 @@
-// Tiny problems with all extensions, and answers that are slow and plainly right: what solvers and validator are held
-// against.
+// Tiny problems with all extensions, and their answers by exhaustive search: slow and simple, to compare solvers and
+// the validator with.
 #pragma once
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "planner/layout/problem.h"
+#include "planner/layout/problem/problem.h"
 
 namespace memopt::layout::brute_force {
 
@@ -23,7 +23,7 @@ struct Kind {
   bool fixed = true;
 };
 
-inline bool in_the_way(const Problem& problem, std::size_t a, std::uint64_t at_a, std::size_t b, std::uint64_t at_b) {
+inline bool conflict(const Problem& problem, std::size_t a, std::uint64_t at_a, std::size_t b, std::uint64_t at_b) {
   if (at_a + problem.buffers[a].bytes <= at_b || at_b + problem.buffers[b].bytes <= at_a) return false;
   for (const Interval& x : problem.intervals_of(a)) {
     for (const Interval& y : problem.intervals_of(b)) {
@@ -42,7 +42,7 @@ inline bool holds(const Problem& problem, const Solution& solution) {
     if (buffer.fixed != kAnywhere ? offset != buffer.fixed : offset % buffer.alignment != 0) return false;
     height = std::max(height, offset + buffer.bytes);
     for (std::size_t j = 0; j < i; ++j) {
-      if (in_the_way(problem, i, offset, j, solution.offsets[j])) return false;
+      if (conflict(problem, i, offset, j, solution.offsets[j])) return false;
     }
   }
   return height == solution.height && (!problem.capacity || height <= *problem.capacity);
@@ -70,7 +70,7 @@ inline bool place_from(const Problem& problem, std::size_t next, std::uint64_t h
   for (std::uint64_t offset = 0; offset + buffer.bytes <= height; ++offset) {
     if (buffer.fixed != kAnywhere ? offset != buffer.fixed : offset % buffer.alignment != 0) continue;
     bool free = true;
-    for (std::size_t i = 0; i < next && free; ++i) free = !in_the_way(problem, next, offset, i, offsets[i]);
+    for (std::size_t i = 0; i < next && free; ++i) free = !conflict(problem, next, offset, i, offsets[i]);
     if (!free) continue;
     offsets[next] = offset;
     if (place_from(problem, next + 1, height, offsets)) return true;
@@ -78,7 +78,7 @@ inline bool place_from(const Problem& problem, std::size_t next, std::uint64_t h
   return false;
 }
 
-// The smallest height there is, whatever the capacity.
+// The smallest height of all, without regard to the capacity.
 inline std::uint64_t smallest_height(const Problem& problem) {
   std::vector<std::uint64_t> offsets(problem.buffers.size());
   for (std::uint64_t height = peak_load(problem);; ++height) {
@@ -109,7 +109,7 @@ inline Problem random_problem(std::mt19937_64& random, const Kind& kind = {}) {
     bool free = true;
     for (std::size_t j = 0; j < number; ++j) {
       const std::uint64_t other = problem.buffers[j].fixed;
-      free = free && (other == kAnywhere || !in_the_way(problem, number, place, j, other));
+      free = free && (other == kAnywhere || !conflict(problem, number, place, j, other));
     }
     if (free) problem.buffers[number].fixed = place;
   }

@@ -1,5 +1,5 @@
-// Sanitizers make tests ten times slower and more; they look for other faults than what a test asserts, and for these
-// a part of its rounds is enough.
+// Sanitizers make tests ten times slower or more. They look for other faults than what a test asserts, and for these a
+// part of its rounds is enough.
 #pragma once
 
 namespace memopt::layout {
@@ -10,7 +10,7 @@ inline constexpr bool kSanitized = true;
 inline constexpr bool kSanitized = false;
 #endif
 
-// So many rounds, or as many as are enough with a sanitizer. What is counted over all rounds has to be asked of it,
+// `count` rounds, or as many as are enough with a sanitizer. Expected counts over all rounds have to be scaled with it,
 // too.
 constexpr int rounds(int count) { return kSanitized ? (count + 7) / 8 : count; }
 

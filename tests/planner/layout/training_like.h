@@ -6,7 +6,7 @@
 #include <random>
 #include <vector>
 
-#include "planner/layout/problem.h"
+#include "planner/layout/problem/problem.h"
 
 namespace memopt::layout {
 
@@ -72,7 +72,7 @@ inline Problem training_like(const TrainingShape& shape, std::uint64_t seed) {
         const std::uint64_t bytes = which % 2 == 0 ? layer.weights : layer.bias;
         const std::uint64_t begin = now++;
         if (shape.two_rounds) {
-          // That of the other round dies when this one is there.
+          // The other round's is freed when this one has been allocated.
           if (round == 0) {
             first_of[which] = {begin, 0};
             replaced[which] = {{0, begin + 1}};

@@ -1,4 +1,4 @@
-// Program as the daemon uses it: bytes of plans, determinism, and records that nobody would send.
+// Program as the daemon uses it: bytes of plans, determinism, and records that no agent would send.
 #include "planner/program.h"
 
 #include <gtest/gtest.h>
@@ -95,7 +95,7 @@ void expect_sound(const Plan& plan) {
   EXPECT_EQ(header.header_bytes, sizeof(header));
   EXPECT_EQ(header.bytes, plan.size());
   EXPECT_EQ(header.checksum, shm::plan_checksum(plan.data() + sizeof(header), plan.size() - sizeof(header)));
-  EXPECT_GE(header.generation, 1u);
+  EXPECT_EQ(header.generation, 0u) << "its sender gives it";
   EXPECT_LE(header.lower_bound, header.slab_bytes);
   EXPECT_LE(header.first_iteration, header.detected_at);
   const auto lanes = table<shm::PlannedLane>(plan, header.lanes);
@@ -103,7 +103,6 @@ void expect_sound(const Plan& plan) {
   const auto places = table<shm::Place>(plan, header.places);
   ASSERT_FALSE(lanes.empty());
   std::uint64_t next = 0;
-  std::uint64_t used = 0;
   for (const shm::PlannedLane& lane : lanes) {
     EXPECT_EQ(lane.first_malloc, next);
     EXPECT_GE(lane.mallocs, 1u);
@@ -112,25 +111,41 @@ void expect_sound(const Plan& plan) {
     next += lane.mallocs;
   }
   ASSERT_EQ(next, mallocs.size());
-  std::vector<std::vector<std::size_t>> at(header.operations);  // places needed at each operation
+  // Places by the malloc that has them first; who lists the same ones is of its pool.
+  std::map<std::uint64_t, std::uint32_t> pools;
   for (const shm::PlannedMalloc& malloc : mallocs) {
     ASSERT_LT(malloc.born, header.operations);
     ASSERT_GT(malloc.freed, malloc.born);
-    ASSERT_EQ(malloc.first_place, used);
-    used += malloc.places;
-    ASSERT_LE(used, places.size());
-    const bool always = malloc.places > 1 || malloc.freed - malloc.born >= header.operations;
-    for (std::uint64_t place = malloc.first_place; place < used; ++place) {
-      EXPECT_EQ(places[place].offset % shm::kPlanAlignment, 0u);
-      EXPECT_EQ(places[place].bytes % shm::kPlanAlignment, 0u);
+    const auto [pool, first] = pools.emplace(malloc.first_place, malloc.places);
+    EXPECT_EQ(pool->second, malloc.places);
+    ASSERT_LE(malloc.first_place + malloc.places, places.size());
+    for (std::uint64_t place = malloc.first_place; place < malloc.first_place + malloc.places; ++place) {
       EXPECT_GE(places[place].bytes, malloc.bytes);
-      EXPECT_LE(places[place].offset + places[place].bytes, header.slab_bytes);
-      for (std::uint64_t t = always ? 0 : malloc.born; t < (always ? header.operations : malloc.freed); ++t) {
-        at[t % header.operations].push_back(place);
-      }
     }
   }
+  std::uint64_t used = 0;
+  for (const auto& [first, count] : pools) {
+    EXPECT_EQ(first, used);
+    used += count;
+  }
   EXPECT_EQ(used, places.size());
+  std::vector<std::vector<std::size_t>> at(header.operations);  // places needed at each operation
+  for (const auto& [first, count] : pools) {
+    for (std::uint64_t t = 0; t < header.operations; ++t) {
+      std::uint64_t live = 0;
+      for (const shm::PlannedMalloc& malloc : mallocs) {
+        if (malloc.first_place != first) continue;
+        for (std::uint64_t later = t; later < malloc.freed; later += header.operations) live += later >= malloc.born;
+      }
+      EXPECT_LE(live, count);
+      for (std::uint64_t place = first; place < first + (count > 1 ? count : live); ++place) at[t].push_back(place);
+    }
+  }
+  for (const shm::Place& place : places) {
+    EXPECT_EQ(place.offset % shm::kPlanAlignment, 0u);
+    EXPECT_EQ(place.bytes % shm::kPlanAlignment, 0u);
+    EXPECT_LE(place.offset + place.bytes, header.slab_bytes);
+  }
   for (auto& live : at) {
     std::sort(live.begin(), live.end(), [&](auto a, auto b) { return places[a].offset < places[b].offset; });
     for (std::size_t i = 1; i < live.size(); ++i) {
@@ -211,6 +226,67 @@ TEST(Program, ForeignMemoryIsNeverPlaced) {
   EXPECT_EQ(header.operations, 5u);
   EXPECT_EQ(header.mallocs.count, 1u);
   EXPECT_EQ(header.slab_bytes, std::uint64_t{1} << 20);
+}
+
+// What the framework's own allocator would have reserved (planner/frameworks).
+class FrameworkReserved : public testing::Test {
+ protected:
+  static constexpr std::uint64_t kMiB = 1 << 20;
+  void malloc(std::uint64_t block, std::uint64_t bytes, std::uint64_t stream = 0) {
+    builder_.stream = stream;
+    program_.add(0, builder_.malloc(block, bytes));
+  }
+  void free(std::uint64_t block) { program_.add(0, builder_.free(block)); }
+  void state(shm::StateChange change) { program_.add(0, builder_.state(change, 1, 0)); }
+
+  Program program_;
+  RecordBuilder builder_;
+};
+
+TEST_F(FrameworkReserved, IsKnownWhereItIsWanted) {
+  malloc(1, 12 * kMiB);
+  EXPECT_EQ(program_.framework_reserved(), 0u) << "it was not asked for";
+  Program wanted;
+  wanted.model_framework();
+  EXPECT_EQ(wanted.framework_reserved(), 0u);
+  wanted.add(0, builder_.malloc(1, 12 * kMiB));
+  wanted.add(0, builder_.malloc(2, 100));
+  EXPECT_EQ(wanted.framework_reserved(), 14 * kMiB);
+  builder_.flags = shm::kForeign;
+  wanted.add(0, builder_.malloc(3, 50 * kMiB));
+  EXPECT_EQ(wanted.framework_reserved(), 14 * kMiB) << "the driver's own memory is no framework's";
+}
+
+TEST_F(FrameworkReserved, StaysWhileNothingIsRecordedAndDoesNotGrowByWhatWasMissed) {
+  program_.model_framework();
+  for (std::uint64_t i = 0; i < 4; ++i) {
+    for (std::uint64_t block = 10 * i; block < 10 * i + 3; ++block) malloc(block + 1, 12 * kMiB);
+    EXPECT_EQ(program_.framework_reserved(), 36 * kMiB) << "those of before were freed unseen";
+    state(shm::StateChange::kRestarted);
+  }
+  program_.add_gap();
+  EXPECT_EQ(program_.framework_reserved(), 36 * kMiB);
+  malloc(100, 40 * kMiB, 5);
+  EXPECT_EQ(program_.framework_reserved(), 76 * kMiB);
+}
+
+TEST_F(FrameworkReserved, IsNotKnownWithoutTheBeginning) {
+  program_.model_framework();
+  program_.add_gap();
+  malloc(1, 12 * kMiB);
+  EXPECT_EQ(program_.framework_reserved(), 0u);
+  state(shm::StateChange::kNewContext);
+  malloc(2, 14 * kMiB);
+  EXPECT_EQ(program_.framework_reserved(), 14 * kMiB) << "of the next context all is seen";
+}
+
+TEST_F(FrameworkReserved, BeginsAnewWithTheContext) {
+  program_.model_framework();
+  malloc(1, 12 * kMiB);
+  state(shm::StateChange::kNewContext);
+  EXPECT_EQ(program_.framework_reserved(), 0u);
+  malloc(2, 2 * kMiB);
+  EXPECT_EQ(program_.framework_reserved(), 20 * kMiB);
 }
 
 TEST(Program, ARefusedPlanIsNotSentAgain) {

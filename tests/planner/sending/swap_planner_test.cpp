@@ -5,14 +5,12 @@
 
 #include <chrono>
 #include <cstring>
-#include <sstream>
 #include <thread>
 #include <vector>
 
 #include "agent/plan/plan.h"
 #include "planner/program.h"
-#include "planner/swap/plan_file.h"
-#include "planner/swap/verify.h"
+#include "planner/swap/simulation/verify.h"
 #include "tests/planner/sending/told.h"
 #include "tests/planner/sending/training.h"
 
@@ -22,6 +20,12 @@ namespace {
 using Bytes = std::vector<std::byte>;
 
 constexpr shm::SwapTermsBody kTerms{25, 25, 8000, 8000, 2 << 20, 0};
+
+shm::PlanHeader header_of(const Bytes& plan) {
+  shm::PlanHeader header{};
+  std::memcpy(&header, plan.data(), sizeof(header));
+  return header;
+}
 
 // A planner::Program that is told everything, and what it sends.
 class ToldPlanner final : public Told {
@@ -55,6 +59,8 @@ class ToldPlanner final : public Told {
   }
   // Plans are numbered from 1.
   void keep(Bytes plan) {
+    EXPECT_EQ(header_of(plan).generation, 0u) << "its sender gives it";
+    set_generation(plan, plans.size() + 1);
     plans.push_back(std::move(plan));
     program.sent(plans.size());
   }
@@ -63,12 +69,6 @@ class ToldPlanner final : public Told {
 };
 
 using Telling = Training<ToldPlanner>;
-
-shm::PlanHeader header_of(const Bytes& plan) {
-  shm::PlanHeader header{};
-  std::memcpy(&header, plan.data(), sizeof(header));
-  return header;
-}
 
 std::uint64_t footprint_of(const Bytes& plan) {
   const shm::PlanHeader header = header_of(plan);
@@ -104,7 +104,7 @@ std::optional<Bytes> swapped(ToldPlanner& told) {
   return std::nullopt;
 }
 
-TEST(SwapPlanner, WhoWaitsHasSwapsWithTheFirstPlan) {
+TEST(SwapPlanner, AProgramThatWaitsHasSwapsWithTheFirstPlan) {
   std::size_t swapped = 0;
   for (std::uint64_t seed = 1; seed <= 6; ++seed) {
     Telling laid_out(seed, std::nullopt, true), training(seed, kTerms, true), again(seed, kTerms, true);
@@ -231,21 +231,19 @@ TEST(SwapPlanner, PlansForTheTimesOfTheDevice) {
       const bool found = planner.check();
       iteration.look(planner);
       if (!found) return;
-      std::ostringstream text;
-      SwapTask task;
-      task.ranks = iteration.json().write(iteration.times(), text);
-      swap::Problem problem = swap::parse_plan(text.str()).problem;
-      join_launches(task.ranks, problem);
+      IterationProblem built = iteration.problem(iteration.times());
+      swap::Problem& problem = built.problem;
+      join_launches(built.ranks, problem);
       problem.machine = {25, 25, 8000, 8000};
       swap::SearchLimits limits;
       limits.time = std::chrono::nanoseconds::max();
       limits.attempts = 8000;
-      const swap::Lives lives = swap::find_lives(problem);
-      const swap::SearchPlan found_swaps = swap::search(problem, lives, swap::Objective::kFootprint, limits);
+      const swap::Liveness liveness = swap::find_liveness(problem);
+      const swap::SearchPlan found_swaps = swap::search(problem, liveness, swap::Objective::kFootprint, limits);
       std::string fault;
-      plan =
-          SwapPlanWriter(planner.store(), *planner.plan(), planner.persistent())
-              .bytes(planner.generation(), {problem, found_swaps.decisions, task.ranks, found_swaps.added_ns}, fault);
+      plan = SwapPlanWriter(planner.store(), *planner.plan(), planner.persistent())
+                 .bytes({problem, found_swaps.decisions, built.ranks, found_swaps.added_ns}, fault);
+      set_generation(plan, 1);
     }
   };
   Training<Kept> kept(3);
@@ -342,7 +340,7 @@ TEST(SwapPlanner, AnotherIterationEndsWhatIsBeingPlanned) {
 }
 
 // Its memory would grow for as long as the next swaps are being planned.
-TEST(SwapPlanner, WhoFollowsSwapsIsNotSentALayoutFirst) {
+TEST(SwapPlanner, AProgramThatFollowsSwapsIsNotSentALayoutFirst) {
   for (const std::uint64_t sampling : {1, 16}) {
     Telling training(1, kTerms, false);
     ToldPlanner& told = training.told;
@@ -390,7 +388,7 @@ TEST(SwapPlanner, SwapsAreOfTheirOwnIterationOnly) {
   EXPECT_EQ(header_of(told.plans[2]).swaps.count, 0u);
 }
 
-// Who follows a layout that does for another iteration, too, has that one's swaps when it is back on it.
+// A program that follows a layout which does for another iteration, too, has that one's swaps when it is back on it.
 TEST(SwapPlanner, ALayoutThatIsKeptIsFollowedAsAnyOther) {
   Telling training(1, kTerms, false);
   ToldPlanner& told = training.told;
@@ -410,7 +408,7 @@ TEST(SwapPlanner, ALayoutThatIsKeptIsFollowedAsAnyOther) {
   EXPECT_NE(header_of(*plan).signature, header_of(told.plans[0]).signature);
 }
 
-// A layout that is larger than the limit is of no use to who has a plan within it.
+// A layout that is larger than the limit is of no use to a program with a plan within it.
 TEST(SwapPlanner, ALayoutAboveTheLimitReplacesNoSwaps) {
   shm::SwapTermsBody terms = kTerms;
   terms.memory_limit = unswapped_footprint(4) * 6 / 10;

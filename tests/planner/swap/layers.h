@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "planner/swap/model.h"
+#include "planner/swap/model/model.h"
 
 namespace memopt::swap::testing {
 

@@ -1,7 +1,7 @@
 // A plan small enough to follow by hand: two blocks of 100 bytes, copies of 10 bytes a nanosecond, operations of 10 ns.
 #pragma once
 
-#include "planner/swap/model.h"
+#include "planner/swap/model/model.h"
 
 namespace memopt::swap::testing {
 

@@ -12,7 +12,7 @@
 #include "agent/plan/plan.h"
 #include "planner/program.h"
 #include "planner/recording/reader.h"
-#include "planner/swap/machines.h"
+#include "planner/swap/model/machines.h"
 #include "shm/channel.h"
 
 namespace {
@@ -41,9 +41,10 @@ void run(const std::string& file, Program& program) {
     program.add(entry->lane, entry->record);
     if (sequence < check_point) continue;
     check_point = memopt::shm::next_check_point(check_point);
-    if (const auto plan = program.plan()) {
+    if (auto plan = program.plan()) {
+      memopt::planner::set_generation(*plan, ++sent);
       print(*plan);
-      program.sent(++sent);
+      program.sent(sent);
     }
   }
   fmt::print(stderr, "{}\n", program.note());

@@ -23,7 +23,7 @@ void check_frameworks(Report& report) {
     const std::string name(shm::kFrameworks[i].name);
     const shm::FrameworkOutcome outcome = shm::framework_outcome(id, route, environ);
     if (!outcome.has_recipe) continue;
-    if (outcome.choice != nullptr && !outcome.choice->visible) {
+    if (outcome.choice != nullptr && !outcome.choice->visible()) {
       report.add(
           "frameworks", Verdict::kWarning,
           fmt::format("{} would keep its caching allocator on: {} ({})", name, outcome.chosen, outcome.choice->meaning),

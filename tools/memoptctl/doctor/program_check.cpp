@@ -202,11 +202,12 @@ void Trial::tell_of(const Seen& seen) {
   agent.status = seen.status;
   const StatusRow row = join({agent}, Scan{}).at(0);
   const bool asked = seen.status.dump().find("\"cuGetProcAddress") != std::string::npos;
-  const char* const way = seen.shared_runtime ? "the shared runtime"
-                          : wanted_.file && (runtime_kind(*wanted_.file) == RuntimeKind::kStatic ||
-                                             runtime_kind(*wanted_.file) == RuntimeKind::kStaticWithoutSymbols)
-                              ? "the static runtime"
-                              : "the driver API";
+  const RuntimeKind kind = wanted_.file ? runtime_kind(*wanted_.file) : RuntimeKind::kNone;
+  const bool is_static = kind == RuntimeKind::kStatic || kind == RuntimeKind::kStaticWithoutSymbols;
+  // The simulated device brings a runtime into every program: one that is used asks for the driver's functions.
+  const bool is_shared =
+      seen.shared_runtime && (!wanted_.simulated_device || kind == RuntimeKind::kShared || (asked && !is_static));
+  const char* const way = is_shared ? "the shared runtime" : is_static ? "the static runtime" : "the driver API";
   report_.add("program.driver", row.calls.value_or(0) == 0 ? Verdict::kProblem : Verdict::kOk,
               fmt::format("{}: {} calls were seen, by {}{}", printable(seen.command, 60), row.calls.value_or(0), way,
                           asked ? " and cuGetProcAddress" : ""));

@@ -140,9 +140,12 @@ void Line::add_run() {
       app_.add_subcommand("run", "Run a program with memopt preloaded; signals and exit code are the program's own");
   add_device(*run_app_, "run on");
   run_app_->add_flag("--disable", run_.disable, "load memopt, but let it only pass through (MEMOPT_DISABLE=1)");
+  run_app_->add_flag("--native", run_.native, "without memopt, on the simulated device: to compare with")
+      ->needs(run_app_->get_option("--sim"));
   run_app_->prefix_command();
   run_app_->footer(
-      "Form: memoptctl run [--sim PRESET] [--disable] -- COMMAND [ARGUMENT...]\nExit code: the program's; 125 if "
+      "Form: memoptctl run [--sim PRESET [--native]] [--disable] -- COMMAND [ARGUMENT...]\nExit code: the program's; "
+      "125 if "
       "memopt can't be set up, 126 if the program can't be executed, 127 if there is none.");
 }
 
@@ -196,6 +199,7 @@ void Line::add_reduce() {
                    "iterations to keep beside the one by whose repeat they are known (1)")
       ->check(CLI::Range(1, 1000))
       ->type_name("N");
+  reduce_app_->add_flag("--whole", reduce_.whole, "keep every record, also where no iteration is found");
   reduce_app_->add_flag("--hash-names", reduce_.reduction.hash_names,
                         "shorten long kernel names; leave out call stacks, loaded files and arguments");
   reduce_app_->add_flag("--parameters", reduce_.reduction.parameters, "keep the bytes of launch parameters");

@@ -5,20 +5,19 @@
 #include <algorithm>
 #include <chrono>
 #include <fstream>
-#include <sstream>
 #include <stdexcept>
 #include <utility>
 #include <vector>
 
 #include "planner/iteration/iteration_planner.h"
-#include "planner/iteration/timed_iteration.h"
 #include "planner/iteration/trace_file.h"
-#include "planner/layout/files/csv_writer.h"
+#include "planner/layout/files/csv.h"
 #include "planner/layout/files/instance.h"
-#include "planner/layout/validation.h"
+#include "planner/layout/problem/validation.h"
 #include "planner/recording/clock_line.h"
 #include "planner/recording/format.h"
 #include "planner/recording/reader.h"
+#include "planner/sending/timed_iteration.h"
 #include "shm/channel.h"
 #include "tools/memoptctl/common/printable.h"
 
@@ -55,6 +54,7 @@ layout::Instance whole_layout(const planner::IterationPlan& plan, const planner:
 layout::Problem exact_layout(const planner::IterationPlan& plan, const planner::OperationStore& store) {
   layout::Problem problem = whole_layout(plan, store).problem;
   std::size_t buffer = 0;
+  if (plan.pools) return problem;  // places of pools are for blocks of several sizes
   for (const planner::LaneMallocs& lane : plan.lifetimes.lanes) {
     for (const planner::MallocLife& malloc : lane.mallocs) {
       const std::size_t places = plan.rounds > 1 ? plan.rounds : malloc.places;
@@ -72,7 +72,7 @@ layout::Problem exact_layout(const planner::IterationPlan& plan, const planner::
 class Watcher {
  public:
   Watcher(const FilePlanOptions& options, const planner::ClockLine& clock)
-      : json_(options.json),
+      : wanted_(options.iteration),
         buffers_(options.buffers),
         clock_(clock),
         planner_(unrolled()),
@@ -82,7 +82,7 @@ class Watcher {
     const std::uint64_t sequence = record.header.sequence;
     const bool gap = sequence != last_ + 1;
     if (gap) planner_.add_gap();
-    if (json_) iteration_.add(lane, record, gap);
+    if (wanted_) iteration_.add(lane, record, gap);
     last_ = sequence;
     ++records_;
     blind_ += record.kind() == shm::RecordKind::kLaunch && (record.header.flags & shm::kBlindLaunch) != 0;
@@ -98,7 +98,7 @@ class Watcher {
     if (plan_) {
       plan_->records = records_;
       plan_->seconds = seconds_;
-      if (iteration_) write_iteration();
+      if (iteration_) build_iteration();
     }
     FilePlanning planning;
     planning.plan = std::move(plan_);
@@ -118,14 +118,14 @@ class Watcher {
     const auto begin = std::chrono::steady_clock::now();
     const bool found = planner_.check();
     seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-    if (json_) iteration_.look(planner_);
+    if (wanted_) iteration_.look(planner_);
     if (!found) return;
     const planner::IterationPlan& planned = *planner_.plan();
     FilePlan plan;
     plan.operations = planned.lifetimes.operations;
     plan.began_at = planned.lifetimes.first_iteration;
     plan.found_at = planned.detected_at;
-    plan.plans = planner_.generation();
+    plan.plans = ++plans_;
     plan.lanes = planned.lifetimes.lanes.size();
     for (const planner::LaneMallocs& lane : planned.lifetimes.lanes) plan.mallocs += lane.operations.size();
     plan.persistent_blocks = planned.lifetimes.persistent.size();
@@ -142,7 +142,7 @@ class Watcher {
     plan.in_turn_slab = plan.slab;
     if (planned.rounds > 1) {
       std::string fault;
-      const auto in_turn = planner::plan_iteration(planner_.store(), planned.iteration, {}, fault);
+      const auto in_turn = planner::plan_iteration(planner_.store(), planned.iteration, {.pools = false}, fault);
       if (!in_turn) throw std::runtime_error("a layout of the planner is wrong: " + fault);
       plan.in_turn_slab = in_turn->outcome.solution.height;
     }
@@ -153,24 +153,23 @@ class Watcher {
   }
 
   // What was measured behind the record at which it was found counts, too.
-  void write_iteration() {
-    std::ostringstream text;
+  void build_iteration() {
     plan_->times = iteration_.times();
     if (plan_->times.known()) {
-      plan_->ranks = iteration_.json().write(plan_->times, text);
+      plan_->iteration = iteration_.problem(plan_->times);
     } else {
-      plan_->ranks = iteration_.json().write([this](std::uint64_t ticks) { return clock_.nanoseconds(ticks); }, text);
+      plan_->iteration = iteration_.problem([this](std::uint64_t ticks) { return clock_.nanoseconds(ticks); });
     }
-    plan_->json = std::move(text).str();
   }
 
-  bool json_;
+  bool wanted_;  // the iteration
   bool buffers_;
   const planner::ClockLine& clock_;
   planner::IterationPlanner planner_;
   planner::TimedIteration iteration_;  // of the last plan
   std::uint64_t last_ = 0;
   std::uint64_t records_ = 0;
+  std::uint64_t plans_ = 0;  // that were found
   std::uint64_t blind_ = 0;
   std::uint64_t check_point_ = shm::kFirstCheckPoint;
   double seconds_ = 0;
@@ -193,7 +192,7 @@ planner::ClockLine clock_of(const std::string& file) {
 }
 
 FilePlanning plan_recording(const FilePlanOptions& options) {
-  const planner::ClockLine clock = options.json ? clock_of(options.file) : planner::ClockLine();
+  const planner::ClockLine clock = options.iteration ? clock_of(options.file) : planner::ClockLine();
   Watcher watcher(options, clock);
   planner::RecordingReader reader = planner::RecordingReader::open(options.file);
   while (const auto entry = reader.next()) {

@@ -7,13 +7,14 @@
 #include <vector>
 
 #include "planner/iteration/measured_times.h"
+#include "planner/sending/iteration_problem.h"
 
 namespace memopt::tools {
 
 struct FilePlanOptions {
   std::string file;
-  bool json = false;     // write the planned iteration, memopt-plan-1, too
-  bool buffers = false;  // and its layout problem, docs/formats/layout-csv.md
+  bool iteration = false;  // the planned iteration, operation by operation, too
+  bool buffers = false;    // and its layout problem, docs/formats/layout-csv.md
 };
 
 // The last plan that was found in a file.
@@ -34,10 +35,9 @@ struct FilePlan {
   std::uint64_t rounds = 1;        // iterations planned as one
   std::uint64_t in_turn_slab = 0;  // where places used in turn are needed all the time
   std::string solver;
-  double seconds = 0;                // detection and planning, all check points
-  std::string json;                  // if wanted; its times are nanoseconds
-  std::vector<std::uint64_t> ranks;  // of the file's operations in the iteration: those of a launch have the same
-  planner::IterationTimes times;     // if it was: of the device, where known(); else those in it are the records'
+  double seconds = 0;                                  // detection and planning, all check points
+  std::optional<planner::IterationProblem> iteration;  // if wanted; its times are nanoseconds
+  planner::IterationTimes times;  // if it was: of the device, where known(); else those in it are the records'
   std::string buffers;
   std::uint64_t rounding = 0;  // what rounding up to whole places adds to the least that is possible
 };
@@ -50,7 +50,7 @@ struct FilePlanning {
   std::uint64_t blind_launches = 0;  // of a recording: what they touch is not known
 };
 
-// Where the times of its JSON come from, for people.
+// Where the times of its iteration come from, for people.
 std::string times_text(const FilePlanning& planning);
 
 // Throws std::runtime_error where the file can't be read.

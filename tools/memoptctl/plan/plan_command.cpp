@@ -4,9 +4,11 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <sstream>
 #include <utility>
 #include <vector>
 
+#include "planner/swap/files/plan_file.h"
 #include "tools/memoptctl/common/output_text.h"
 #include "tools/memoptctl/common/printable.h"
 
@@ -23,13 +25,21 @@ std::string both(std::uint64_t bytes) {
   return fmt::format("{} ({} bytes)", bytes_text(static_cast<double>(bytes)), bytes);
 }
 
+std::string iteration_text(const planner::IterationProblem& iteration) {
+  swap::PlanFile file{.problem = iteration.problem, .decisions = {{}, iteration.places}, .comment = {}, .spelling = {}};
+  file.spelling.form = swap::Spelling::Form::kObserved;
+  std::ostringstream text;
+  swap::write_plan(file, text);
+  return std::move(text).str();
+}
+
 }  // namespace
 
 std::string plan_table(const FilePlanning& planning) {
   std::vector<std::pair<std::string, std::string>> rows;
   if (planning.plan) {
     const FilePlan& plan = *planning.plan;
-    if (!plan.json.empty()) rows.emplace_back("times", times_text(planning));
+    if (plan.iteration) rows.emplace_back("times", times_text(planning));
     const std::vector<std::pair<std::string, std::string>> found = {
         {"operations per iteration", fmt::format("{}", plan.operations)},
         {"iteration found at", fmt::format("record {} of {}", plan.found_at, plan.records)},
@@ -68,10 +78,10 @@ int plan(const PlanOptions& options) {
   expect_writable(options.json);
   expect_writable(options.buffers);
   const FilePlanning planning =
-      plan_file({.file = options.file, .json = !options.json.empty(), .buffers = !options.buffers.empty()});
+      plan_file({.file = options.file, .iteration = !options.json.empty(), .buffers = !options.buffers.empty()});
   fmt::print("{}", plan_table(planning));
   if (!planning.plan) return kExitNoIteration;
-  if (!options.json.empty()) write_text(options.json, planning.plan->json);
+  if (!options.json.empty()) write_text(options.json, iteration_text(*planning.plan->iteration));
   if (!options.buffers.empty()) write_text(options.buffers, planning.plan->buffers);
   return 0;
 }

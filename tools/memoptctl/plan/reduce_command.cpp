@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
+#include <limits>
 #include <optional>
 #include <stdexcept>
 
@@ -42,6 +43,15 @@ class Partial {
 int reduce(const ReduceOptions& options) {
   if (!options.force && std::filesystem::exists(options.output)) {
     throw std::runtime_error(printable(options.output) + ": is there already (--force overwrites it)");
+  }
+  if (options.whole) {
+    const Partial partial(options.output + ".partial");
+    const ReducedCounts counts =
+        write_reduced(options.file, partial.path(), 0, std::numeric_limits<std::uint64_t>::max(), options.reduction);
+    partial.keep_as(options.output);
+    fmt::print("{}: {} records, {}: all of them\n", printable(options.output), counts.records,
+               bytes_text(static_cast<double>(counts.bytes)));
+    return 0;
   }
   SteadyWindow window;
   try {

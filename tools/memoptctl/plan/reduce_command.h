@@ -11,6 +11,7 @@ struct ReduceOptions {
   std::string file;
   std::string output;
   bool force = false;
+  bool whole = false;  // every record, whether or not there is an iteration
   Reduction reduction;
 };
 

@@ -12,6 +12,7 @@
 #include "shm/frameworks.h"
 #include "tools/memoptctl/common/install_paths.h"
 #include "tools/memoptctl/common/printable.h"
+#include "tools/memoptctl/run/simulated_device.h"
 
 namespace memopt::tools {
 namespace {
@@ -42,7 +43,20 @@ std::string preload_with(const std::string& library, const char* existing) {
   return result;
 }
 
-int prepare_environment(const RunOptions& options) {
+std::string preload_behind(const std::vector<std::string>& libraries, const std::string& existing) {
+  std::string result = existing;
+  for (const std::string& library : libraries) {
+    if ((":" + existing + ":").find(":" + library + ":") != std::string::npos) continue;
+    if (!result.empty()) result += ':';
+    result += library;
+  }
+  return result;
+}
+
+namespace {
+
+// Adds libmemopt.so and what tells frameworks to leave their pools off; nothing of it for a native run.
+int prepare_memopt(const RunOptions& options, std::string& preload, bool& fits) {
   const auto library = find_library();
   if (!library)
     return fail(kExitSetup, "libmemopt.so is missing (looked in ../lib beside memoptctl and in the build folder)");
@@ -50,33 +64,54 @@ int prepare_environment(const RunOptions& options) {
     return fail(kExitSetup,
                 fmt::format("{}: LD_PRELOAD can't hold a path with blanks, colons or semicolons", library->string()));
   }
-  // A sanitised libmemopt.so needs the sanitizer's runtime before it; empty in other builds.
-  std::string preload = preload_with(library->string(), std::getenv("LD_PRELOAD"));
-  if (std::string_view prefix = MEMOPT_PRELOAD_PREFIX; !prefix.empty()) {
-    prefix.remove_suffix(1);  // its colon
-    preload = preload_with(std::string(prefix), preload.c_str());
-  }
-  bool fits = set("LD_PRELOAD", preload);
+  preload = preload_with(library->string(), preload.c_str());
   if (options.disable) fits = fits && set("MEMOPT_DISABLE", "1");
   // The library does the same when it is loaded. That is too late for a program that is linked to its framework: the
   // framework reads the environment before.
   for (const shm::FrameworkSetting& setting : shm::framework_settings(shm::framework_route_of(environ), environ)) {
     fits = fits && set(std::string(setting.variable).c_str(), setting.value);
   }
-  if (options.simulated_device) {
-    const auto folder = find_simulator_folder();
-    if (!folder)
-      return fail(kExitSetup,
-                  "the simulated driver is missing (looked for cudasim/lib/libcuda.so.1 in the build folder)");
-    if (!loader_takes(folder->string())) {
-      return fail(kExitSetup, fmt::format("{}: LD_LIBRARY_PATH can't hold a path with blanks, colons or semicolons",
-                                          folder->string()));
-    }
-    const char* existing = std::getenv("LD_LIBRARY_PATH");
-    const bool none = existing == nullptr || *existing == '\0';
-    fits = fits && set("CUDASIM_DEVICE", *options.simulated_device) &&
-           set("LD_LIBRARY_PATH", none ? folder->string() : folder->string() + ":" + existing);
+  return 0;
+}
+
+int prepare_simulator(const std::string& device, std::string& preload, bool& fits) {
+  const auto folder = find_simulator_folder();
+  if (!folder)
+    return fail(kExitSetup,
+                "the simulated driver is missing (looked for cudasim/lib/libcuda.so.1 in the build folder)");
+  if (!loader_takes(folder->string())) {
+    return fail(kExitSetup, fmt::format("{}: LD_LIBRARY_PATH can't hold a path with blanks, colons or semicolons",
+                                        folder->string()));
   }
+  const char* existing = std::getenv("LD_LIBRARY_PATH");
+  const bool none = existing == nullptr || *existing == '\0';
+  fits = fits && set("CUDASIM_DEVICE", device) &&
+         set("LD_LIBRARY_PATH", none ? folder->string() : folder->string() + ":" + existing);
+  // Behind memopt: what it interposes must be found before anything of the same name.
+  const StandIns replaced = stand_ins(*folder);
+  preload = preload_behind(replaced.preload, preload);
+  for (const auto& [name, value] : replaced.variables) fits = fits && ::setenv(name.c_str(), value.c_str(), 0) == 0;
+  return 0;
+}
+
+}  // namespace
+
+int prepare_environment(const RunOptions& options) {
+  const char* const existing = std::getenv("LD_PRELOAD");
+  std::string preload = existing == nullptr ? "" : existing;
+  bool fits = true;
+  if (!options.native) {
+    if (const int failed = prepare_memopt(options, preload, fits); failed != 0) return failed;
+  }
+  if (options.simulated_device) {
+    if (const int failed = prepare_simulator(*options.simulated_device, preload, fits); failed != 0) return failed;
+  }
+  // Sanitised libraries need the sanitizer's runtime before them; empty in other builds.
+  if (std::string_view prefix = MEMOPT_PRELOAD_PREFIX; !prefix.empty()) {
+    prefix.remove_suffix(1);  // its colon
+    preload = preload_with(std::string(prefix), preload.c_str());
+  }
+  fits = fits && set("LD_PRELOAD", preload);
   if (!fits) return fail(kExitSetup, fmt::format("the environment could not be set: {}", std::strerror(errno)));
   return 0;
 }

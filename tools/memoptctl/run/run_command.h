@@ -13,6 +13,7 @@ inline constexpr int kExitNotFound = 127;
 struct RunOptions {
   std::optional<std::string> simulated_device;  // preset or device file
   bool disable = false;
+  bool native = false;  // without memopt: on the simulated device, to compare with
   std::vector<std::string> command;
 };
 
@@ -27,5 +28,7 @@ int execute(const std::vector<std::string>& command);
 // A value for LD_PRELOAD: `library`, then what `existing` (may be null) names, each once: a nested run does not load it
 // twice.
 std::string preload_with(const std::string& library, const char* existing);
+// The same with `libraries` behind what `existing` names.
+std::string preload_behind(const std::vector<std::string>& libraries, const std::string& existing);
 
 }  // namespace memopt::tools

@@ -67,7 +67,7 @@ void print_markdown() {
   for (const shm::FrameworkChoice& choice : shm::kFrameworkChoices) {
     fmt::print("| {} | `{}` {}{} | {} | {} |\n", shm::framework(choice.framework).name, choice.variable,
                fits_text(choice), choice.value.empty() ? "" : fmt::format("`{}`", choice.value), choice.meaning,
-               choice.visible ? "yes" : "no");
+               choice.visible() ? "yes" : "no");
   }
 }
 
@@ -83,8 +83,9 @@ void print_here() {
     const shm::FrameworkOutcome outcome = shm::framework_outcome(static_cast<shm::FrameworkId>(i), route, environ);
     std::string text;
     if (outcome.choice != nullptr) {
-      text = fmt::format("left alone: {} is set ({}); allocations are {}", printable(outcome.chosen),
-                         outcome.choice->meaning, outcome.choice->visible ? "seen one by one" : "not seen one by one");
+      text =
+          fmt::format("left alone: {} is set ({}); allocations are {}", printable(outcome.chosen),
+                      outcome.choice->meaning, outcome.choice->visible() ? "seen one by one" : "not seen one by one");
     } else if (!outcome.settings.empty()) {
       for (const shm::FrameworkSetting& setting : outcome.settings) {
         text += fmt::format("{}{}={}", text.empty() ? "sets " : ", ", setting.variable, printable(setting.value));

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <fstream>
 #include <sstream>
 
 #include "tools/memoptctl/common/printable.h"
@@ -29,6 +30,24 @@ std::string simulated_device_fault(const std::string& name) {
   return fmt::format("{} is no simulated device: give {}, or a device file (integration/cudasim/README.md){}",
                      name.empty() ? "an empty name" : printable(name), fmt::join(names, ", "),
                      meant.empty() ? "" : fmt::format("; did you mean {}?", meant));
+}
+
+StandIns stand_ins(const std::filesystem::path& simulator_folder) {
+  StandIns found;
+  std::ifstream file(simulator_folder / "stand-ins.txt");
+  for (std::string line; std::getline(file, line);) {
+    std::istringstream words(line);
+    std::string kind, what;
+    if (!(words >> kind >> what)) continue;
+    std::error_code ignored;
+    if (const auto path = simulator_folder / what;
+        kind == "preload" && std::filesystem::is_regular_file(path, ignored)) {
+      found.preload.push_back(path.string());
+    } else if (const std::size_t equals = what.find('='); kind == "default" && equals != std::string::npos) {
+      found.variables.emplace_back(what.substr(0, equals), what.substr(equals + 1));
+    }
+  }
+  return found;
 }
 
 }  // namespace memopt::tools

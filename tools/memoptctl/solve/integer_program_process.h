@@ -1,14 +1,14 @@
-// The integer programme (planner/layout/integer_program.h) in a process of its own: CBC looks at its clock only now and
-// then, writes to standard output where it likes, and is loaded only if it is asked for.
+// The integer programme (planner/layout/published/integer_program.h) in a process of its own: CBC looks at its clock
+// only now and then, writes to standard output where it likes, and is loaded only if it is asked for.
 #pragma once
 
 #include <cstdint>
 #include <string>
 #include <vector>
 
-#include "planner/layout/integer_program_module.h"
-#include "planner/layout/problem.h"
-#include "planner/layout/search.h"
+#include "planner/layout/problem/limits.h"
+#include "planner/layout/problem/problem.h"
+#include "planner/layout/published/integer_program_module.h"
 
 namespace memopt::tools {
 

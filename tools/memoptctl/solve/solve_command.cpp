@@ -12,11 +12,10 @@
 #include <stdexcept>
 #include <string_view>
 
-#include "planner/layout/files/csv_reader.h"
-#include "planner/layout/files/csv_writer.h"
+#include "planner/layout/files/csv.h"
 #include "planner/layout/files/input.h"
 #include "planner/layout/files/plot.h"
-#include "planner/layout/validation.h"
+#include "planner/layout/problem/validation.h"
 #include "tools/memoptctl/common/printable.h"
 #include "tools/memoptctl/solve/solve_limits.h"
 #include "tools/memoptctl/solve/solver_choice.h"

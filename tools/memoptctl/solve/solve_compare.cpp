@@ -7,9 +7,9 @@
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
-#include "planner/layout/files/csv_reader.h"
+#include "planner/layout/files/csv.h"
 #include "planner/layout/files/input.h"
-#include "planner/layout/validation.h"
+#include "planner/layout/problem/validation.h"
 #include "tools/memoptctl/common/printable.h"
 #include "tools/memoptctl/solve/solve_command.h"
 #include "tools/memoptctl/solve/solve_limits.h"

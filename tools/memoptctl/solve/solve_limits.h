@@ -1,7 +1,7 @@
 // How long `memoptctl solve` goes on: its options, and the first interrupt.
 #pragma once
 
-#include "planner/layout/search.h"
+#include "planner/layout/problem/limits.h"
 #include "tools/memoptctl/solve/solve_command.h"
 
 namespace memopt::tools {

@@ -7,9 +7,8 @@
 #include <stdexcept>
 #include <utility>
 
-#include "planner/layout/conclusion.h"
-#include "planner/layout/solvers.h"
-#include "planner/layout/validation.h"
+#include "planner/layout/portfolio/solvers.h"
+#include "planner/layout/problem/validation.h"
 #include "tools/memoptctl/solve/integer_program_process.h"
 
 namespace memopt::tools {
@@ -22,14 +21,14 @@ SolverRun run_programme(const layout::Problem& problem, const layout::Limits& li
   const layout::ModuleAnswer answer = run_integer_program(problem, limits, offsets);
   if (answer.failure[0] != 0) return {{}, answer.failure, 0};
   const std::uint64_t bound = std::max(answer.lower_bound, layout::load_bound(problem));
-  SolverRun run{layout::conclude(problem, std::move(offsets), bound, kIntegerProgram), {}, 0};
+  SolverRun run{layout::outcome_of(problem, std::move(offsets), bound, kIntegerProgram), {}, 0};
   run.outcome.infeasible = answer.infeasible || run.outcome.infeasible;
   return run;
 }
 
 SolverRun run_listed(const layout::Solver& solver, const layout::Problem& problem, const layout::Limits& limits) {
-  if (solver.refuses != nullptr) {
-    if (auto reason = solver.refuses(problem)) return {{}, std::move(*reason), 0};
+  if (solver.unsupported != nullptr) {
+    if (auto reason = solver.unsupported(problem)) return {{}, std::move(*reason), 0};
   }
   return {solver.run(problem, limits), {}, 0};
 }

@@ -6,8 +6,9 @@
 #include <string_view>
 #include <vector>
 
-#include "planner/layout/problem.h"
-#include "planner/layout/search.h"
+#include "planner/layout/problem/limits.h"
+#include "planner/layout/problem/outcome.h"
+#include "planner/layout/problem/problem.h"
 
 namespace memopt::tools {
 

@@ -38,6 +38,10 @@ std::optional<std::uint64_t> count_member(const nlohmann::json& object, std::ini
   return value->get<std::uint64_t>();
 }
 
+std::string amount(const std::optional<std::uint64_t>& bytes) {
+  return bytes ? bytes_text(static_cast<double>(*bytes)) : "-";
+}
+
 void read_plan(const nlohmann::json& status, StatusRow& row) {
   row.iteration = count_member(status, {"plan", "iterations"});
   if (const auto live = count_member(status, {"plan", "iteration_at_live"}); row.iteration && live) {
@@ -86,6 +90,13 @@ StatusRow row_of(const Agent& agent) {
         row.problems.push_back(text + "; its allocations are not seen one by one (docs/frameworks.md)");
       } else {
         row.frameworks.push_back(text);
+      }
+      const std::string route = text_member(framework, {"route"});
+      const auto reserved = count_member(framework, {"reserved"});
+      if (reserved && row.footprint && !route.empty()) {
+        row.frameworks.push_back(fmt::format("{} ({}): its caching allocator would have reserved {}; memopt holds {}",
+                                             text_member(framework, {"name"}), printable(route, 16), amount(reserved),
+                                             amount(row.footprint)));
       }
     }
   }
@@ -136,10 +147,6 @@ nlohmann::json to_json(const StatusRow& row) {
   json["live_bytes"] = row.bytes_live ? nlohmann::json(*row.bytes_live) : nlohmann::json();
   json["peak_bytes"] = row.bytes_live_peak ? nlohmann::json(*row.bytes_live_peak) : nlohmann::json();
   return json;
-}
-
-std::string amount(const std::optional<std::uint64_t>& bytes) {
-  return bytes ? bytes_text(static_cast<double>(*bytes)) : "-";
 }
 
 std::string note_on_others(std::size_t unreadable) {

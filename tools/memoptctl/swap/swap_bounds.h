@@ -1,11 +1,11 @@
-// The lower bounds of planner/swap/bounds.h, by a module that is loaded when they are asked for, in a process of its
-// own: a linear programme can take minutes, and CLP looks at a clock only now and then.
+// The lower bounds of planner/swap/bounds/bounds.h, by a module that is loaded when they are asked for, in a process of
+// its own: a linear programme can take minutes, and CLP looks at a clock only now and then.
 #pragma once
 
 #include <cstdint>
 
-#include "planner/swap/bounds_module.h"
-#include "planner/swap/model.h"
+#include "planner/swap/bounds/bounds_module.h"
+#include "planner/swap/model/model.h"
 
 namespace memopt::tools {
 

@@ -74,14 +74,14 @@ class Comparison {
         input_(input),
         problem_(input.file.problem),
         strategies_(chosen(options)),
-        limits_(limits_of(options, input.lives.peak)) {
+        limits_(limits_of(options, input.liveness.peak)) {
     for (const SwapStrategy* const strategy : strategies_) {
       widths_.push_back(std::max<std::size_t>(strategy->name.size(), kCellWidth) + 2);
     }
   }
 
   void run() {
-    fmt::print("peak load  {}, machine {}\n", mib(input_.lives.peak), machine_text(problem_.machine));
+    fmt::print("peak load  {}, machine {}\n", mib(input_.liveness.peak), machine_text(problem_.machine));
     if (!input_.times.empty()) fmt::print("times      {}\n", input_.times);
     if (input_.blind_launches != 0) fmt::print("not seen   what {} launches touch\n", input_.blind_launches);
     fmt::print("iteration  {}; below: what is added to it, ms (in a footprint of, MiB)\n\n",
@@ -98,7 +98,7 @@ class Comparison {
     return {{"format", kFormat},
             {"name", problem_.name},
             {"period_ns", problem_.period},
-            {"peak_load", input_.lives.peak},
+            {"peak_load", input_.liveness.peak},
             {"machine",
              {{"out_bytes_per_ns", machine.out_bytes_per_ns},
               {"in_bytes_per_ns", machine.in_bytes_per_ns},
@@ -130,7 +130,7 @@ class Comparison {
     }
     const std::string title = fmt::format(
         "{}{} an iteration, peak load {}, copies of {}", problem_.name.empty() ? "" : printable(problem_.name) + ": ",
-        milliseconds(problem_.period), mib(input_.lives.peak), swap::name_of(problem_.machine));
+        milliseconds(problem_.period), mib(input_.liveness.peak), swap::name_of(problem_.machine));
     return swap::draw_trade_offs(title, lines);
   }
 
@@ -149,7 +149,7 @@ class Comparison {
     row.limit = limit;
     problem_.limit = limit;
     const double part =
-        input_.lives.peak == 0 ? 0 : static_cast<double>(limit) / static_cast<double>(input_.lives.peak);
+        input_.liveness.peak == 0 ? 0 : static_cast<double>(limit) / static_cast<double>(input_.liveness.peak);
     fmt::print("{:>11} {:>7}", mib(limit), fmt::format("{:.0f} %", 100 * part));
     // Before anything that has threads.
     if (options_.bound) {
@@ -161,7 +161,7 @@ class Comparison {
                  11);
     }
     for (std::size_t i = 0; i < strategies_.size(); ++i) {
-      const SwapPlan plan = plan_swaps(*strategies_[i], problem_, input_.lives, options_);
+      const SwapPlan plan = plan_swaps(*strategies_[i], problem_, input_.liveness, options_);
       Cell cell;
       cell.feasible = plan.feasible;
       cell.footprint = plan.footprint;

@@ -89,11 +89,11 @@ int plan_once(const SwapPlanOptions& options) {
     throw std::invalid_argument("--plot: expected a problem with a layout; that of " + printable(options.file) +
                                 " has none");
   }
-  if (!options.limit.empty()) problem.limit = limit_of("--limit", options.limit, input->lives.peak);
+  if (!options.limit.empty()) problem.limit = limit_of("--limit", options.limit, input->liveness.peak);
   if (options.objective == "time" && !problem.limit) {
     throw std::invalid_argument("--objective time: expected a --limit, as there is none in " + printable(options.file));
   }
-  SwapPlan plan = plan_swaps(strategy, problem, input->lives, options);
+  SwapPlan plan = plan_swaps(strategy, problem, input->liveness, options);
   if (!plan.feasible) return report_infeasible(strategy, problem, plan);
   std::optional<swap::ModuleBounds> bounds;
   if (options.bound) bounds = swap_bounds(problem, options.bound_seconds);

@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "planner/sending/swap_plan.h"
-#include "planner/swap/machines.h"
+#include "planner/swap/model/machines.h"
 #include "tools/memoptctl/common/printable.h"
 #include "tools/memoptctl/plan/file_plan.h"
 #include "tools/memoptctl/plan/plan_command.h"
@@ -19,16 +19,17 @@ namespace memopt::tools {
 namespace {
 
 std::optional<SwapProblem> observed(const std::string& path) {
-  FilePlanning planning = plan_file({.file = path, .json = true});
+  FilePlanning planning = plan_file({.file = path, .iteration = true});
   if (!planning.plan) {
     fmt::print("{}", plan_table(planning));
     return std::nullopt;
   }
   SwapProblem result;
   try {
-    result.file = swap::parse_plan(planning.plan->json);
-    planner::join_launches(planning.plan->ranks, result.file.problem);
-    swap::find_lives(result.file.problem);
+    planner::IterationProblem& iteration = *planning.plan->iteration;
+    planner::join_launches(iteration.ranks, iteration.problem);
+    result.file.problem = std::move(iteration.problem);
+    swap::find_liveness(result.file.problem);
   } catch (const swap::Invalid& error) {
     // Threads that change their order from iteration to iteration can do that.
     throw std::runtime_error(
@@ -36,7 +37,6 @@ std::optional<SwapProblem> observed(const std::string& path) {
                     "for at most 7 more and be allocated and freed once in each: {}",
                     path, error.what()));
   }
-  result.file.decisions = {};
   if (const auto reason = planner::why_not_swapped(result.file.problem)) {
     throw std::runtime_error(path + ": swaps can't be planned, as " + *reason);
   }
@@ -98,7 +98,7 @@ std::optional<SwapProblem> read_problem(const SwapPlanOptions& options) {
   if (machine) problem.machine = *machine;
   problem.clean_drops = options.clean_drops;
   if (!problem.limit && (options.compare || !options.limit.empty())) problem.limit = 0;
-  result->lives = swap::find_lives(problem);
+  result->liveness = swap::find_liveness(problem);
   return result;
 }
 

@@ -6,15 +6,15 @@
 #include <optional>
 #include <string>
 
-#include "planner/swap/lives.h"
-#include "planner/swap/plan_file.h"
+#include "planner/swap/files/plan_file.h"
+#include "planner/swap/model/liveness.h"
 #include "tools/memoptctl/swap/swap_options.h"
 
 namespace memopt::tools {
 
 struct SwapProblem {
   swap::PlanFile file;
-  swap::Lives lives;
+  swap::Liveness liveness;
   std::string times;  // what they are of, for people; empty: the file is an iteration, and they are its own
   std::uint64_t blind_launches = 0;  // of a recording: what they touch is not known
 };

@@ -8,11 +8,11 @@
 #include <thread>
 #include <utility>
 
-#include "planner/layout/solve.h"
+#include "planner/layout/portfolio/solve.h"
 #include "planner/swap/search/search.h"
-#include "planner/swap/slab.h"
+#include "planner/swap/strategies/layout_problem.h"
 #if MEMOPT_HAS_TUNED_SWAP
-#include "planner/swap/tuned_swap.h"
+#include "planner/swap/strategies/tuned_swap.h"
 #endif
 #include "tools/memoptctl/common/printable.h"
 
@@ -28,29 +28,32 @@ std::chrono::nanoseconds nanoseconds(double seconds) {
 }
 
 // A plan without swaps.
-swap::AutoSwapPlan unswapped(const swap::Problem& problem, const swap::Lives& lives, const layout::Limits& limits) {
+swap::AutoSwapPlan unswapped(const swap::Problem& problem, const swap::Liveness& liveness,
+                             const layout::Limits& limits) {
   swap::AutoSwapPlan plan;
   if (problem.layout) {
-    const swap::Slab slab = swap::make_slab(problem, lives, {});
-    const layout::Outcome outcome = layout::solve(slab.problem, limits);
-    if (!outcome.found(slab.problem.buffers.size())) throw std::runtime_error("no layout was found in the time given");
-    plan.decisions.places = swap::places_of(problem, {}, slab, outcome.solution);
+    const swap::LayoutProblem layout = swap::make_layout_problem(problem, liveness, {});
+    const layout::Outcome outcome = layout::solve(layout.problem, limits);
+    if (!outcome.found(layout.problem.buffers.size()))
+      throw std::runtime_error("no layout was found in the time given");
+    plan.decisions.places = swap::places_of(problem, {}, layout, outcome.solution);
     plan.footprint = swap::footprint_of(problem, plan.decisions);
   } else {
-    plan.footprint = lives.peak;
+    plan.footprint = liveness.peak;
   }
   plan.feasible = plan.footprint <= problem.limit.value_or(kNever);
   return plan;
 }
 
-swap::AutoSwapPlan searched(const swap::Problem& problem, const swap::Lives& lives, const SwapPlanOptions& options) {
+swap::AutoSwapPlan searched(const swap::Problem& problem, const swap::Liveness& liveness,
+                            const SwapPlanOptions& options) {
   swap::SearchLimits limits;
   limits.time = nanoseconds(options.seconds);
   limits.threads = options.threads != 0 ? options.threads : std::max(1U, std::thread::hardware_concurrency());
   limits.seed = options.seed;
   const bool time = options.objective.empty() ? problem.limit.has_value() : options.objective == "time";
   swap::SearchPlan found =
-      swap::search(problem, lives, time ? swap::Objective::kTime : swap::Objective::kFootprint, limits);
+      swap::search(problem, liveness, time ? swap::Objective::kTime : swap::Objective::kFootprint, limits);
   swap::AutoSwapPlan plan;
   plan.feasible = found.feasible;
   plan.decisions = std::move(found.decisions);
@@ -59,19 +62,19 @@ swap::AutoSwapPlan searched(const swap::Problem& problem, const swap::Lives& liv
   return plan;
 }
 
-swap::AutoSwapPlan plan_by(const std::string& strategy, const swap::Problem& problem, const swap::Lives& lives,
+swap::AutoSwapPlan plan_by(const std::string& strategy, const swap::Problem& problem, const swap::Liveness& liveness,
                            const SwapPlanOptions& options) {
-  if (strategy == "memopt") return searched(problem, lives, options);
+  if (strategy == "memopt") return searched(problem, liveness, options);
   layout::Limits limits;
   limits.seed = options.seed;
   if (options.layout_seconds > 0) limits.time = nanoseconds(options.layout_seconds);
-  if (strategy == "none") return unswapped(problem, lives, limits);
+  if (strategy == "none") return unswapped(problem, liveness, limits);
 #if MEMOPT_HAS_TUNED_SWAP
-  if (strategy == "autoswap:tuned") return swap::tuned_swap(problem, lives, limits, {.seed = limits.seed}).plan;
+  if (strategy == "autoswap:tuned") return swap::tuned_swap(problem, liveness, limits, {.seed = limits.seed}).plan;
 #endif
   for (const swap::Score score : swap::kScores) {
     if (strategy == fmt::format("autoswap:{}", swap::name_of(score))) {
-      return swap::auto_swap(problem, lives, score, limits);
+      return swap::auto_swap(problem, liveness, score, limits);
     }
   }
   throw std::logic_error("no strategy " + strategy);
@@ -121,10 +124,10 @@ void refuse_ignored(const SwapPlanOptions& options, const std::vector<const Swap
   if (none(false)) refuse("--layout-time", "none and autoswap");
 }
 
-SwapPlan plan_swaps(const SwapStrategy& strategy, const swap::Problem& problem, const swap::Lives& lives,
+SwapPlan plan_swaps(const SwapStrategy& strategy, const swap::Problem& problem, const swap::Liveness& liveness,
                     const SwapPlanOptions& options) {
   const auto begin = std::chrono::steady_clock::now();
-  swap::AutoSwapPlan found = plan_by(strategy.name, problem, lives, options);
+  swap::AutoSwapPlan found = plan_by(strategy.name, problem, liveness, options);
   SwapPlan plan;
   plan.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   plan.feasible = found.feasible;

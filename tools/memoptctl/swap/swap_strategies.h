@@ -4,10 +4,10 @@
 #include <string>
 #include <vector>
 
-#include "planner/swap/auto_swap.h"
-#include "planner/swap/lives.h"
-#include "planner/swap/model.h"
-#include "planner/swap/verify.h"
+#include "planner/swap/model/liveness.h"
+#include "planner/swap/model/model.h"
+#include "planner/swap/simulation/verify.h"
+#include "planner/swap/strategies/auto_swap.h"
 #include "tools/memoptctl/swap/swap_options.h"
 
 namespace memopt::tools {
@@ -41,7 +41,7 @@ struct SwapPlan {
 
 // For the least added time within problem.limit, or the least footprint at no added time, as options.objective says.
 // Throws std::runtime_error if the plan does not hold, which is a mistake of ours.
-SwapPlan plan_swaps(const SwapStrategy& strategy, const swap::Problem& problem, const swap::Lives& lives,
+SwapPlan plan_swaps(const SwapStrategy& strategy, const swap::Problem& problem, const swap::Liveness& liveness,
                     const SwapPlanOptions& options);
 
 }  // namespace memopt::tools

@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <string>
 
-#include "planner/swap/machines.h"
-#include "planner/swap/model.h"
+#include "planner/swap/model/machines.h"
+#include "planner/swap/model/model.h"
 
 namespace memopt::tools {
 

@@ -79,6 +79,21 @@ CUDASIM_C void cudasim_reset_peaks() {
 
 CUDASIM_C void cudasim_next_launch_takes(uint64_t nanoseconds) { set_next_launch_duration(as_duration(nanoseconds)); }
 
+CUDASIM_C int cudasim_next_launch_does(const void* function, const CudasimEffect* effect) {
+  if (effect != nullptr &&
+      (effect->struct_size != sizeof *effect || (effect->touched == nullptr && effect->touched_count != 0)))
+    return -1;
+  try {
+    set_next_launch_effect(effect != nullptr ? std::make_shared<const LaunchEffect>(function, *effect) : nullptr);
+    return 0;
+  } catch (const std::exception& problem) {
+    std::fprintf(stderr, "cudasim: cudasim_next_launch_does: %s\n", problem.what());
+    return -1;
+  }
+}
+
+CUDASIM_C uint64_t cudasim_last_launch_took() { return std::uint64_t(last_launch_duration().count()); }
+
 CUDASIM_C void cudasim_host_works(uint64_t nanoseconds) {
   if (Driver::in_forked_child()) return;
   try {

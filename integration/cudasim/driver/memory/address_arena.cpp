@@ -68,9 +68,11 @@ AddressArena::AddressArena(std::uint64_t size, std::uint64_t least, std::span<co
 
 AddressArena::~AddressArena() { munmap(reinterpret_cast<void*>(begin_), size_); }
 
-bool AddressArena::map_file(std::uintptr_t address, std::uint64_t size, int file, std::uint64_t offset, Access access) {
-  return mmap(reinterpret_cast<void*>(address), size, protection(access), MAP_SHARED | MAP_FIXED | MAP_NORESERVE, file,
-              static_cast<off_t>(offset)) != MAP_FAILED;
+bool AddressArena::map_file(std::uintptr_t address, std::uint64_t size, int file, std::uint64_t offset, Access access,
+                            bool in_ram) {
+  const int flags = MAP_SHARED | MAP_FIXED | MAP_NORESERVE | (in_ram ? MAP_POPULATE : 0);
+  return mmap(reinterpret_cast<void*>(address), size, protection(access), flags, file, static_cast<off_t>(offset)) !=
+         MAP_FAILED;
 }
 
 bool AddressArena::map_private(std::uintptr_t address, std::uint64_t size) {

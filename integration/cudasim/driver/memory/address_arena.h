@@ -24,9 +24,10 @@ class AddressArena {
   bool contains(std::uintptr_t address) const { return address - begin_ < size_; }
   FreeRanges& ranges() { return ranges_; }
 
-  // False: the machine refused (number of mappings, memory).
-  [[nodiscard]] bool map_file(std::uintptr_t address, std::uint64_t size, int file, std::uint64_t offset,
-                              Access access);
+  // False: the machine refused (number of mappings, memory). `in_ram`: the pages of the file are there, and are mapped
+  // at once.
+  [[nodiscard]] bool map_file(std::uintptr_t address, std::uint64_t size, int file, std::uint64_t offset, Access access,
+                              bool in_ram);
   [[nodiscard]] bool map_private(std::uintptr_t address, std::uint64_t size);  // zero-filled, readable and writable
   [[nodiscard]] bool protect(std::uintptr_t address, std::uint64_t size, Access access);
   // Back to no access. Aborts with a message if the machine refuses: a freed block that can still be written is no

@@ -100,7 +100,7 @@ bool DeviceSpace::map_region(std::uintptr_t address, Access access) {
   const Region& region = regions_.at(address);
   std::uintptr_t at = address;
   for (const Extent& extent : region.extents) {
-    if (!arena.map_file(at, extent.size, physical.file(), extent.offset, access)) {
+    if (!arena.map_file(at, extent.size, physical.file(), extent.offset, access, physical.in_ram(extent))) {
       arena.unmap(address, region.size);
       return false;
     }

@@ -2,11 +2,11 @@
 
 #include <fcntl.h>
 #include <linux/falloc.h>
+#include <pthread.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <cstring>
 #include <system_error>
@@ -14,7 +14,11 @@
 namespace cudasim {
 
 PhysicalMemory::PhysicalMemory(std::uint64_t capacity, bool poison)
-    : capacity_(capacity), poison_(poison), free_(0, capacity), resident_(capacity / kGranule, false) {
+    : capacity_(capacity),
+      poison_(poison),
+      free_(0, capacity),
+      resident_(capacity / kGranule, false),
+      whole_(capacity / kGranule, false) {
   file_ = memfd_create("cudasim-device", MFD_CLOEXEC);
   if (file_ < 0)
     throw std::system_error(errno, std::generic_category(), "memfd_create for the simulated device's memory");
@@ -62,29 +66,57 @@ bool PhysicalMemory::prepare(const Extent& extent, bool fill) {
     auto resident = resident_[at / kGranule];
     if (resident) resident_idle_ -= kGranule;
     if (fill) {
-      prepared &= poison_granule(at);
+      prepared &= poison_granule(at, resident);
     } else if (resident && poison_) {
       drop({at, kGranule});  // beyond what is filled: no old contents either
     }
+    whole_[at / kGranule] = fill || (resident && !poison_);
     resident = true;
   }
   return prepared;
 }
 
-bool PhysicalMemory::poison_granule(std::uint64_t offset) {
-  if (offset < window_size_) {
+bool PhysicalMemory::in_ram(const Extent& extent) const {
+  for (std::uint64_t at = extent.offset; at < extent.offset + extent.size; at += kGranule) {
+    if (!whole_[at / kGranule]) return false;
+  }
+  return true;
+}
+
+// Pages that are there are filled fastest where they are mapped, and new ones by a write, which neither faults for each
+// nor clears it first.
+bool PhysicalMemory::poison_granule(std::uint64_t offset, [[maybe_unused]] bool resident) {
+#ifdef __SANITIZE_THREAD__
+  // ThreadSanitizer would note each byte of the window in four of its own.
+  return write_poison(offset);
+#else
+  if (offset >= window_size_) return write_poison(offset);
+  if (resident) {
     std::memset(window_ + offset, std::to_integer<int>(kPoison), kGranule);
     return true;
   }
-  std::array<std::byte, 64 << 10> block;
-  block.fill(kPoison);
-  for (std::uint64_t at = offset; at < offset + kGranule;) {
+  if (!write_poison(offset)) return false;
+#ifdef MADV_POPULATE_WRITE
+  madvise(window_ + offset, kGranule, MADV_POPULATE_WRITE);  // an older kernel faults them when they are filled next
+#endif
+  return true;
+#endif
+}
+
+bool PhysicalMemory::write_poison(std::uint64_t offset) {
+  static const std::vector<std::byte> block(256 << 10, kPoison);
+  // The program's thread may have been cancelled: it does not end in the middle of the driver.
+  int cancellable = PTHREAD_CANCEL_ENABLE;
+  pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancellable);
+  std::uint64_t at = offset;
+  while (at < offset + kGranule) {
     const ssize_t written = pwrite(file_, block.data(), block.size(), static_cast<off_t>(at));
     if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) return false;
+    if (written <= 0) break;
     at += static_cast<std::uint64_t>(written);
   }
-  return true;
+  pthread_setcancelstate(cancellable, nullptr);
+  return at >= offset + kGranule;
 }
 
 void PhysicalMemory::give(const std::vector<Extent>& extents) {

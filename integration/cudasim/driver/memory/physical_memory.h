@@ -38,6 +38,9 @@ class PhysicalMemory {
   void give(const std::vector<Extent>& extents);
 
   int file() const { return file_; }
+  // Whether all its pages are in the host's RAM, as far as is known: to map them at once is cheaper then than a fault
+  // of each.
+  bool in_ram(const Extent& extent) const;
   bool poison() const { return poison_; }
   std::uint64_t capacity() const { return capacity_; }
   std::uint64_t held() const { return capacity_ - free_.free_bytes(); }
@@ -45,7 +48,8 @@ class PhysicalMemory {
 
  private:
   bool prepare(const Extent& extent, bool fill);
-  bool poison_granule(std::uint64_t offset);
+  bool poison_granule(std::uint64_t offset, bool resident);
+  bool write_poison(std::uint64_t offset);
   void drop(const Extent& extent);
 
   std::uint64_t capacity_;
@@ -55,6 +59,7 @@ class PhysicalMemory {
   std::uint64_t window_size_ = 0;
   FreeRanges free_;
   std::vector<bool> resident_;  // by granule: may have pages in RAM
+  std::vector<bool> whole_;     // has all of them there, or had when it was taken last
   std::uint64_t resident_idle_ = 0;
 };
 

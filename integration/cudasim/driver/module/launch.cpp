@@ -29,6 +29,7 @@ struct QueuedLaunch {
   std::vector<const void*> parameters;  // into buffer
   std::uint64_t blocks;
   std::uint32_t pieces;
+  LaunchEffectPtr effect;  // only its preparation; may be null
 
   CUresult run(std::uint32_t piece, const AccessLog& log) const;
 };
@@ -167,31 +168,58 @@ std::optional<std::uintptr_t> outside_of_memory(const Memory& memory, const std:
   return std::nullopt;
 }
 
-CUresult illegal_address(const QueuedLaunch& launch, const char* what, std::uintptr_t address) {
-  std::fprintf(stderr, "cudasim: %s: illegal address: it %s 0x%llx\n", launch.name.c_str(), what,
+CUresult illegal_address(const std::string& launch, const char* what, std::uintptr_t address) {
+  std::fprintf(stderr, "cudasim: %s: illegal address: it %s 0x%llx\n", launch.c_str(), what,
                static_cast<unsigned long long>(address));
   return CUDA_ERROR_ILLEGAL_ADDRESS;
 }
 
 CUresult QueuedLaunch::run(std::uint32_t piece, const AccessLog& log) const {
   const auto begin_of = [&](std::uint64_t i) { return blocks / pieces * i + blocks % pieces * i / pieces; };
-  const auto fault =
-      FaultGuard::run([&] { host->kernel->run(parameters.data(), &dimensions, begin_of(piece), begin_of(piece + 1)); });
+  const auto fault = FaultGuard::run([&] {
+    if (piece == 0 && effect != nullptr && effect->given.prepare != nullptr)
+      effect->given.prepare(effect->given.argument);
+    host->kernel->run(parameters.data(), &dimensions, begin_of(piece), begin_of(piece + 1));
+  });
   if (host->plugin->flush != nullptr) host->plugin->flush();
-  if (fault) return illegal_address(*this, "touches", *fault);
+  if (fault) return illegal_address(name, "touches", *fault);
   if (host->plugin->instrumented == 0) return CUDA_SUCCESS;
-  if (const auto at = outside_of_memory(*memory, log.writes())) return illegal_address(*this, "writes", *at);
-  if (const auto at = outside_of_memory(*memory, log.reads())) return illegal_address(*this, "reads", *at);
+  if (const auto at = outside_of_memory(*memory, log.writes())) return illegal_address(name, "writes", *at);
+  if (const auto at = outside_of_memory(*memory, log.reads())) return illegal_address(name, "reads", *at);
   return CUDA_SUCCESS;
 }
 
-// What runs; nothing for an unknown kernel.
-CUresult make_work(Driver& driver, LoadedFunction& function, const LaunchRequest& request, Work& work) {
+// One of the two pieces of an effect: reads, then writes.
+CUresult run_effect(const std::string& name, const LaunchEffect& effect, const Memory& memory, std::uint32_t piece,
+                    AccessLog& log) {
+  const CudasimEffect& given = effect.given;
+  for (const CudasimTouched& touched : effect.touched) {
+    if (piece == 0 && touched.reads != 0) log.read(touched.address, touched.size);
+    if (piece == 1 && touched.writes != 0) log.write(touched.address, touched.size);
+  }
+  if (const auto at = outside_of_memory(memory, piece == 0 ? log.reads() : log.writes()))
+    return illegal_address(name, piece == 0 ? "reads" : "writes", *at);
+  const auto fault = FaultGuard::run([&] {
+    if (const auto run = piece == 0 ? given.read : given.write; run != nullptr) run(given.argument);
+  });
+  return fault ? illegal_address(name, "touches", *fault) : CUDA_SUCCESS;
+}
+
+// What runs; nothing for an unknown kernel without an effect.
+CUresult make_work(Driver& driver, LoadedFunction& function, const LaunchRequest& request, LaunchEffectPtr effect,
+                   Work& work) {
   const CudasimLaunch dimensions = dimensions_of(request);
   std::vector<std::byte> buffer;
   if (const CUresult result = copy_parameters(*function.image, request, buffer); result != CUDA_SUCCESS) return result;
   work.name = shown(function, dimensions);
   work.resource = Resource::kCompute;
+  if (function.host == nullptr && effect != nullptr) {
+    work.duration = modelled(driver.config.device, effect->given.cost);
+    work.pieces = 2;
+    work.run = [effect = std::move(effect), name = work.name, memory = &driver.memory](
+                   std::uint32_t piece, AccessLog& log) { return run_effect(name, *effect, *memory, piece, log); };
+    return CUDA_SUCCESS;
+  }
   if (function.host == nullptr) {
     work.duration = driver.config.device.unknown_kernel;
     work.run = [](std::uint32_t, AccessLog&) { return CUDA_SUCCESS; };
@@ -201,6 +229,7 @@ CUresult make_work(Driver& driver, LoadedFunction& function, const LaunchRequest
   const auto queued = std::make_shared<QueuedLaunch>();
   queued->name = work.name;
   queued->host = function.host;
+  queued->effect = std::move(effect);
   queued->memory = &driver.memory;
   queued->dimensions = dimensions;
   queued->buffer = std::move(buffer);
@@ -252,9 +281,13 @@ CUresult launch(Driver& driver, ContextId context, const LaunchRequest& request)
     return result;
   if (!function->resolved) resolve(modules, *function);
   Work work;
-  if (const CUresult result = make_work(driver, *function, request, work); result != CUDA_SUCCESS) return result;
+  LaunchEffectPtr effect = take_next_launch_effect(request.function);
+  const bool unknown = function->host == nullptr && effect == nullptr;
+  if (const CUresult result = make_work(driver, *function, request, std::move(effect), work); result != CUDA_SUCCESS)
+    return result;
   if (const auto given = take_next_launch_duration()) work.duration = *given;
-  if (function->host == nullptr) count_unknown(driver, function->image->name);
+  note_launch_duration(work.duration);
+  if (unknown) count_unknown(driver, function->image->name);
   ++driver.counters.totals.launches;
   driver.engine.enqueue(*stream, std::move(work));
   return CUDA_SUCCESS;

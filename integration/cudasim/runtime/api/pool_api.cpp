@@ -57,6 +57,25 @@ cudaError_t cudaDeviceSetMemPool(int device, cudaMemPool_t memPool) {
   return call_context<&DriverTable::cuDeviceSetMemPool>(kDefaultStream, device, memPool);
 }
 
+// Memory that graphs hold.
+
+static_assert(static_cast<int>(cudaGraphMemAttrReservedMemHigh) ==
+              static_cast<int>(CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH));
+
+cudaError_t cudaDeviceGetGraphMemAttribute(int device, enum cudaGraphMemAttributeType attr, void* value) {
+  return call_driver<&DriverTable::cuDeviceGetGraphMemAttribute>(kDefaultStream, device,
+                                                                 static_cast<CUgraphMem_attribute>(attr), value);
+}
+
+cudaError_t cudaDeviceSetGraphMemAttribute(int device, enum cudaGraphMemAttributeType attr, void* value) {
+  return call_driver<&DriverTable::cuDeviceSetGraphMemAttribute>(kDefaultStream, device,
+                                                                 static_cast<CUgraphMem_attribute>(attr), value);
+}
+
+cudaError_t cudaDeviceGraphMemTrim(int device) {
+  return call_driver<&DriverTable::cuDeviceGraphMemTrim>(kDefaultStream, device);
+}
+
 // Pools by location and kind of memory, since CUDA 13. An older driver has none of them, and the call says so.
 
 cudaError_t cudaMemGetDefaultMemPool(cudaMemPool_t* memPool, struct cudaMemLocation* location,

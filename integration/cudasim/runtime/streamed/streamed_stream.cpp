@@ -38,6 +38,19 @@ cudaError_t cudaStreamIsCapturing(cudaStream_t stream, enum cudaStreamCaptureSta
                                                          reinterpret_cast<CUstreamCaptureStatus*>(pCaptureStatus));
 }
 
+cudaError_t cudaStreamGetCaptureInfo(cudaStream_t stream, enum cudaStreamCaptureStatus* captureStatus_out,
+                                     unsigned long long* id_out, cudaGraph_t* graph_out,
+                                     const cudaGraphNode_t** dependencies_out, const cudaGraphEdgeData** edgeData_out,
+                                     size_t* numDependencies_out) {
+  // The driver's number of a capture is an unsigned long long as well, under another name.
+  static_assert(sizeof(cuuint64_t) == sizeof(unsigned long long) &&
+                sizeof(cudaGraphEdgeData) == sizeof(CUgraphEdgeData));
+  return call_context<&DriverTable::cuStreamGetCaptureInfo>(
+      kDefaultStream, stream, reinterpret_cast<CUstreamCaptureStatus*>(captureStatus_out),
+      reinterpret_cast<cuuint64_t*>(id_out), graph_out, dependencies_out,
+      reinterpret_cast<const CUgraphEdgeData**>(edgeData_out), numDependencies_out);
+}
+
 cudaError_t cudaStreamAttachMemAsync(cudaStream_t stream, void* devPtr, size_t length, unsigned int flags) {
   return call_context<&DriverTable::cuStreamAttachMemAsync>(kDefaultStream, stream, device_pointer(devPtr), length,
                                                             flags);

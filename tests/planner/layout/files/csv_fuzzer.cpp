@@ -1,14 +1,14 @@
-// Text from anywhere as a CSV. What is read must hold, be written and read again as the same, and be placed.
+// Arbitrary text as a CSV. What is read must be valid, must be the same when written and read again, and must be
+// solved.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 #include <string_view>
 
-#include "planner/layout/files/csv_reader.h"
-#include "planner/layout/files/csv_writer.h"
+#include "planner/layout/files/csv.h"
 #include "planner/layout/files/plot.h"
-#include "planner/layout/smart_pool.h"
-#include "planner/layout/validation.h"
+#include "planner/layout/problem/validation.h"
+#include "planner/layout/published/smart_pool.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace memopt::layout;

@@ -1,7 +1,7 @@
+#include "planner/layout/files/csv.h"
+
 #include <gtest/gtest.h>
 
-#include "planner/layout/files/csv_reader.h"
-#include "planner/layout/files/csv_writer.h"
 #include "tests/planner/layout/brute_force.h"
 
 namespace memopt::layout {

@@ -5,8 +5,8 @@
 #include <string>
 #include <string_view>
 
-#include "planner/swap/plan_file.h"
-#include "planner/swap/verify.h"
+#include "planner/swap/files/plan_file.h"
+#include "planner/swap/simulation/verify.h"
 
 namespace memopt::swap {
 namespace {

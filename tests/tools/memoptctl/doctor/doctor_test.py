@@ -355,7 +355,7 @@ class Program(Cases):
                                "int main(void) { return 0; }", "-s")
         self.found(doctor(*SIM, program=[program]), "program.runtime", "warning", "static, without symbols; none of its calls was seen")
         if os.path.exists(STATIC):
-            found = doctor(*SIM, "--seconds", "20", program=[STATIC, "--epochs", "40", "--quiet"])
+            found = doctor(*SIM, "--seconds", "20", program=[STATIC, "--epochs", "8", "--quiet"])
             self.found(found, "program.runtime", "ok", "static, without symbols; its calls are seen at the driver")
             self.assertIn("by the static runtime and cuGetProcAddress", found.verdict("program.driver")[1])
 

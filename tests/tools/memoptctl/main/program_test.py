@@ -101,9 +101,39 @@ class Run(unittest.TestCase):
     def test_disable(self):
         self.assertEqual(self.preload("--disable"), ([LIBRARY], ["1", "", ""]))
 
-    def test_sim_sets_library_path_and_preset_only(self):
-        self.assertEqual(self.preload("--sim", "h200"), ([LIBRARY], ["", SIMULATOR, "h200"]))
+    def test_sim_sets_library_path_and_preset(self):
+        self.assertEqual(self.preload("--sim", "h200")[1], ["", SIMULATOR, "h200"])
         self.assertEqual(self.preload("--sim", "h200", LD_LIBRARY_PATH="/a:/b c")[1], ["", f"{SIMULATOR}:/a:/b c", "h200"])
+
+    def stand_ins(self):
+        """What the simulated device brings along, whole paths."""
+        with open(os.path.join(SIMULATOR, "stand-ins.txt"), encoding="utf-8") as file:
+            named = [line.split()[1] for line in file if line.startswith("preload ")]
+        self.assertIn("libcublas.so.13", named)
+        return [os.path.join(SIMULATOR, name) for name in named]
+
+    def test_sim_preloads_the_stand_ins_behind_all_else(self):
+        other, paths = "libm.so.6", self.stand_ins()
+        first = os.environ.get("SANITIZER_PRELOAD", "")
+        self.assertEqual(self.preload("--sim", "h200")[0], [LIBRARY, *paths])
+        self.assertEqual(self.preload("--sim", "h200", LD_PRELOAD=first + other)[0], [LIBRARY, other, *paths])
+        nested = ctl("run", "--sim", "h200", "--", MEMOPTCTL, "run", "--sim", "h200", "--", "sh", "-c", "echo $LD_PRELOAD").stdout
+        self.assertEqual([entry for entry in nested.strip().split(":") if entry in paths], paths, "each once")
+
+    def test_native_leaves_memopt_out(self):
+        self.assertEqual(self.preload("--native", "--sim", "h200"), (self.stand_ins(), ["", SIMULATOR, "h200"]))
+        done = ctl("run", "--native", "--", "true")
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn("--sim", done.stderr)
+
+    def test_frameworks_are_told_what_the_simulated_device_needs(self):
+        for given, expected in ((None, "1"), ("0", "0")):
+            environment = {**os.environ, **({} if given is None else {"TORCH_CUDNN_V8_API_DISABLED": given})}
+            shown = ctl("run", "--native", "--sim", "h200", "--", "sh", "-c",
+                        "echo $TORCH_CUDNN_V8_API_DISABLED $PYTORCH_ALLOC_CONF", env=environment)
+            self.assertEqual(shown.stdout.strip(), expected)
+        shown = ctl("run", "--sim", "h200", "--", "sh", "-c", "echo $TORCH_CUDNN_V8_API_DISABLED $PYTORCH_ALLOC_CONF")
+        self.assertEqual(shown.stdout.split(), ["1", "backend:cudaMallocAsync"])
 
     def test_a_moved_build_uses_its_own_files(self):
         with tempfile.TemporaryDirectory() as folder:

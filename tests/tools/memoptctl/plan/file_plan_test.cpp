@@ -3,7 +3,6 @@
 
 #include <gtest/gtest.h>
 
-#include <nlohmann/json.hpp>
 #include <string>
 
 #include "planner/recording/writer.h"
@@ -49,14 +48,14 @@ class Recorded {
 
 TEST(FilePlan, TimesOfARecordingAreNanoseconds) {
   const Recorded recorded(false);
-  const FilePlanning planning = plan_file({.file = recorded.path(), .json = true});
+  const FilePlanning planning = plan_file({.file = recorded.path(), .iteration = true});
   ASSERT_TRUE(planning.plan) << planning.note;
   EXPECT_TRUE(planning.recording);
   EXPECT_EQ(planning.blind_launches, 0u);
-  const auto plan = nlohmann::json::parse(planning.plan->json);
-  EXPECT_EQ(plan["period"], 1000);
-  ASSERT_EQ(plan["ops"].size(), 4u);
-  for (std::size_t i = 0; i < 4; ++i) EXPECT_EQ(plan["ops"][i][2], 250 * i);
+  const swap::Problem& problem = planning.plan->iteration->problem;
+  EXPECT_EQ(problem.period, 1000);
+  ASSERT_EQ(problem.operations.size(), 4u);
+  for (std::size_t i = 0; i < 4; ++i) EXPECT_EQ(problem.operations[i].time, 250.0 * static_cast<double>(i));
 }
 
 TEST(FilePlan, LaunchesWhoseParametersWereNotReadAreCounted) {

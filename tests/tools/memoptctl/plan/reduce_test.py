@@ -68,6 +68,14 @@ class Reduce(unittest.TestCase):
         _, three, _ = self.reduced("--iterations", "3")
         self.assertEqual(three["operations"]["launch"] - one["operations"]["launch"], 2 * one["operations"]["launch"] // 3)
 
+    def test_whole_keeps_every_record_and_the_same_plan(self):
+        path, shown, _ = self.reduced("--whole", "--hash-names")
+        before = json.loads(run("show", "--json", self.whole).stdout)
+        self.assertEqual(self.planned(path), self.planned(self.whole))
+        for key in "malloc", "free", "launch":
+            self.assertEqual(shown["operations"][key], before["operations"][key], key)
+        self.assertLess(os.path.getsize(path), os.path.getsize(self.whole))
+
     def test_can_be_replayed(self):
         path, _, _ = self.reduced("--hash-names")
         done = run(path, "--iterations", "4", program=os.path.join(WORKLOADS, "replay"), LD_LIBRARY_PATH=os.path.join(BUILD, "cudasim", "lib"))

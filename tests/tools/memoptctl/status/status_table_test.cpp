@@ -9,7 +9,7 @@ namespace {
 
 constexpr pid_t kNobody = 0x3fffff;  // beyond any pid that is in use
 
-Agent agent(pid_t pid, const char* status) {
+Agent agent(pid_t pid, const std::string& status) {
   Agent made;
   made.pid = pid;
   made.status = nlohmann::json::parse(status);
@@ -58,6 +58,19 @@ TEST(Join, NoCallSeenIsAProblem) {
   ASSERT_EQ(rows.size(), 1u);
   ASSERT_EQ(rows[0].problems.size(), 1u);
   EXPECT_NE(rows[0].problems[0].find("attached, but no call seen"), std::string::npos);
+}
+
+TEST(Join, WhatAFrameworksOwnAllocatorWouldHoldStandsBesideWhatIsHeld) {
+  const std::string plan =
+      R"("plan": {"footprint": 1331439862}, "frameworks": [{"name": "PyTorch", "text": "set", "visible": true)";
+  EXPECT_EQ(
+      join({agent(kNobody, "{" + plan + R"(, "route": "async", "reserved": 1513975972}]})")}, {})[0].frameworks,
+      (std::vector<std::string>{
+          "PyTorch: set", "PyTorch (async): its caching allocator would have reserved 1.4 GiB; memopt holds 1.2 GiB"}));
+  for (const char* unknown :
+       {R"(, "route": "async", "reserved": null}]})", R"(, "route": null, "reserved": 5}]})", "}]}"}) {
+    EXPECT_EQ(join({agent(kNobody, "{" + plan + unknown)}, {})[0].frameworks, std::vector<std::string>{"PyTorch: set"});
+  }
 }
 
 TEST(Join, ProcessesWithoutADriverAreNoNews) { EXPECT_TRUE(join({}, {{process(5, false)}, 0}).empty()); }

@@ -47,7 +47,7 @@ TEST(SwapProblem, NoBlockOfALaunchIsMissingWhileItRuns) {
   }
   ASSERT_EQ(problem.blocks.size(), 2u);
   for (std::uint32_t block = 0; block < 2; ++block) {
-    const auto accesses = input->lives.accesses_of(block);
+    const auto accesses = input->liveness.accesses_of(block);
     EXPECT_TRUE(std::any_of(accesses.begin(), accesses.end(), [&](const swap::Access& one) {
       return one.position % problem.operations.size() == running;
     })) << block;

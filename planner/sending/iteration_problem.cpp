@@ -1,0 +1,226 @@
+#include "planner/sending/iteration_problem.h"
+
+#include <algorithm>
+#include <limits>
+#include <optional>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <utility>
+
+#include "planner/swap/model/machines.h"
+#include "shm/plan.h"
+
+namespace memopt::planner {
+namespace {
+
+// Which block of the problem an instance is, and how many iterations ago it was born.
+class Instances {
+ public:
+  Instances(const OperationStore& store, const IterationPlan& plan) : store_(store), plan_(plan) {
+    const IterationLifetimes& lifetimes = plan.lifetimes;
+    cuts_.assign(store.lanes().size(), std::numeric_limits<std::uint32_t>::max());
+    for (const LanePeriod& lane : plan.iteration.lanes) cuts_[lane.lane] = lane.end;
+    for (std::uint64_t k = 0; k < lifetimes.unwrapped; ++k) {
+      const Operation& op = store.operations()[lifetimes.order[k]];
+      cuts_[op.lane] = std::min(cuts_[op.lane], op.lane_index);
+    }
+    std::uint32_t count = 0;
+    for (const LaneMallocs& lane : lifetimes.lanes) {
+      for (const std::uint32_t operation : lane.operations) blocks_.emplace(operation, count++);
+    }
+    for (const std::uint32_t block : lifetimes.persistent) persistent_.emplace(block, count++);
+  }
+
+  struct Instance {
+    std::uint32_t block;
+    std::uint32_t age;
+  };
+  std::optional<Instance> find(std::uint32_t operation, std::uint32_t block) const {
+    if (const auto found = persistent_.find(block); found != persistent_.end()) return Instance{found->second, 0};
+    const Block& b = store_.blocks()[block];
+    if (b.birth == kNone) return std::nullopt;
+    const LanePeriod* lane = plan_.iteration.find(b.lane);
+    if (lane == nullptr) return std::nullopt;
+    const std::int64_t p = lane->period;
+    const std::int64_t born = store_.operations()[b.birth].lane_index;
+    const std::int64_t from_middle = born - lane->middle();
+    const auto phase = static_cast<std::uint32_t>((from_middle % p + p) % p);
+    const auto found = blocks_.find(store_.lanes()[b.lane].operations[lane->middle() + phase]);
+    if (found == blocks_.end()) return std::nullopt;
+    const std::int64_t from_cut = born - cuts_[b.lane];
+    const std::int64_t frame = from_cut >= 0 ? from_cut / p : -((-from_cut + p - 1) / p);
+    const Operation& op = store_.operations()[operation];
+    return Instance{found->second, static_cast<std::uint32_t>((op.lane_index >= cuts_[op.lane] ? 0 : -1) - frame)};
+  }
+
+ private:
+  const OperationStore& store_;
+  const IterationPlan& plan_;
+  std::vector<std::uint32_t> cuts_;                          // where the boundary lies in the last repeat, by lane
+  std::unordered_map<std::uint32_t, std::uint32_t> blocks_;  // of the iteration's mallocs
+  std::unordered_map<std::uint32_t, std::uint32_t> persistent_;
+};
+
+}  // namespace
+
+// The problem's operations, with times from the boundary on.
+class IterationProblemBuilder::Operations {
+ public:
+  Operations(std::uint64_t begin, IterationProblem& result) : begin_(begin), result_(result) {}
+
+  // What follows is of this rank. It happens then, or when what was before it happens.
+  void at(std::uint64_t nanoseconds, std::uint64_t rank) {
+    const std::uint64_t since = nanoseconds > begin_ ? nanoseconds - begin_ : 0;
+    if (since > now_) end_launch(since);
+    accessed_ = {};
+    rank_ = rank;
+    now_ = std::max(now_, since);
+  }
+  void add(std::span<const swap::Operation> operations) {
+    for (const swap::Operation& operation : operations) append(operation);
+    const auto accesses = std::find_if(operations.begin(), operations.end(), swap::is_access);
+    accessed_ = operations.subspan(static_cast<std::size_t>(accesses - operations.begin()));
+  }
+  void add_nothing() { append({}); }
+
+  double end(std::uint64_t period) {
+    at(begin_ + period, rank_);
+    return static_cast<double>(now_);
+  }
+
+ private:
+  // The time until the next operation is the last one's. All blocks of a launch are on the device until it is over, so
+  // the others are accessed again at its end.
+  void end_launch(std::uint64_t since) {
+    now_ = since;
+    if (!accessed_.empty()) {
+      for (const swap::Operation& operation : accessed_.first(accessed_.size() - 1)) append(operation);
+    }
+  }
+  void append(swap::Operation operation) {
+    operation.time = static_cast<double>(now_);
+    result_.problem.operations.push_back(operation);
+    result_.ranks.push_back(rank_);
+  }
+
+  std::uint64_t begin_;
+  IterationProblem& result_;
+  std::uint64_t now_ = 0, rank_ = 0;
+  std::span<const swap::Operation> accessed_;  // of the last rank
+};
+
+IterationProblemBuilder::IterationProblemBuilder(const OperationStore& store, const IterationPlan& plan,
+                                                 const std::string& name) {
+  const IterationLifetimes& lifetimes = plan.lifetimes;
+  const auto operations = store.operations();
+  const Instances instances(store, plan);
+  unwrapped_ = lifetimes.unwrapped;
+  const LanePeriod& main = plan.iteration.lanes[plan.iteration.main];
+  const auto& main_operations = store.lanes()[main.lane].operations;
+  const auto ticks = [&](std::uint32_t operation) { return operations[operation].ticks; };
+  const auto [first, last] = std::minmax_element(lifetimes.order.begin(), lifetimes.order.end());
+  begin_ticks_ = ticks(main_operations[main.begin()]);
+  middle_ticks_ = ticks(main_operations[main.middle()]);
+  first_ticks_ = ticks(*first);
+  last_ticks_ = ticks(*last);
+
+  const auto add = [&](swap::Kind kind, const Instances::Instance& instance) {
+    operations_.push_back({kind, instance.block, 0, kind == swap::Kind::kMalloc ? 0 : instance.age});
+  };
+  for (const std::uint32_t index : lifetimes.order) {
+    const Operation& op = operations[index];
+    const std::size_t before = operations_.size();
+    if (op.block != kNone) {
+      if (const auto instance = instances.find(index, op.block)) {
+        add(op.kind == OperationKind::kMalloc ? swap::Kind::kMalloc : swap::Kind::kFree, *instance);
+      }
+    }
+    for (const Access& access : store.accesses(index)) {
+      const auto instance = instances.find(index, access.block);
+      if (instance) add(access.reads != 0 && access.writes == 0 ? swap::Kind::kRead : swap::Kind::kWrite, *instance);
+    }
+    steps_.push_back({op.ticks, static_cast<std::uint32_t>(operations_.size() - before)});
+  }
+
+  problem_.name = name;
+  problem_.machine = swap::kMachines[0].machine;
+  problem_.align = shm::kPlanAlignment;
+  const auto add_block = [&](std::uint64_t bytes, bool persistent, std::string called, std::vector<std::uint64_t> at) {
+    problem_.blocks.push_back(
+        {.id = problem_.blocks.size(), .bytes = bytes, .persistent = persistent, .name = std::move(called)});
+    places_.push_back({std::move(at)});
+  };
+  for (std::size_t lane = 0; lane < lifetimes.lanes.size(); ++lane) {
+    std::vector<std::vector<std::uint64_t>> places = plan.offsets(lane);
+    for (std::size_t i = 0; i < places.size(); ++i) {
+      const Operation op = operations[lifetimes.lanes[lane].operations[i]];
+      std::vector<std::uint64_t>& offsets = places[i];
+      if (std::equal(offsets.begin() + 1, offsets.end(), offsets.begin())) offsets.resize(1);
+      add_block(store.blocks()[op.block].bytes, false, "malloc at record " + std::to_string(op.sequence),
+                std::move(offsets));
+    }
+  }
+  std::uint64_t offset = plan.outcome.solution.height;
+  for (const std::uint32_t index : lifetimes.persistent) {
+    const Block block = store.blocks()[index];
+    add_block(block.bytes, true, "block " + std::to_string(block.number), {offset});
+    offset += place_bytes(block.bytes);
+  }
+}
+
+template <typename EachStep>
+IterationProblem IterationProblemBuilder::build_with(std::uint64_t begin, EachStep&& each_step) const {
+  IterationProblem result{problem_, places_, {}};
+  // A launch of several blocks has at most twice as many operations.
+  result.problem.operations.reserve(operations_.size() + steps_.size());
+  result.ranks.reserve(operations_.size() + steps_.size());
+  Operations operations(begin, result);
+  std::size_t first = 0;
+  for (std::size_t k = 0; k < steps_.size(); ++k) {
+    each_step(operations, k);
+    if (steps_[k].operations == 0) {
+      operations.add_nothing();
+    } else {
+      operations.add(std::span(operations_).subspan(first, steps_[k].operations));
+    }
+    first += steps_[k].operations;
+  }
+  result.problem.period = operations.end(each_step(operations, steps_.size()));
+  return result;
+}
+
+IterationProblem IterationProblemBuilder::build(const std::function<std::uint64_t(std::uint64_t)>& nanoseconds) const {
+  // The operations before the boundary happened before those behind it: they are shown one period later.
+  const std::uint64_t begin = nanoseconds(begin_ticks_), middle = nanoseconds(middle_ticks_);
+  const std::uint64_t first = nanoseconds(first_ticks_), last = nanoseconds(last_ticks_);
+  std::uint64_t period = middle > begin ? middle - begin : 0;
+  period = std::max(period, last > first ? last - first : 0);
+  return build_with(nanoseconds(steps_.front().ticks), [&](Operations& operations, std::size_t k) {
+    if (k == steps_.size()) return period;
+    operations.at(nanoseconds(steps_[k].ticks) + (k < unwrapped_ ? 0 : period), k);
+    return std::uint64_t{0};
+  });
+}
+
+IterationProblem IterationProblemBuilder::build(const IterationTimes& times) const {
+  std::uint64_t now = 0;
+  const auto idle = [&](Operations& operations, std::size_t k, std::uint64_t length) {
+    if (length == 0) return;
+    operations.at(now, k == 0 ? 0 : k - 1);
+    operations.add_nothing();
+    now += length;
+  };
+  return build_with(0, [&](Operations& operations, std::size_t k) {
+    if (k == steps_.size()) {
+      idle(operations, k, times.idle_at_end);
+      return now;
+    }
+    idle(operations, k, times.operations[k].idle);
+    operations.at(now, k);
+    now += times.operations[k].busy;
+    return now;
+  });
+}
+
+}  // namespace memopt::planner

@@ -1,0 +1,64 @@
+// The problem that planner/swap solves for an iteration that planner/iteration found: its operations one by one, with
+// times, and where its blocks lie without swaps. A memopt-plan-1 file of an iteration is written from the same structs
+// (planner/swap/files/plan_file.h).
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "planner/iteration/iteration_plan.h"
+#include "planner/iteration/measured_times.h"
+#include "planner/iteration/operation_store.h"
+#include "planner/swap/model/model.h"
+
+namespace memopt::planner {
+
+// Operations are as in a file: a launch that names several blocks is one access of each, the last one having all its
+// time, and the others once more at its end; `join_launches` (swap_plan.h) makes them one. The machine is the first of
+// planner/swap/model/machines.h. What swaps can't be planned for, as blocks of more than 7 iterations, is refused by
+// swap::find_liveness.
+struct IterationProblem {
+  swap::Problem problem;
+  std::vector<swap::Place> places;   // of the layout, by block; persistent blocks behind the slab, one after the other
+  std::vector<std::uint64_t> ranks;  // of the problem's operations (planner/iteration/lifetimes.h)
+};
+
+// Made while the store is as it was when the plan was found; used at any time later, when more may have been measured.
+// Memory: that of the operations.
+class IterationProblemBuilder {
+ public:
+  // `name` in UTF-8.
+  IterationProblemBuilder(const OperationStore& store, const IterationPlan& plan, const std::string& name);
+
+  // In both an operation that does nothing while the device idles has the rank of the operation before. O(n).
+
+  // Times are those of the records from the boundary on, their ticks made nanoseconds by `nanoseconds`, which must not
+  // fall: the host's, as of its calls. How long a launch takes is not known, so it counts until the next operation.
+  IterationProblem build(const std::function<std::uint64_t(std::uint64_t)>& nanoseconds) const;
+
+  // Times are those of the device: one operation after the other, each as long as was measured, mallocs and frees none.
+  // Where the device idles, an operation of its own does nothing. `times` has as many operations as the iteration.
+  IterationProblem build(const IterationTimes& times) const;
+
+ private:
+  struct Step {
+    std::uint64_t ticks;
+    std::uint32_t operations;  // of operations_, behind those of the step before
+  };
+  class Operations;
+
+  // `each_step` says when each operation happens, and at last, of the one behind them, how long the iteration takes.
+  template <typename EachStep>
+  IterationProblem build_with(std::uint64_t begin, EachStep&& each_step) const;
+
+  swap::Problem problem_;  // without operations and period
+  std::vector<swap::Place> places_;
+  std::vector<Step> steps_;
+  std::vector<swap::Operation> operations_;  // of all steps, without times
+  std::uint64_t unwrapped_ = 0;              // steps that were seen one iteration before the others
+  std::uint64_t begin_ticks_ = 0, middle_ticks_ = 0, first_ticks_ = 0, last_ticks_ = 0;
+};
+
+}  // namespace memopt::planner

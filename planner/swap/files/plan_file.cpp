@@ -1,0 +1,459 @@
+#include "planner/swap/files/plan_file.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cmath>
+#include <cstring>
+#include <fstream>
+#include <initializer_list>
+#include <nlohmann/json.hpp>
+#include <ostream>
+#include <sstream>
+#include <string_view>
+#include <unordered_map>
+
+#include "planner/json/writer.h"
+
+namespace memopt::swap {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr const char* kFormat = "memopt-plan-1";
+constexpr std::uint64_t kLargest = std::uint64_t{1} << 62;
+constexpr std::uint64_t kLargestExact = std::uint64_t{1} << 53;
+constexpr std::string_view kKinds = "mfrwx";
+constexpr std::uint8_t kNullAge = 8;
+
+[[noreturn]] void refuse(const std::string& where, const std::string& expected, const Json& found) {
+  std::string shown = found.dump(-1, ' ', true, Json::error_handler_t::replace);
+  if (shown.size() > 60) shown = shown.substr(0, 57) + "...";
+  throw Invalid(where + ": expected " + expected + ", found " + shown);
+}
+
+std::string element(const char* list, std::size_t index) {
+  return std::string(list) + '[' + std::to_string(index) + ']';
+}
+
+// The members of one object, each asked for by name; what was never asked for is unknown.
+class Members {
+ public:
+  Members(const Json& object, std::string where) : object_(object), where_(std::move(where)) {
+    if (!object.is_object()) refuse(where_.empty() ? "the plan" : where_, "an object", object);
+  }
+
+  void only(std::initializer_list<std::string_view> known) const {
+    for (const auto& [name, value] : object_.items()) {
+      if (std::find(known.begin(), known.end(), name) != known.end()) continue;
+      std::string list;
+      for (const std::string_view one : known) list += (list.empty() ? "" : ", ") + std::string(one);
+      throw Invalid(place(name) + ": unknown field; expected " + list);
+    }
+  }
+  std::string place(const std::string& name) const { return where_.empty() ? name : where_ + '.' + name; }
+  const Json* find(const char* name) const {
+    const auto found = object_.find(name);
+    return found == object_.end() ? nullptr : &*found;
+  }
+  const Json& get(const char* name, const char* expected) const {
+    const Json* found = find(name);
+    if (!found) throw Invalid(place(name) + ": is missing; expected " + expected);
+    return *found;
+  }
+
+ private:
+  const Json& object_;
+  std::string where_;
+};
+
+std::uint64_t integer(const Json& value, const std::string& where, std::uint64_t least = 0,
+                      std::uint64_t largest = kLargest) {
+  const bool fits =
+      value.is_number_unsigned() && value.get<std::uint64_t>() >= least && value.get<std::uint64_t>() <= largest;
+  if (!fits) refuse(where, "an integer from " + std::to_string(least) + " to " + std::to_string(largest), value);
+  return value.get<std::uint64_t>();
+}
+
+double number(const Json& value, const std::string& where) {
+  if (value.is_number_unsigned()) return static_cast<double>(integer(value, where, 0, kLargestExact));
+  if (!value.is_number_float() || !std::isfinite(value.get<double>()) || value.get<double>() < 0) {
+    refuse(where, "a number of 0 or more", value);
+  }
+  return value.get<double>();
+}
+
+bool boolean(const Json& value, const std::string& where) {
+  if (!value.is_boolean()) refuse(where, "true or false", value);
+  return value.get<bool>();
+}
+
+std::string string(const Json& value, const std::string& where) {
+  if (!value.is_string()) refuse(where, "a string", value);
+  return value.get<std::string>();
+}
+
+const Json& array(const Json& value, const std::string& where) {
+  if (!value.is_array()) refuse(where, "a list", value);
+  return value;
+}
+
+class Reader {
+ public:
+  explicit Reader(const Json& document) : top_(document, "") {}
+
+  PlanFile read() {
+    top_.only({"format", "name", "comment", "period", "ops", "blocks", "machine", "limit", "chunk", "align", "layout",
+               "lazy_malloc", "swaps"});
+    if (const Json& format = top_.get("format", "\"memopt-plan-1\""); format != kFormat) {
+      refuse("format", "\"memopt-plan-1\"", format);
+    }
+    Problem& problem = file_.problem;
+    file_.spelling.fields = 0;
+    if (const Json* v = optional("name", Spelling::kName)) problem.name = string(*v, "name");
+    if (const Json* v = top_.find("comment")) file_.comment = string(*v, "comment");
+    if (const Json* v = optional("limit", Spelling::kLimit); v && !v->is_null()) problem.limit = integer(*v, "limit");
+    if (const Json* v = optional("chunk", Spelling::kChunk)) problem.chunk = integer(*v, "chunk", 1);
+    if (const Json* v = optional("align", Spelling::kAlign)) problem.align = integer(*v, "align", 1);
+    if (const Json* v = optional("layout", Spelling::kLayout)) problem.layout = boolean(*v, "layout");
+    if (const Json* v = optional("lazy_malloc", Spelling::kLazyMalloc))
+      problem.lazy_malloc = boolean(*v, "lazy_malloc");
+    problem.period = number(top_.get("period", "nanoseconds"), "period");
+    machine();
+    blocks();
+    operations();
+    if (const Json* v = optional("swaps", Spelling::kSwaps)) swaps(*v);
+    return std::move(file_);
+  }
+
+ private:
+  const Json* optional(const char* name, Spelling::Field field) {
+    const Json* found = top_.find(name);
+    if (found) file_.spelling.fields |= field;
+    return found;
+  }
+
+  void machine() {
+    const Members members(top_.get("machine", "an object"), "machine");
+    members.only({"out_bytes_per_ns", "in_bytes_per_ns", "out_latency_ns", "in_latency_ns"});
+    Machine& m = file_.problem.machine;
+    m.out_bytes_per_ns = number(members.get("out_bytes_per_ns", "a number"), "machine.out_bytes_per_ns");
+    m.in_bytes_per_ns = number(members.get("in_bytes_per_ns", "a number"), "machine.in_bytes_per_ns");
+    if (const Json* v = members.find("out_latency_ns")) {
+      m.out_latency_ns = number(*v, "machine.out_latency_ns");
+      file_.spelling.fields |= Spelling::kOutLatency;
+    }
+    if (const Json* v = members.find("in_latency_ns")) {
+      m.in_latency_ns = number(*v, "machine.in_latency_ns");
+      file_.spelling.fields |= Spelling::kInLatency;
+    }
+  }
+
+  void blocks() {
+    const Json& list = array(top_.get("blocks", "a list"), "blocks");
+    bool placed = false;
+    std::vector<Place> places(list.size());
+    for (std::size_t j = 0; j < list.size(); ++j) {
+      const std::string where = element("blocks", j);
+      const Members members(list[j], where);
+      members.only({"id", "size", "persistent", "pinned", "offset", "window", "name"});
+      Block block;
+      std::uint8_t given = 0;
+      block.id = integer(members.get("id", "an integer"), where + ".id");
+      if (!index_.emplace(block.id, static_cast<std::uint32_t>(j)).second) {
+        throw Invalid(where + ".id: block " + std::to_string(block.id) + " is given twice");
+      }
+      block.bytes = integer(members.get("size", "bytes"), where + ".size");
+      if (const Json* v = members.find("persistent")) {
+        block.persistent = boolean(*v, where + ".persistent");
+        given |= Spelling::kPersistent;
+      }
+      if (const Json* v = members.find("pinned")) {
+        block.pinned = boolean(*v, where + ".pinned");
+        given |= Spelling::kPinned;
+      }
+      if (const Json* v = members.find("name")) {
+        block.name = string(*v, where + ".name");
+        given |= Spelling::kBlockName;
+      }
+      if (const Json* v = members.find("window")) {
+        if (*v != "own" && *v != "linear") refuse(where + ".window", "\"own\" or \"linear\"", *v);
+        places[j].own = *v == "own";
+        placed = true;
+      }
+      if (const Json* v = members.find("offset"); v && !v->is_null()) {
+        placed = true;
+        if (v->is_array()) {
+          if (v->empty() || v->size() > 8) refuse(where + ".offset", "1 to 8 offsets", *v);
+          for (const Json& one : *v) places[j].offsets.push_back(integer(one, where + ".offset"));
+        } else {
+          places[j].offsets.push_back(integer(*v, where + ".offset"));
+        }
+      }
+      file_.spelling.blocks.push_back(given);
+      file_.problem.blocks.push_back(std::move(block));
+    }
+    if (placed) file_.decisions.places = std::move(places);
+  }
+
+  std::uint32_t block(const Json& value, const std::string& where) const {
+    const auto found = value.is_number_unsigned() ? index_.find(value.get<std::uint64_t>()) : index_.end();
+    if (found == index_.end()) refuse(where, "the id of a block", value);
+    return found->second;
+  }
+
+  void operations() {
+    const Json& list = array(top_.get("ops", "a list"), "ops");
+    std::vector<bool> born(file_.problem.blocks.size());
+    for (std::size_t i = 0; i < list.size(); ++i) {
+      const Json& one = list[i];
+      const std::string where = element("ops", i);
+      if (!one.is_array() || one.size() < 3 || one.size() > 5) {
+        refuse(where, "[kind, block, time], [.., age] or [.., age, stream]", one);
+      }
+      Operation op;
+      const auto kind = one[0].is_string() && one[0].get_ref<const std::string&>().size() == 1
+                            ? kKinds.find(one[0].get_ref<const std::string&>())
+                            : std::string_view::npos;
+      if (kind == std::string_view::npos) refuse(where + ": kind", "m, f, r, w or x", one[0]);
+      op.kind = static_cast<Kind>(kind);
+      if (op.kind == Kind::kNothing) {
+        if (one[1] != -1) refuse(where + ": block", "-1 for an operation of kind x", one[1]);
+      } else {
+        op.block = block(one[1], where + ": block");
+      }
+      op.time = number(one[2], where + ": time");
+      auto given = static_cast<std::uint8_t>(one.size());
+      if (one.size() > 3 && !one[3].is_null()) {
+        op.age = static_cast<std::uint32_t>(integer(one[3], where + ": age", 0, 7));
+      } else {
+        if (one.size() > 3) given |= kNullAge;
+        const bool young = op.kind == Kind::kNothing || op.kind == Kind::kMalloc || born[op.block] ||
+                           file_.problem.blocks[op.block].persistent;
+        op.age = young ? 0 : 1;
+      }
+      if (op.kind == Kind::kMalloc) born[op.block] = true;
+      if (one.size() > 4) op.stream = static_cast<std::uint32_t>(integer(one[4], where + ": stream", 0, kNoBlock));
+      file_.spelling.operations.push_back(given);
+      file_.problem.operations.push_back(op);
+    }
+  }
+
+  void swaps(const Json& list) {
+    array(list, "swaps");
+    for (std::size_t j = 0; j < list.size(); ++j) {
+      const std::string where = element("swaps", j);
+      const Members members(list[j], where);
+      members.only({"block", "out_after", "in_after", "need", "copy"});
+      Swap swap;
+      swap.block = block(members.get("block", "the id of a block"), where + ".block");
+      swap.out_after = integer(members.get("out_after", "a position"), where + ".out_after");
+      const auto position = [&](const char* name) {
+        const Json* v = members.find(name);
+        return v && !v->is_null() ? integer(*v, where + '.' + name) : kNever;
+      };
+      swap.in_after = position("in_after");
+      swap.need = position("need");
+      if (const Json* v = members.find("copy")) swap.copy = boolean(*v, where + ".copy");
+      file_.decisions.swaps.push_back(swap);
+    }
+  }
+
+  Members top_;
+  PlanFile file_;
+  std::unordered_map<std::uint64_t, std::uint32_t> index_;
+};
+
+// The members of a file, in the order in which its form has them.
+class Writer {
+ public:
+  Writer(const PlanFile& plan, std::ostream& out) : plan_(plan), problem_(plan.problem), stream_(out), out_(out) {}
+
+  void write() {
+    if (plan_.spelling.form == Spelling::Form::kObserved) {
+      write_observed();
+    } else {
+      write_planned();
+    }
+    stream_ << '\n';
+  }
+
+ private:
+  static constexpr json::Spacing kLines{.before = "\n", .between = "\n", .after = "\n"};
+  static constexpr json::Spacing kSpaces{.between = " ", .colon = " "};
+
+  bool is_given(Spelling::Field field) const { return (plan_.spelling.fields & field) != 0; }
+
+  void write_planned() {
+    const Problem usual;
+    out_.begin_object({.before = "\n", .between = "\n", .colon = " ", .after = "\n"});
+    head();
+    if (!plan_.comment.empty()) out_.member("comment", plan_.comment);
+    out_.member("period", problem_.period);
+    machine();
+    if (problem_.limit || is_given(Spelling::kLimit)) limit();
+    if (is_given(Spelling::kChunk) || problem_.chunk != usual.chunk) out_.member("chunk", problem_.chunk);
+    if (is_given(Spelling::kAlign) || problem_.align != usual.align) out_.member("align", problem_.align);
+    if (is_given(Spelling::kLayout) || problem_.layout != usual.layout) out_.member("layout", problem_.layout);
+    if (is_given(Spelling::kLazyMalloc) || problem_.lazy_malloc) out_.member("lazy_malloc", problem_.lazy_malloc);
+    blocks();
+    operations();
+    if (is_given(Spelling::kSwaps) || !plan_.decisions.swaps.empty()) swaps(kLines);
+    out_.end_object();
+  }
+
+  void write_observed() {
+    out_.begin_object({.between = "\n", .colon = " "});
+    head();
+    operations();
+    out_.member("period", problem_.period);
+    blocks();
+    machine();
+    limit();
+    out_.between(" ");
+    out_.member("chunk", problem_.chunk);
+    out_.member("align", problem_.align);
+    out_.member("layout", problem_.layout);
+    out_.member("lazy_malloc", problem_.lazy_malloc);
+    out_.between("\n");
+    swaps({});
+    out_.end_object();
+  }
+
+  void head() {
+    out_.member("format", kFormat);
+    if (is_given(Spelling::kName) || !problem_.name.empty()) out_.member("name", problem_.name);
+  }
+
+  void machine() {
+    const Machine& machine = problem_.machine;
+    out_.name("machine");
+    out_.begin_object(kSpaces);
+    out_.member("out_bytes_per_ns", machine.out_bytes_per_ns);
+    out_.member("in_bytes_per_ns", machine.in_bytes_per_ns);
+    if (is_given(Spelling::kOutLatency) || machine.out_latency_ns != 0) {
+      out_.member("out_latency_ns", machine.out_latency_ns);
+    }
+    if (is_given(Spelling::kInLatency) || machine.in_latency_ns != 0) {
+      out_.member("in_latency_ns", machine.in_latency_ns);
+    }
+    out_.end_object();
+  }
+
+  void limit() {
+    out_.name("limit");
+    problem_.limit ? out_.value(*problem_.limit) : out_.null();
+  }
+
+  template <typename Write>
+  void list(const char* name, std::size_t count, const json::Spacing& spacing, const Write& write) {
+    out_.name(name);
+    out_.begin_list(spacing);
+    for (std::size_t i = 0; i < count; ++i) write(i);
+    out_.end_list();
+  }
+
+  void blocks() {
+    list("blocks", problem_.blocks.size(), kLines, [&](std::size_t j) { block(j); });
+  }
+  void operations() {
+    list("ops", problem_.operations.size(), kLines, [&](std::size_t i) { operation(i); });
+  }
+  void swaps(const json::Spacing& spacing) {
+    list("swaps", plan_.decisions.swaps.size(), spacing, [&](std::size_t j) { swap(plan_.decisions.swaps[j]); });
+  }
+
+  void block(std::size_t j) {
+    const Block& block = problem_.blocks[j];
+    const bool observed = plan_.spelling.form == Spelling::Form::kObserved;
+    const unsigned given = j < plan_.spelling.blocks.size() ? plan_.spelling.blocks[j] : 0U;
+    out_.begin_object(observed ? kSpaces : json::Spacing{});
+    out_.member("id", block.id);
+    out_.member("size", block.bytes);
+    if (block.persistent || (given & Spelling::kPersistent) != 0) out_.member("persistent", block.persistent);
+    if (block.pinned || (given & Spelling::kPinned) != 0) out_.member("pinned", block.pinned);
+    if (j < plan_.decisions.places.size()) {
+      const Place& place = plan_.decisions.places[j];
+      if (place.offsets.size() == 1) out_.member("offset", place.offsets[0]);
+      if (place.offsets.size() > 1) {
+        out_.name("offset");
+        out_.begin_list(observed ? kSpaces : json::Spacing{});
+        for (const std::uint64_t offset : place.offsets) out_.value(offset);
+        out_.end_list();
+      }
+      if (place.own || !observed) out_.member("window", place.own ? "own" : "linear");
+    }
+    if (!block.name.empty() || (given & Spelling::kBlockName) != 0) out_.member("name", block.name);
+    out_.end_object();
+  }
+
+  void operation(std::size_t i) {
+    const Operation& operation = problem_.operations[i];
+    const auto& spelled = plan_.spelling.operations;
+    std::uint8_t given = 3;
+    if (i < spelled.size()) {
+      given = spelled[i];
+    } else if (operation.stream != 0) {
+      given = 5;
+    } else if (operation.kind != Kind::kMalloc && operation.kind != Kind::kNothing) {
+      given = 4;
+    }
+    out_.begin_list();
+    out_.value(kKinds[static_cast<std::size_t>(operation.kind)]);
+    if (operation.block == kNoBlock) {
+      out_.value(std::int64_t{-1});
+    } else {
+      out_.value(problem_.blocks[operation.block].id);
+    }
+    out_.value(operation.time);
+    if ((given & 7) > 3) {
+      (given & kNullAge) != 0 ? out_.null() : out_.value(std::uint64_t{operation.age});
+    }
+    if ((given & 7) > 4) out_.value(std::uint64_t{operation.stream});
+    out_.end_list();
+  }
+
+  void swap(const Swap& swap) {
+    out_.begin_object();
+    out_.member("block", problem_.blocks[swap.block].id);
+    out_.member("out_after", swap.out_after);
+    if (swap.returns()) {
+      out_.member("in_after", swap.in_after);
+      out_.member("need", swap.need);
+    }
+    if (!swap.copy) out_.member("copy", false);
+    out_.end_object();
+  }
+
+  const PlanFile& plan_;
+  const Problem& problem_;
+  std::ostream& stream_;
+  json::Writer out_;
+};
+
+}  // namespace
+
+PlanFile parse_plan(const std::string& content) {
+  Json document;
+  try {
+    document = Json::parse(content);
+  } catch (const Json::exception& error) {
+    throw Invalid(std::string("not JSON: ") + error.what());
+  }
+  return Reader(document).read();
+}
+
+PlanFile read_plan(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream content;
+  content << file.rdbuf();
+  if (!file) throw Invalid(path + ": cannot be read: " + std::strerror(errno));
+  try {
+    return parse_plan(std::move(content).str());
+  } catch (const Invalid& error) {
+    throw Invalid(path + ": " + error.what());
+  }
+}
+
+void write_plan(const PlanFile& plan, std::ostream& out) { Writer(plan, out).write(); }
+
+}  // namespace memopt::swap

@@ -1,0 +1,61 @@
+// Files of the format memopt-plan-1: a problem and the decisions of a planner, as JSON.
+//
+// What is read can be written again without loss: every value, and which optional fields are given at all, so that a
+// plan still equals the problem it was made for in everything but the decisions. Times and rates are doubles; an
+// integer that is none exactly (beyond 2^53) is refused.
+#pragma once
+
+#include <cstdint>
+#include <iosfwd>
+#include <string>
+#include <vector>
+
+#include "planner/swap/model/model.h"
+
+namespace memopt::swap {
+
+// Which optional fields a file spells out although they have their defaults; the others are always written. Empty
+// vectors: none of the blocks', and the age of every access and free.
+struct Spelling {
+  enum Field : std::uint32_t {
+    kName = 1,
+    kLimit = 2,
+    kChunk = 4,
+    kAlign = 8,
+    kLayout = 16,
+    kLazyMalloc = 32,
+    kSwaps = 64,
+    kOutLatency = 128,
+    kInLatency = 256,
+    kAll = 511,
+  };
+  enum BlockField : std::uint8_t { kPersistent = 1, kPinned = 2, kBlockName = 4 };
+
+  // Of the file's lines. Planned: the problem before its operations, one member a line. Observed: the operations of a
+  // recording or trace first, and all settings; `offset` says that a block has the linear window.
+  enum class Form : std::uint8_t { kPlanned, kObserved };
+
+  std::uint32_t fields = kAll;
+  Form form = Form::kPlanned;            // files are read in any form, and written as planned then
+  std::vector<std::uint8_t> blocks;      // BlockField, by block
+  std::vector<std::uint8_t> operations;  // number of fields, plus 8 where the age is null
+};
+
+struct PlanFile {
+  Problem problem;
+  Decisions decisions;
+  std::string comment;
+  Spelling spelling;
+};
+
+// Throws Invalid: not JSON, an unknown or missing field, or one of the wrong type; names it and says what was expected.
+// Values that contradict each other are for find_liveness and find_fault.
+PlanFile parse_plan(const std::string& text);
+
+// Throws Invalid, its message begins with the path; also where the file can't be read.
+PlanFile read_plan(const std::string& path);
+
+// One operation, block and swap a line. Decisions without places leave the offsets out.
+void write_plan(const PlanFile& plan, std::ostream& out);
+
+}  // namespace memopt::swap

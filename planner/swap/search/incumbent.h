@@ -1,0 +1,42 @@
+// Internal to the room: the incumbent, the best plan of all that were offered so far.
+#pragma once
+
+#include <cstdint>
+
+#include "planner/layout/problem/limits.h"
+#include "planner/swap/model/liveness.h"
+#include "planner/swap/model/model.h"
+#include "planner/swap/search/search.h"
+
+namespace memopt::swap {
+
+class Incumbent {
+ public:
+  // `layout`: for each layout of the plans that it makes itself. Problem and liveness must outlive it.
+  Incumbent(const Problem& problem, const Liveness& liveness, Objective objective, const layout::Limits& layout);
+
+  // Keeps the decisions if they hold and are better: within the limit first; then less added time, if that is the
+  // objective; then a smaller footprint. `height`: what counts as the footprint where there is no layout.
+  void offer(Decisions decisions, std::uint64_t height);
+
+  // The plan without swaps, laid out by the layout planner: what any other has to be better than.
+  void unswapped();
+  // AutoSwap's plans: the last resort where nothing was found within the limit.
+  void auto_swap();
+
+  const SearchPlan& plan() const { return plan_; }
+  // No plan can be better, as the added time is what counts.
+  bool is_done() const { return timed_ && plan_.feasible && plan_.added_ns == 0; }
+
+ private:
+  bool is_better(bool feasible, std::uint64_t footprint, double added_ns) const;
+
+  const Problem& problem_;
+  const Liveness& liveness_;
+  bool timed_;
+  layout::Limits layout_;
+  SearchPlan plan_;
+  bool has_ = false;
+};
+
+}  // namespace memopt::swap

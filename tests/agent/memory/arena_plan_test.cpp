@@ -1,0 +1,347 @@
+// Which plans go live, and what is given back then: the arena over a driver that knows what is mapped where.
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <cstdlib>
+#include <memory>
+#include <vector>
+
+#include "agent/agent.h"
+#include "agent/link/link.h"
+#include "agent/memory/arena.h"
+#include "agent/memory/arena_state.h"
+#include "agent/order/current_context.h"
+#include "agent/order/in_flight.h"
+#include "agent/recording/recorder.h"
+#include "tests/agent/fake_memory.h"
+
+// The arena and its link are never destroyed: what they hold at the end is no leak.
+extern "C" [[gnu::visibility("default")]] int __lsan_is_turned_off() { return 1; }
+
+namespace memopt::agent {
+namespace {
+
+const auto kContext = reinterpret_cast<CUcontext>(0x10);
+
+Driver functions_with_context() {
+  Driver driver = functions();
+  driver.current_context = [](CUcontext* context) { return *context = kContext, CUDA_SUCCESS; };
+  driver.current_device = [](CUdevice* device) { return *device = 0, CUDA_SUCCESS; };
+  driver.context_push = [](CUcontext) { return CUDA_SUCCESS; };
+  driver.context_pop = [](CUcontext* context) { return *context = kContext, CUDA_SUCCESS; };
+  driver.default_pool = [](CUmemoryPool*, CUdevice) { return CUDA_ERROR_NOT_SUPPORTED; };
+  driver.event_elapsed = [](float*, CUevent, CUevent) { return CUDA_ERROR_NOT_READY; };
+  return driver;
+}
+
+constexpr Interposer kInterposer{nullptr, 0, nullptr, nullptr, functions_with_context};
+
+class PlansOfTheArena : public testing::Test {
+ protected:
+  static constexpr std::uint64_t kBlock = 2 * kChunk;
+
+  static void SetUpTestSuite() {
+    setenv("MEMOPT_PLANNER", "/nonexistent/memoptd", 1);  // plans are made here
+    setenv("MEMOPT_LOG", "off", 1);
+    setenv("MEMOPT_SYNC_PLAN", "0", 1);
+    first_call(kInterposer, 0);
+  }
+  void SetUp() override {
+    note_context_change();
+    g_fake = &fake;
+    forget_arena_after_fork();  // each test begins anew
+  }
+
+  static CUdeviceptr allocate(std::uint64_t bytes) {
+    CUdeviceptr address = 0;
+    return arena_allocate(&address, bytes, nullptr).handled ? address : 0;
+  }
+  static void free(CUdeviceptr address) { EXPECT_EQ(arena_free(address).result, CUDA_SUCCESS); }
+
+  // An iteration of one block.
+  static void iterate() {
+    const CUdeviceptr block = allocate(kBlock);
+    ASSERT_NE(block, 0u);
+    free(block);
+  }
+
+  // Of these iterations; `stays` are blocks that live through all of them.
+  static void send(std::uint64_t generation, std::uint64_t slab_bytes, std::vector<CUdeviceptr> stays = {}) {
+    auto plan = std::make_unique<Plan>();
+    plan->generation = generation;
+    plan->mallocs.push_back({kBlock, 0, 0, 1, 0, 1});
+    plan->places.push_back({0, kBlock});
+    plan->slab_bytes = slab_bytes;
+    plan->peak_load = kBlock;
+    plan->operations = 2;
+    plan->lanes.push_back({current_lane(), 1, std::span<const shm::PlannedMalloc>(plan->mallocs)});
+    ArenaLock lock;
+    for (const CUdeviceptr block : stays) plan->persistent.push_back(arena()->blocks.find(block)->number);
+    arena_adopt(*arena(), *plan);
+    while (arena()->phase == Arena::Phase::kBuilding) arena_build(*arena());
+  }
+  // The same with another block behind every `loops` of that one: the iteration that `send` is a loop of.
+  static constexpr std::uint64_t kOther = 3 * kChunk;
+  static void iterate_outer(int loops, int times = 1) {
+    for (int i = 0; i < times; ++i) {
+      for (int j = 0; j < loops; ++j) iterate();
+      free(allocate(kOther));
+    }
+  }
+  static void send_outer(std::uint64_t generation, int loops, std::uint64_t slab_bytes) {
+    auto plan = std::make_unique<Plan>();
+    plan->generation = generation;
+    for (int i = 0; i < loops; ++i)
+      plan->mallocs.push_back({kBlock, 0, 0, 1, static_cast<std::uint32_t>(2 * i), 2u * i + 1});
+    plan->mallocs.push_back({kOther, 0, 1, 1, static_cast<std::uint32_t>(2 * loops), 2u * loops + 1});
+    plan->places.push_back({0, kBlock});
+    plan->places.push_back({kBlock, kBlock + kOther});
+    plan->slab_bytes = slab_bytes;
+    plan->peak_load = kOther;
+    plan->operations = 2 * (static_cast<std::uint64_t>(loops) + 1);
+    plan->lanes.push_back({current_lane(), 1, std::span<const shm::PlannedMalloc>(plan->mallocs)});
+    ArenaLock lock;
+    arena_adopt(*arena(), *plan);
+    while (arena()->phase == Arena::Phase::kBuilding) arena_build(*arena());
+  }
+  static shm::PlanStatus status() {
+    shm::Status status;
+    read_arena(&status);
+    return *status.plan;
+  }
+  static std::uint64_t chunks_peak() { return arena()->chunks.counts().peak_bytes; }
+  std::uint64_t held() const { return fake.handles.size() * kChunk; }
+
+  FakeDriver fake;
+};
+
+TEST_F(PlansOfTheArena, OneThatNeedsMoreThanIsHeldWithoutItDoesNotGoLive) {
+  const CUdeviceptr weights = allocate(10 * kChunk);
+  iterate();
+  const std::uint64_t before = held();
+  EXPECT_EQ(before, 12 * kChunk);
+  send(1, 8 * kChunk, {weights});
+  iterate();
+  iterate();
+  EXPECT_EQ(arena()->plan, nullptr);
+  EXPECT_EQ(held(), before);
+  EXPECT_EQ(status().note,
+            "it needs 36.0 MiB (4.0 MiB laid out in 16.0 MiB, beside what stays), and 24.0 MiB are held without it");
+  send(2, 3 * kChunk, {weights});
+  for (int i = 0; i < 2; ++i) iterate();
+  ASSERT_NE(arena()->plan, nullptr) << "a chunk more is where the slab ends";
+  EXPECT_EQ(arena()->plan->generation, 2u);
+  EXPECT_NE(status().note.substr(0, 8), "it needs");
+}
+
+TEST_F(PlansOfTheArena, ThePlannerIsToldByHowMuchOneIsTooLarge) {
+  const CUdeviceptr weights = allocate(10 * kChunk);
+  iterate();
+  const std::uint64_t before = held();
+  const std::uint64_t slab = 8 * kChunk + kChunk / 4;  // 9 chunks
+  send(5, slab, {weights});
+  ASSERT_NE(link_control(), nullptr);
+  EXPECT_EQ(link_control()->refused_generation.load(), 5u);
+  const std::uint64_t excess = link_control()->refused_excess.load();
+  EXPECT_EQ(slab - excess, before + 2 * kChunk - 10 * kChunk);
+  send(6, slab - excess + 1, {weights});
+  EXPECT_EQ(link_control()->refused_generation.load(), 6u);
+  EXPECT_EQ(link_control()->refused_excess.load(), 1u);
+  send(7, slab - excess, {weights});
+  EXPECT_EQ(link_control()->refused_generation.load(), 6u);
+  EXPECT_EQ(arena()->phase, Arena::Phase::kArmed);
+}
+
+TEST_F(PlansOfTheArena, WhileTheProgramKeepsToOneThatWasDeclinedNothingIsRecorded) {
+  iterate();
+  send(1, 20 * kChunk);
+  for (std::uint64_t i = 0; i < kCalm; ++i) {
+    EXPECT_TRUE(recording()) << i;
+    iterate();
+  }
+  iterate();
+  EXPECT_FALSE(recording());
+  EXPECT_EQ(arena()->plan, nullptr);
+  // A second one that is declined does not lose the place in the first.
+  send(2, 18 * kChunk);
+  iterate();
+  EXPECT_FALSE(recording());
+  // The program goes on with something else.
+  free(allocate(kOther));
+  EXPECT_TRUE(recording());
+  for (int i = 0; i < 100; ++i) free(allocate(kOther));
+  EXPECT_TRUE(recording());
+}
+
+TEST_F(PlansOfTheArena, ABetterOneIsTakenAfterwards) {
+  free(allocate(8 * kChunk));
+  send(1, 20 * kChunk);
+  for (std::uint64_t i = 0; i < 2 * kCalm; ++i) iterate();
+  ASSERT_FALSE(recording());
+  send(2, 4 * kChunk);
+  EXPECT_TRUE(recording()) << "until it is live nothing else tells when the program changes";
+  for (int i = 0; i < 2; ++i) iterate();
+  ASSERT_NE(arena()->plan, nullptr);
+  EXPECT_EQ(arena()->plan->generation, 2u);
+  EXPECT_EQ(status().note, "");
+  for (std::uint64_t i = 0; i < 2 * kCalm; ++i) iterate();
+  EXPECT_FALSE(recording());
+}
+
+TEST_F(PlansOfTheArena, OneThatIsLeftSoonIsRecordedForLonger) {
+  iterate();
+  send(1, 20 * kChunk);
+  const auto recorded = [] {
+    int count = 0;
+    while (recording()) {
+      iterate();
+      ++count;
+    }
+    return count;
+  };
+  const int first = recorded();
+  free(allocate(kOther));
+  EXPECT_TRUE(recording());
+  EXPECT_GT(recorded(), 3 * first);
+}
+
+TEST_F(PlansOfTheArena, OfALoopThatIsPlannedInAnIterationThatIsDeclinedNothingMoreIsRecorded) {
+  constexpr int kLoops = 6;
+  iterate_outer(kLoops, 2);
+  send(1, 2 * kChunk);
+  iterate_outer(kLoops, 3);
+  ASSERT_NE(arena()->plan, nullptr);
+  EXPECT_TRUE(recording()) << "the loop's plan is left each time";
+  send_outer(2, kLoops, 40 * kChunk);
+  iterate_outer(kLoops, kCalm + 3);
+  EXPECT_EQ(arena()->plan->generation, 1u);
+  EXPECT_FALSE(recording());
+  const std::uint64_t deviations = arena()->deviations;
+  iterate_outer(kLoops, 10);
+  EXPECT_EQ(arena()->deviations, deviations + 10);
+  EXPECT_FALSE(recording());
+  // The loop goes on without end: that has its plan.
+  for (int i = 0; i < 10 * kLoops || recording(); ++i) {
+    iterate();
+    ASSERT_LT(i, 1000);
+  }
+  EXPECT_FALSE(recording());
+  EXPECT_EQ(arena()->declined.plan, nullptr);
+}
+
+TEST_F(PlansOfTheArena, OneThatIsTooLargeDoesNotTakeThePlaceOfOneThatIsArmed) {
+  iterate();
+  send(1, 2 * kChunk);
+  send(2, 20 * kChunk);
+  for (int i = 0; i < 2; ++i) iterate();
+  ASSERT_NE(arena()->plan, nullptr);
+  EXPECT_EQ(arena()->plan->generation, 1u);
+}
+
+TEST_F(PlansOfTheArena, WhatStaysCountsByTheChunksThatItKeeps) {
+  std::vector<CUdeviceptr> stays;
+  std::vector<CUdeviceptr> others;
+  for (int i = 0; i < 8; ++i) {
+    for (int j = 0; j < 4; ++j) (j == 0 ? stays : others).push_back(allocate(kChunk / 4 - 512));
+  }
+  for (const CUdeviceptr block : others) free(block);
+  iterate();
+  EXPECT_EQ(held(), 10 * kChunk);
+  send(1, 5 * kChunk, stays);
+  for (int i = 0; i < 2; ++i) iterate();
+  EXPECT_EQ(arena()->plan, nullptr) << "eight chunks with a small block in each, and five";
+}
+
+TEST_F(PlansOfTheArena, OneThatNeedsMoreThanTheLastGoesLiveOnlyWhereThatDoesNotFitAnyMore) {
+  const CUdeviceptr large = allocate(20 * kChunk);
+  free(large);
+  send(1, 4 * kChunk);
+  for (int i = 0; i < 8; ++i) iterate();
+  ASSERT_NE(arena()->plan, nullptr);
+  send(2, 8 * kChunk);
+  iterate();
+  EXPECT_EQ(arena()->plan->generation, 1u);
+  EXPECT_EQ(
+      status().note,
+      "it needs 16.0 MiB (4.0 MiB laid out in 16.0 MiB, beside what stays), and 8.0 MiB are enough for the last one");
+  // The program makes something else.
+  const CUdeviceptr other = allocate(12 * kChunk);
+  send(3, 8 * kChunk);
+  free(other);
+  for (int i = 0; i < 4; ++i) iterate();
+  EXPECT_EQ(arena()->plan->generation, 3u);
+}
+
+// A loop within a step was planned first, and nothing else of the step has come yet.
+TEST_F(PlansOfTheArena, OneThatNeedsMoreThanTheLastGoesLiveWhereThatHasNotShownThatItIsEnough) {
+  free(allocate(20 * kChunk));
+  send(1, 2 * kChunk);
+  for (int i = 0; i < 2; ++i) iterate();
+  ASSERT_NE(arena()->plan, nullptr);
+  send(2, 7 * kChunk);
+  for (int i = 0; i < 2; ++i) iterate();
+  EXPECT_EQ(arena()->plan->generation, 2u);
+}
+
+TEST_F(PlansOfTheArena, WhatThePlanDoesNotNeedIsGivenBackHoweverMuchItIs) {
+  free(allocate(200 * kChunk));
+  send(1, 4 * kChunk);
+  for (int i = 0; i < 30; ++i) iterate();
+  ASSERT_NE(arena()->plan, nullptr);
+  EXPECT_EQ(held(), 4 * kChunk);
+  EXPECT_FALSE(arena()->housekeeping);
+}
+
+TEST_F(PlansOfTheArena, UnmappingWhatTheSlabTookHoldsNothingUp) {
+  free(allocate(220 * kChunk));
+  send(1, 150 * kChunk);
+  for (int i = 0; i < 60; ++i) iterate();
+  ASSERT_NE(arena()->plan, nullptr);
+  EXPECT_EQ(held(), 150 * kChunk);
+  EXPECT_EQ(fake.mapped.size(), 150u);
+  EXPECT_FALSE(arena()->housekeeping);
+}
+
+TEST_F(PlansOfTheArena, NoMoreIsHeldWhileAPlanIsSwitchedIn) {
+  // Each block is freed in the next iteration, before its successor is made.
+  const CUdeviceptr first = allocate(kBlock);
+  free(first);
+  CUdeviceptr block = allocate(kBlock);
+  const auto cross = [&] {
+    free(block);
+    block = allocate(kBlock);
+  };
+  const std::uint64_t before = held();
+  send(1, kBlock);
+  for (int i = 0; i < 12; ++i) cross();
+  ASSERT_NE(arena()->plan, nullptr);
+  EXPECT_EQ(chunks_peak(), before);
+  EXPECT_EQ(held(), 2 * kChunk);
+  EXPECT_EQ(arena()->slab.lent_chunks(), 0u);
+}
+
+TEST_F(PlansOfTheArena, WhatIsInUseForLongIsGivenBackAfterwards) {
+  const CUdeviceptr large = allocate(40 * kChunk);
+  {
+    ArenaLock lock;
+    const std::uint64_t addresses[] = {large};
+    Operation operation;
+    begin_operation({reinterpret_cast<CUstream>(0x100), false}, &operation);
+    EXPECT_TRUE(use_addresses(addresses, 1, operation));
+    order_operation(lock, operation);
+    queued();
+  }
+  fake.busy = true;
+  free(large);
+  send(1, 4 * kChunk);
+  for (int i = 0; i < 100; ++i) iterate();
+  ASSERT_NE(arena()->plan, nullptr);
+  EXPECT_GT(held(), 30 * kChunk);
+  EXPECT_LT(fake.queries, 200) << "it is asked about ever less";
+  fake.busy = false;
+  for (int i = 0; i < 150; ++i) iterate();
+  EXPECT_EQ(held(), 4 * kChunk);
+}
+
+}  // namespace
+}  // namespace memopt::agent

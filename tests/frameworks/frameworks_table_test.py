@@ -1,0 +1,45 @@
+#!/usr/bin/env python3
+"""One row of the table from beginning to end: its runs, the page, and what is kept of them. Skipped without PyTorch."""
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import cases
+
+FRAMEWORKS = os.environ.get("MEMOPT_FRAMEWORKS") or os.environ["TEST_FRAMEWORKS"]
+PYTHON = os.path.join(FRAMEWORKS, "bin", "python")
+TABLE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "frameworks_table.py")
+
+
+def table(kept, *arguments):
+    return subprocess.run([sys.executable, TABLE, "--python", PYTHON, "--programs", "resnet18", "--steps", "12", "--contents-steps", "8",
+                           "--kept", kept, *arguments], capture_output=True, text=True, timeout=1500, stdin=subprocess.DEVNULL)
+
+
+@unittest.skipUnless(os.path.exists(PYTHON), f"PyTorch is not in {FRAMEWORKS}: tools/fetch-frameworks")
+class FrameworksTable(unittest.TestCase):
+    def test_a_row(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "page.md")
+            done = table(folder, "--jobs", "2", "--output", path)
+            self.assertEqual(done.returncode, 0, done.stdout[-8000:] + done.stderr[-4000:])
+            with open(path, encoding="utf-8") as file:
+                page = file.read()
+            again = table(folder, "--from-kept")
+        self.assertTrue(done.stdout.endswith(page + "\n"))
+        self.assertNotIn("less sure", page)
+        for wanted in ("A plan is live", "Of the allocations", "Contents are equal"):
+            [line] = [line for line in page.splitlines() if line.startswith(f"- {wanted}")]
+            self.assertTrue(line.endswith(": 2 of 2."), page)
+        self.assertEqual(again.stdout.split("# PyTorch's")[1], done.stdout.split("# PyTorch's")[1])
+        self.assertNotIn(" s\n", again.stdout.split("# PyTorch's")[0])
+
+    def test_what_is_refused(self):
+        for arguments in (["--steps", "3"], ["--programs", "none"], ["--python", "/nowhere"], ["--jobs", "0"]):
+            self.assertEqual(table("/nowhere", *arguments).returncode, 2)
+
+
+if __name__ == "__main__":
+    cases.main()

@@ -1,0 +1,191 @@
+// The parts that need no driver: ranges, blocks, decisions, types of parameters, the effect on bytes.
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+#include <random>
+#include <set>
+
+#include "blocks.h"
+#include "decisions.h"
+#include "effect.h"
+#include "parameter_types.h"
+#include "ranges.h"
+
+namespace launch_effects {
+namespace {
+
+TEST(LaunchEffectsRanges, AgreeWithASetOfBytes) {
+  std::mt19937 random(7);
+  for (int round = 0; round < 50; ++round) {
+    Ranges ranges;
+    std::set<std::uint64_t> bytes;
+    for (int i = 0; i < 12; ++i) {
+      const std::uint64_t begin = random() % 60, end = begin + random() % 12;
+      ranges.add({begin, end});
+      for (std::uint64_t at = begin; at < end; ++at) bytes.insert(at);
+      std::set<std::uint64_t> inside, missing;
+      for (const Range& range : ranges.inside({10, 50}))
+        for (std::uint64_t at = range.begin; at < range.end; ++at) EXPECT_TRUE(inside.insert(at).second);
+      for (const Range& range : ranges.missing({10, 50}))
+        for (std::uint64_t at = range.begin; at < range.end; ++at) EXPECT_TRUE(missing.insert(at).second);
+      for (std::uint64_t at = 10; at < 50; ++at) {
+        EXPECT_EQ(inside.contains(at), bytes.contains(at));
+        EXPECT_NE(inside.contains(at), missing.contains(at));
+      }
+      EXPECT_EQ(ranges.contains({10, 50}), missing.empty());
+    }
+  }
+}
+
+TEST(LaunchEffectsBlocks, AreFoundByTheirBytesAlone) {
+  Blocks blocks;
+  blocks.add({{0, 0}, 0x1000, 100, {}});
+  blocks.add({{0, 1}, 0x1000 + 100, 50, {}});
+  EXPECT_EQ(blocks.at(0x1000 + 99)->id, (BlockId{0, 0}));
+  EXPECT_EQ(blocks.at(0x1000 + 100)->id, (BlockId{0, 1}));
+  EXPECT_EQ(blocks.at(0x1000 + 150), nullptr);
+  EXPECT_EQ(blocks.at(0xfff), nullptr);
+  blocks.remove(0x1000);
+  EXPECT_EQ(blocks.at(0x1000), nullptr);
+  EXPECT_EQ(blocks.find({0, 0}), nullptr);
+  EXPECT_EQ(blocks.find({0, 1})->address, 0x1000u + 100);
+  EXPECT_EQ(blocks.bytes(), 50u);
+  EXPECT_EQ(blocks.peak_bytes(), 150u);
+}
+
+TEST(LaunchEffectsBlocks, ACopyBringsNoMoreThanItsSourceHas) {
+  Blocks blocks;
+  blocks.add({{0, 0}, 0x1000, 100, {}});
+  blocks.add({{0, 1}, 0x2000, 100, {}});
+  blocks.wrote(0x1000 + 20, 30);
+  blocks.copied(0x2000 + 5, 0x1000 + 10, 60);  // of the source 20 to 50 are written
+  EXPECT_TRUE(blocks.find({0, 1})->written.contains({15, 45}));
+  EXPECT_FALSE(blocks.find({0, 1})->written.contains({14, 45}));
+  EXPECT_FALSE(blocks.find({0, 1})->written.contains({15, 46}));
+  // From anywhere else it brings all.
+  blocks.copied(0x2000, 0x9000, 100);
+  EXPECT_TRUE(blocks.find({0, 1})->written.contains({0, 100}));
+}
+
+TEST(LaunchEffectsParameters, AreReadFromMangledNames) {
+  EXPECT_EQ(parameter_types("_Z3addPKfS0_Pfi"),
+            (std::vector<std::string>{"float const*", "float const*", "float*", "int"}));
+  // A template, with commas in its own arguments and in a parameter's.
+  const auto types = parameter_types("_ZN2at4workILi4ESt5arrayIPcLm3EEEEviT0_PKf");
+  ASSERT_EQ(types.size(), 3u);
+  EXPECT_EQ(types[0], "int");
+  EXPECT_EQ(types[2], "float const*");
+  EXPECT_TRUE(parameter_types("gemm").empty());
+  EXPECT_TRUE(parameter_types("_Znot a name").empty());
+  EXPECT_TRUE(is_pointer_to_const("float const*"));
+  EXPECT_TRUE(is_pointer_to_const("float const* __restrict__"));
+  EXPECT_FALSE(is_pointer_to_const("float* const"));
+  EXPECT_FALSE(is_pointer_to_const("float"));
+}
+
+TEST(LaunchEffectsDecisions, AreReadAsWritten) {
+  Decisions decisions;
+  decisions[{0, 0}] = {"_Z3addPKf", 0xfedcba9876543210u, 4096, {{0, {0, 3}, 16}, {8, {1, 0}, 0}}};
+  decisions[{0, 1}] = {"empty", 1, 0, {}};
+  decisions[{1, 0}] = {"_Z3addPKf", 2, 1, {{4088, {0, 4}, std::uint64_t{1} << 40}}};
+  const std::string path = testing::TempDir() + "launch_effects_decisions";
+  write_decisions(path, decisions);
+  Decisions read;
+  ASSERT_TRUE(read_decisions(path, read));
+  ASSERT_EQ(read.size(), decisions.size());
+  for (const auto& [id, decision] : decisions) {
+    EXPECT_EQ(read[id].kernel, decision.kernel);
+    EXPECT_EQ(read[id].digest, decision.digest);
+    EXPECT_EQ(read[id].bytes, decision.bytes);
+    EXPECT_EQ(read[id].named, decision.named);
+  }
+  for (const char* const wrong : {"", "something else\n", "launch-effects 1\nlaunch 0 0 0 1 1\n",
+                                  "launch-effects 1\nkernel 0 k\nlaunch 0 0 0 1 1 8:0.x+1\n",
+                                  "launch-effects 1\nkernel 0 k\nlaunch 0 0 0 1\n", "launch-effects 1\nkernel\n"}) {
+    std::ofstream(path) << wrong;
+    Decisions none;
+    EXPECT_FALSE(read_decisions(path, none)) << wrong;
+  }
+  std::remove(path.c_str());
+}
+
+class LaunchEffectsBytes : public testing::TestWithParam<Extent> {
+ protected:
+  static constexpr std::size_t kSize = 3 * 4096 + 13;
+
+  static std::uint64_t run(std::vector<unsigned char>& in, std::vector<unsigned char>& out, std::uint64_t digest) {
+    Sums sums;
+    Effect effect;
+    effect.digest = digest;
+    effect.extent = GetParam();
+    effect.sums = &sums;
+    effect.operands = {{in.data(), in.size(), true, false, {}},
+                       {out.data(), out.size(), false, true, {{0, out.size()}}}};
+    effect.read();
+    effect.write();
+    EXPECT_EQ(sums.effects.load(), 1u);
+    return sums.hash.load();
+  }
+};
+
+TEST_P(LaunchEffectsBytes, DependOnWhatIsReadAndOnTheDigest) {
+  std::vector<unsigned char> in(kSize, 1), out(kSize, 0xaa), again(kSize, 0xbb);
+  const std::uint64_t hash = run(in, out, 5);
+  EXPECT_EQ(run(in, again, 5), hash) << "what was in a fresh block does not matter";
+  EXPECT_EQ(std::memcmp(again.data(), out.data(), 64), 0);
+  // In both extents the first 64 bytes of each page.
+  for (const std::size_t at : {std::size_t{0}, std::size_t{63}, std::size_t{4096}, std::size_t{3 * 4096}}) {
+    in[at] ^= 1;
+    EXPECT_NE(run(in, again, 5), hash) << at;
+    EXPECT_NE(std::memcmp(again.data(), out.data(), 64), 0);
+    in[at] ^= 1;
+  }
+  EXPECT_NE(run(in, again, 6), hash);
+  if (GetParam() == Extent::kAll) {
+    run(in, again, 5);
+    EXPECT_EQ(again, out) << "to the last byte";
+    in.back() ^= 1;
+    EXPECT_NE(run(in, again, 5), hash);
+  } else {
+    EXPECT_EQ(out[64], 0) << "no more than is asked for, but nothing that was there before";
+  }
+}
+
+// A kernel may be given a fresh block by a pointer to const. From then on it counts as written.
+TEST_P(LaunchEffectsBytes, OfAFreshBlockThatIsOnlyReadAreZero) {
+  Sums sums;
+  std::vector<unsigned char> fresh(kSize, 0xaa), part(kSize, 0xbb);
+  Effect effect;
+  effect.extent = GetParam();
+  effect.sums = &sums;
+  effect.operands = {{fresh.data(), kSize, false, false, {{0, kSize}}},
+                     {part.data(), kSize, true, false, {{100, kSize}}}};
+  effect.read();
+  effect.write();
+  EXPECT_EQ(fresh, std::vector<unsigned char>(kSize, 0));
+  EXPECT_EQ(part[99], 0xbb);
+  EXPECT_EQ(part[100], 0);
+  EXPECT_EQ(part.back(), 0);
+}
+
+TEST_P(LaunchEffectsBytes, AreFiniteNumbersOfEveryType) {
+  std::vector<unsigned char> in(kSize, 1), out(kSize, 0);
+  run(in, out, 5);
+  for (std::size_t at = 0; at + 8 <= 64; at += 8) {
+    float single = 0;
+    double twice = 0;
+    std::memcpy(&single, out.data() + at, sizeof single);
+    std::memcpy(&twice, out.data() + at, sizeof twice);
+    EXPECT_GE(std::abs(single), 0.5f);
+    EXPECT_LT(std::abs(single), 2.0f);
+    EXPECT_LT(std::abs(twice), 2.0);
+    EXPECT_GT(std::abs(twice), 1e-5);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Extents, LaunchEffectsBytes, testing::Values(Extent::kAll, Extent::kSome));
+
+}  // namespace
+}  // namespace launch_effects
