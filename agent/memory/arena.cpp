@@ -212,8 +212,7 @@ void order_allocation(Arena& arena, ArenaLock& lock, Block& block, StreamName st
   queued();
   block.ready = kAllStreams;
   block.uses.add(operation.use);
-  if (operation.use.slot == kLegacySlot && arena.streams.legacy_orders()) [[unlikely]]
-    arena.streams.leave_event(lock, stream);
+  arena.streams.order_by_legacy(lock, operation.use);
 }
 
 void insert(Arena& arena, Block* block) noexcept {

@@ -28,6 +28,7 @@ EventRecord StreamTable::begin_event_record(CUevent event, StreamName name) noex
 }
 
 void StreamTable::event_recorded(const EventRecord& record, bool succeeded) noexcept {
+  note_order(static_cast<StreamSlot>(record.place.slot));
   const auto found = program_events_.find(record.event);
   if (record.event == nullptr || found == program_events_.end()) return;
   ProgramEvent& event = found->second;
@@ -63,6 +64,7 @@ EventWait StreamTable::begin_event_wait(StreamName name, CUevent event) noexcept
 }
 
 void StreamTable::event_waited(const EventWait& wait) noexcept {
+  note_order(wait.slot);
   if (wait.event == nullptr || wait.slot == kOverflowSlot || wait.slot >= streams_.size()) return;
   const ProgramEvent* const known = find_event(wait.event);
   Stream& stream = *streams_[wait.slot];

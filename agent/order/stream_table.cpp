@@ -69,7 +69,8 @@ StreamSlot StreamTable::make_slot(const Key& key) noexcept {
   if (key.thread != 0 && own_.size() >= look_at_own_) retire_ended_threads();
   StreamSlot slot = take_retired();
   if (slot == kNone && streams_.size() < kMostSlots && add_slot()) slot = static_cast<StreamSlot>(streams_.size() - 1);
-  blocking_ = blocking_ || slot == kNone || is_blocking(key);
+  const bool blocking = slot == kNone || is_blocking(key);
+  blocking_ = blocking_ || blocking;
   if (slot == kNone) {
     full_ = true;
     return kOverflowSlot;
@@ -86,9 +87,10 @@ StreamSlot StreamTable::make_slot(const Key& key) noexcept {
   stream.handle = key.handle;
   stream.thread = key.thread;
   stream.used = true;
+  stream.blocking = blocking;
   // Positions go on from a former stream of this slot, so that old uses stay comparable: they are complete.
   stream.behind.clear();
-  stream.behind_barrier = stream.behind_cut = 0;
+  stream.behind_barrier = stream.behind_cut = stream.behind_legacy = stream.behind_orders = 0;
   if (key.thread != 0) own_.push_back(slot);
   return slot;
 }
@@ -270,7 +272,7 @@ void StreamTable::forget() noexcept {
   active_ = 0;
   capturing_ = 0;
   blocking_ = any_visible_ = wants_events_ = full_ = false;
-  barrier_ = cut_ = 0;
+  barrier_ = cut_ = legacy_orders_ = 0;
   behind_barrier_ = {};
   for (const auto& stream : streams_) {
     for (std::uint32_t i = 0; i < stream->events; ++i) drop(stream->ring[i]);

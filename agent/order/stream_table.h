@@ -95,8 +95,14 @@ class StreamTable {
 
   std::uint64_t position(StreamSlot slot) const { return streams_[slot]->position; }
   bool one_stream() const { return active_ <= 1; }
-  // What is done on the legacy stream comes between what blocking streams did before and what they do next.
-  bool legacy_orders() const { return blocking_ && active_ > 1; }
+  // What is done on the legacy stream comes between what blocking streams did before and what they do next. Natively an
+  // allocation in the order of a stream is done there; ours is no work of the driver's, so that it leaves an event
+  // where something may come to be ordered by it: on the legacy stream, and on a blocking one with work on the legacy
+  // stream before it. To be called when the allocation, at `use`, counts as queued.
+  void order_by_legacy(ArenaLock& lock, StreamUse use) noexcept {
+    if (blocking_ && active_ > 1) [[unlikely]]
+      stand_in_order(lock, static_cast<StreamSlot>(use.slot));
+  }
 
   // What an operation on `slot` must be behind, as far as it is not yet, is added to `needs`; true if that is nothing.
   bool add_needs(StreamSlot slot, const Release& release, UseSet* needs) noexcept;
@@ -253,6 +259,7 @@ class StreamTable {
     ThreadNumber thread = 0;  // of a per-thread default stream: whose
     bool used = false;
     bool capturing = false;
+    bool blocking = false;  // is ordered by the legacy stream
     mutable Announcers announcers;
     bool wants_event = false;
     bool unfolded = false;             // is in `unfolded_`
@@ -263,6 +270,8 @@ class StreamTable {
     std::uint64_t freed_at = 0;        // position at the last barrier: other streams go on behind it
     std::uint64_t behind_barrier = 0;  // the last barrier that it is behind
     std::uint64_t behind_cut = 0;      // that it is behind all of
+    std::uint64_t behind_legacy = 0;   // position of the legacy stream, and its orders, that an event on this one
+    std::uint64_t behind_orders = 0;   // has been put behind
     std::uint32_t events = 0;          // in `ring`, the oldest first
     std::array<OwnEvent*, kEvents> ring{};
     std::vector<std::uint64_t> behind;  // per slot: position of it that this one waits for already
@@ -308,6 +317,10 @@ class StreamTable {
   StreamSlot take_retired() noexcept;
   bool look_at_barrier(StreamSlot slot, UseSet* needs) noexcept;
   void note_unfolded(StreamSlot slot) noexcept;
+  void stand_in_order(ArenaLock& lock, StreamSlot slot) noexcept;
+  void note_order(StreamSlot slot) noexcept {
+    if (slot == kLegacySlot) ++legacy_orders_;
+  }
   bool make_fold_stream() noexcept;
   std::size_t gather_unfolded(UseSet* queued, Release* few, bool* mixed) noexcept;
   bool many_threads_free() noexcept;
@@ -349,7 +362,10 @@ class StreamTable {
   bool any_visible_ = false;
   bool wants_events_ = false;
   bool full_ = false;
-  std::uint64_t cut_ = 0;      // number of the last release of everything
+  std::uint64_t cut_ = 0;  // number of the last release of everything
+  // Events recorded on the legacy stream and waits that were put there: they order blocking streams, and have no
+  // positions.
+  std::uint64_t legacy_orders_ = 0;
   std::uint64_t barrier_ = 0;  // its number
   Release behind_barrier_;     // what it stands for
   std::uint64_t frees_begun_ = 0;

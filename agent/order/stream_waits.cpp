@@ -134,8 +134,29 @@ bool StreamTable::record(ArenaLock& lock, StreamSlot slot, OwnEvent** made, ByLe
   return true;
 }
 
+void StreamTable::stand_in_order(ArenaLock& lock, StreamSlot slot) noexcept {
+  Stream& stream = *streams_[slot];
+  const Stream& legacy = *streams_[kLegacySlot];
+  if (slot == kLegacySlot) {
+    if (lacks_event(stream, stream.position)) record(lock, slot);
+    return;
+  }
+  if (slot != kOverflowSlot && !stream.blocking) return;
+  const std::uint64_t orders = legacy_orders_;
+  if (legacy.position <= std::max(legacy.completed, stream.behind_legacy) && orders == stream.behind_orders) return;
+  // Before the call: what is only announced now is not what the event comes behind.
+  const std::uint64_t queued = covered(kLegacySlot);
+  if (slot == kOverflowSlot) {
+    finish_use(lock, {kLegacySlot, queued});
+  } else if (record(lock, slot)) {
+    stream.behind_legacy = std::max(stream.behind_legacy, queued);
+    stream.behind_orders = std::max(stream.behind_orders, orders);
+  }
+}
+
 void StreamTable::leave_event(ArenaLock& lock, StreamName name) noexcept {
   const StreamSlot slot = slot_of(name);
+  note_order(slot);  // a wait for the host, it may be
   if (lacks_event(*streams_[slot], streams_[slot]->position)) record(lock, slot);
 }
 

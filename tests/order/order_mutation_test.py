@@ -43,7 +43,7 @@ MUTANTS = {
         "agent/memory/arena_free.cpp", "  if (free.needs_wait) result = arena.streams.finish_all(lock);\n", "", ORDER,
         "where many threads free, bytes are taken for free while work uses them"),
     "legacy-allocation-orders-nothing": (
-        "agent/memory/arena.cpp", "    arena.streams.leave_event(lock, stream);\n", "    {\n    }\n", ORDER,
+        "agent/order/stream_waits.cpp", "    if (lacks_event(stream, stream.position)) record(lock, slot);\n    return;\n", "    return;\n", ORDER,
         "an allocation on the legacy stream is no work, and blocking streams are not ordered by it"),
 }
 

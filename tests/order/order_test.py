@@ -15,12 +15,15 @@ from order_runs import FULL, Run, Seeds
 
 PROGRAMS = 10_000 if FULL else 320
 NATIVE = 2_000 if FULL else 120
+# Runs that found what had passed the first ones: an allocation on a blocking stream, which is no work under memopt, was not behind the
+# legacy stream's.
+FOUND = [Seeds(2220, 5, 222, 444), Seeds(3725, 5, 372, 745, barrier=False)]
 
 
 class Orders(unittest.TestCase):
     def run_all(self, programs, **options):
         """All that fail, in the order of their seeds."""
-        batches = list(Seeds.batches(programs))
+        batches = FOUND + list(Seeds.batches(programs))
         with concurrent.futures.ThreadPoolExecutor(min(os.cpu_count() or 2, 16)) as pool:
             runs = list(pool.map(lambda seeds: Run(seeds, **options), batches))
         failures = [run for run in runs if run.code != 0]

@@ -121,6 +121,67 @@ TEST_F(StreamTableTest, WaitsOfTheProgramCountToo) {
   EXPECT_EQ(fake_.waits, 0);
 }
 
+// Natively an allocation in the order of a stream is work there, which the legacy stream orders. Here an event is.
+class StreamTableOrders : public StreamTableTest {
+ protected:
+  void SetUp() override {
+    StreamTableTest::SetUp();
+    driver_.stream_flags = [](CUstream of, unsigned int* flags) {
+      *flags = of == stream(9) ? CU_STREAM_NON_BLOCKING : CU_STREAM_DEFAULT;
+      return CUDA_SUCCESS;
+    };
+  }
+  // How many events it leaves.
+  int allocate(CUstream on) {
+    const int before = fake_.records;
+    const StreamUse use = table_.begin({on, false});
+    queued();
+    table_.order_by_legacy(lock_, use);
+    return fake_.records - before;
+  }
+};
+
+TEST_F(StreamTableOrders, AnAllocationOnABlockingStreamIsBehindTheLegacyOne) {
+  EXPECT_EQ(allocate(stream(1)), 0) << "there is nothing else";
+  work(CU_STREAM_LEGACY);
+  EXPECT_EQ(allocate(stream(9)), 0) << "not ordered by the legacy stream";
+  EXPECT_EQ(allocate(stream(1)), 1);
+  EXPECT_EQ(allocate(stream(1)), 0) << "behind it already";
+  EXPECT_EQ(allocate(stream(2)), 1) << "another stream";
+  work(CU_STREAM_LEGACY);
+  const HostWait wait = table_.begin_wait_for_context();
+  synchronize();
+  table_.completed(wait);
+  EXPECT_EQ(allocate(stream(1)), 0) << "all is over";
+}
+
+TEST_F(StreamTableOrders, EventsAndWaitsOnTheLegacyStreamOrderToo) {
+  const CUevent event = reinterpret_cast<CUevent>(0x42);
+  work(stream(9));
+  EXPECT_EQ(allocate(stream(1)), 0);
+  table_.event_recorded(table_.begin_event_record(event, {stream(9), false}), true);
+  EXPECT_EQ(allocate(stream(1)), 0);
+  table_.event_waited(table_.begin_event_wait({CU_STREAM_LEGACY, false}, event));
+  EXPECT_EQ(allocate(stream(1)), 1) << "the legacy stream is behind stream 9, and what follows here behind both";
+  EXPECT_EQ(allocate(stream(1)), 0);
+  table_.event_recorded(table_.begin_event_record(event, {CU_STREAM_LEGACY, false}), true);
+  EXPECT_EQ(allocate(stream(1)), 1);
+}
+
+TEST_F(StreamTableOrders, WhatIsOnlyAnnouncedOnTheLegacyStreamIsNotOrderedYet) {
+  work(stream(1));
+  Announced announced(*this, CU_STREAM_LEGACY);
+  EXPECT_EQ(allocate(stream(1)), 1);
+  announced.queue();
+  EXPECT_EQ(allocate(stream(1)), 1) << "queued behind the event of before";
+  EXPECT_EQ(allocate(stream(1)), 0);
+}
+
+TEST_F(StreamTableOrders, AnAllocationOnTheLegacyStreamIsBehindBlockingOnes) {
+  work(stream(1));
+  EXPECT_EQ(allocate(CU_STREAM_LEGACY), 1);
+}
+
 TEST_F(StreamTableTest, ThreeHundredStreamsAtOnceNeedNoWaitOfTheHost) {
   std::vector<Release> releases;
   for (std::uintptr_t i = 1; i <= 300; ++i) {
