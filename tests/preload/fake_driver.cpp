@@ -31,18 +31,22 @@ std::atomic<bool> g_hide{false};
 
 thread_local std::uint64_t g_last_arguments = 0;
 
-// FNV-1a over the arguments' bytes; the code has room for a part of it only (an enumeration's values end at 1023).
-template <typename... Arguments>
-CUresult code_of([[maybe_unused]] std::size_t index, const Arguments&... arguments) {
-  std::uint64_t hash = 14695981039346656037ull ^ index;
-  [[maybe_unused]] const auto mix = [&](const auto& argument) {
-    unsigned char bytes[sizeof(argument)];
-    std::memcpy(bytes, &argument, sizeof(argument));
-    for (const unsigned char byte : bytes) hash = (hash ^ byte) * 1099511628211ull;
-  };
-  (mix(arguments), ...);
+// FNV-1a over the arguments' bytes; the code has room for a part of it only (an enumeration's values end at 1023). No
+// template: it would be compiled for each entry point.
+std::uint64_t mix(std::uint64_t hash, const void* argument, std::size_t size) {
+  const auto* const bytes = static_cast<const unsigned char*>(argument);
+  for (std::size_t i = 0; i < size; ++i) hash = (hash ^ bytes[i]) * 1099511628211ull;
+  return hash;
+}
+CUresult answer(std::uint64_t hash) {
   g_last_arguments = hash;
   return static_cast<CUresult>(hash % 1000);
+}
+template <typename... Arguments>
+CUresult code_of(std::size_t index, const Arguments&... arguments) {
+  std::uint64_t hash = 14695981039346656037ull ^ index;
+  ((hash = mix(hash, &arguments, sizeof arguments)), ...);
+  return answer(hash);
 }
 
 // True if the call is to fail; counts it either way.
