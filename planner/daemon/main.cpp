@@ -51,8 +51,11 @@ std::shared_ptr<spdlog::logger> make_log(const Arguments& arguments) {
 }
 
 int serve(Arguments arguments) {
-  // Before the working folder changes, and so that a bad path is an error that somebody sees.
-  if (!arguments.log.empty()) arguments.log = std::filesystem::absolute(arguments.log).string();
+  // Before the working folder changes, and so that a bad path is an error that is seen; made again in the background.
+  if (!arguments.log.empty()) {
+    arguments.log = std::filesystem::absolute(arguments.log).string();
+    make_log(arguments);
+  }
   std::string error;
   if (!arguments.foreground && !memopt::planner::detach(arguments.detached, -1, &error)) {
     std::fprintf(stderr, "memoptd: %s\n", error.c_str());

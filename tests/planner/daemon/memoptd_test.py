@@ -59,6 +59,12 @@ class Memoptd(unittest.TestCase):
             self.assertNotEqual(result.returncode, 0)
             self.assertIn(named, result.stderr)
 
+    def test_a_log_that_can_not_be_written_is_an_error_that_names_it(self):
+        with tempfile.TemporaryDirectory() as folder:
+            result = self.run_it("--name", unique_name(), "--idle-exit", "1", "--log", folder)
+            self.assertEqual(result.returncode, 1)
+            self.assertIn(folder, result.stderr)
+
     def test_a_second_one_of_the_same_name_leaves_quietly(self):
         name = unique_name()
         first = subprocess.Popen([MEMOPTD, "--foreground", "--name", name, "--idle-exit", "0"], stderr=subprocess.PIPE)
