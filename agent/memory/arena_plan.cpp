@@ -131,6 +131,22 @@ void left_iteration(Arena& arena, std::uint64_t generation, std::uint64_t calm, 
   *calm_needed = soon ? std::min(*calm_needed * kCalmGrowth, kMostCalm) : kCalm;
 }
 
+// Without host memory: nothing is known.
+SwitchTimes times_of_switch(Arena& arena, const FollowedPlan& plan) noexcept {
+  SwitchTimes times;
+  if (arena.service != Arena::Service::kChunks) return times;
+  try {
+    std::vector<LiveBlock> live;
+    arena.blocks.for_each([&](const Block& block) {
+      if (!plan.is_persistent(block.number)) live.push_back({block.bytes, block.number});
+    });
+    times.freed = freed_times(plan, std::move(live));
+    times.first_use = first_uses(plan, arena.chunks.chunk_bytes());
+  } catch (const std::bad_alloc&) {
+  }
+  return times;
+}
+
 // Chunks that were needed for the switch, or before it, and are for nothing now.
 void tidy_up(Arena& arena) noexcept {
   if (arena.service != Arena::Service::kChunks) {
@@ -223,7 +239,8 @@ void arena_go_live(Arena& arena) noexcept {
   const std::uint64_t before = footprint(arena);
   const std::uint64_t peak_before =
       arena.service == Arena::Service::kDriver ? arena.driver_peak : arena.chunks.counts().peak_bytes;
-  const CUresult result = arena.slab.go_live();
+  const SwitchTimes times = times_of_switch(arena, *arena.next);
+  const CUresult result = arena.slab.go_live(&times);
   if (result == CUDA_ERROR_OUT_OF_MEMORY && arena.plan == nullptr && arena_postpone(arena)) return;
   if (result != CUDA_SUCCESS) {
     abandon(arena, fmt::format("the driver refused memory for the switch (error {})", static_cast<int>(result)));

@@ -17,6 +17,7 @@
 #include "agent/memory/chunk_store.h"
 #include "agent/memory/region.h"
 #include "agent/memory/shared_windows.h"
+#include "agent/memory/switch_over.h"
 #include "agent/memory/window.h"
 #include "agent/order/ownership.h"
 #include "agent/order/stream_table.h"
@@ -51,6 +52,10 @@ class Bootstrap {
   }
   bool is_free(const Chunk& chunk) const noexcept {
     return chunk.home == nullptr || (chunk.home->kind == Window::Kind::kRegion && region_.is_free(chunk.page));
+  }
+  // When the last of the blocks that lie in a chunk of the region is freed.
+  std::uint64_t freed_at(const Chunk& chunk, const SwitchTimes& times) const {
+    return region_.freed_at(chunk.page, times);
   }
   // The slab goes live: free chunks in its slots from `first` on are given up by the bootstrap. `slab_map` is told
   // their last uses. Throws std::bad_alloc; then nothing has changed.

@@ -27,6 +27,15 @@ FollowedPlan::FollowedPlan(const Plan& plan)
   places.reserve(plan.places.size());
   for (const shm::Place& place : plan.places) places.push_back({place.offset, place.offset + place.bytes, nullptr, 0});
   lanes.reserve(plan.lanes.size());
+  for (const shm::PlannedMalloc& malloc : plan.mallocs) {
+    // Of one that lives for more than an iteration there are several, each in a place of its own.
+    for (std::uint32_t before = 1; before <= malloc.places && before * operations <= malloc.freed; ++before) {
+      crossing.push_back({malloc.bytes, before * operations - malloc.born, malloc.freed - before * operations});
+    }
+  }
+  std::sort(crossing.begin(), crossing.end(), [](const CrossingMalloc& a, const CrossingMalloc& b) {
+    return std::tuple(a.bytes, a.age) < std::tuple(b.bytes, b.age);
+  });
   std::size_t most = 0;
   for (const Plan::Lane& planned : plan.lanes) {
     FollowedLane& lane = lanes.emplace_back();

@@ -56,6 +56,13 @@ struct FollowedLane {
   std::vector<std::uint32_t> fallback;  // Knuth, Morris, Pratt: of the last `match` mallocs
 };
 
+// A block that lives across the end of an iteration, as it is when the next one begins.
+struct CrossingMalloc {
+  std::uint64_t bytes = 0;
+  std::uint64_t age = 0;    // operations ago that it was made
+  std::uint64_t freed = 0;  // rank in the iteration that begins, or a later one
+};
+
 struct FollowedPlan {
   std::uint64_t generation = 0;
   std::uint64_t operations = 0;
@@ -65,6 +72,7 @@ struct FollowedPlan {
   std::vector<std::uint64_t> persistent;  // block numbers, ascending
   std::vector<FollowedLane> lanes;
   std::vector<FollowedPlace> places;
+  std::vector<CrossingMalloc> crossing;  // by bytes, the youngest first
 
   explicit FollowedPlan(const Plan& plan);  // may throw std::bad_alloc
   FollowedLane* find_lane(std::uint32_t lane);

@@ -173,6 +173,15 @@ bool Region::is_free(std::size_t page) const noexcept {
   return free;
 }
 
+std::uint64_t Region::freed_at(std::size_t page, const SwitchTimes& times) const {
+  std::uint64_t last = 0;
+  for_each_span(page, [&](const Span& span) {
+    if (span.owner == nullptr) return;
+    last = std::max(last, is_gone(span) ? kNeverInPlan : times.freed_of(span.owner->number));
+  });
+  return last;
+}
+
 // The bytes of a chunk that is free as a whole are no block's any more. Null: out of host memory.
 Span* Region::punch(std::size_t page) noexcept {
   const std::uint64_t begin = page * chunks_.chunk_bytes();

@@ -19,6 +19,7 @@
 #include "agent/memory/blocks.h"
 #include "agent/memory/chunk_store.h"
 #include "agent/memory/free_runs.h"
+#include "agent/memory/switch_over.h"
 #include "agent/memory/window.h"
 #include "agent/order/stream_table.h"
 
@@ -77,6 +78,8 @@ class Region {
     return nullptr;
   }
   bool is_free(std::size_t page) const noexcept;
+  // When the last of the blocks that lie in the chunk is freed.
+  std::uint64_t freed_at(std::size_t page, const SwitchTimes& times) const;
   // The chunks of the slab's slots from `first` on that lie here are free, and are the slab's from now on: nothing is
   // served from them here, and `map` is told their last uses. Throws std::bad_alloc; then nothing has changed.
   void hand_over(const std::vector<Chunk*>& slots, std::size_t first, OwnershipMap& map);

@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <new>
+#include <tuple>
+#include <unordered_map>
 #include <utility>
+#include <vector>
 
 #include "agent/process/log.h"
 
@@ -72,7 +75,7 @@ CUresult Slab::make_driver_block() noexcept {
   return CUDA_SUCCESS;
 }
 
-CUresult Slab::go_live() noexcept {
+CUresult Slab::go_live(const SwitchTimes* times) noexcept {
   if (driver_block_) return make_driver_block();
   const std::uint64_t chunk_bytes = chunks_.chunk_bytes();
   const std::size_t live = static_cast<std::size_t>(window_.map.bytes() / chunk_bytes);
@@ -80,54 +83,36 @@ CUresult Slab::go_live() noexcept {
   // Blocks were freed behind the search.
   bootstrap_.begin_slab_search();
   try {
-    // Chunks of blocks that cross the switch stay theirs until they are freed. Free ones take their slots as long as
-    // there are some.
-    std::size_t made = 0;
-    std::size_t replaced = 0;
-    std::size_t lent = 0;
+    Made made;
+    std::vector<std::size_t> crossing;
     for (std::size_t slot = live; slot < wanted_; ++slot) {
       Chunk* const there = slot < window_.chunks.size() ? window_.chunks[slot] : nullptr;
       if (there != nullptr && bootstrap_.is_free(*there)) continue;
-      Chunk* chunk = bootstrap_.find_free_chunk();
-      if (chunk == nullptr && there != nullptr && there->home != nullptr &&
-          there->home->kind == Window::Kind::kRegion) {
-        ++lent;
+      if (there != nullptr && there->home != nullptr && there->home->kind == Window::Kind::kRegion) {
+        crossing.push_back(slot);
         continue;
       }
-      replaced += there != nullptr ? 1 : 0;
-      if (chunk == nullptr) {
-        ++made;
-        const CUresult result = chunks_.create(&chunk);
-        if (result != CUDA_SUCCESS) {
-          drop_unfinished();
-          return result;
-        }
-      }
-      const std::uint64_t address = window_.base + slot * chunk_bytes;
-      if (there != nullptr) {
-        // Nobody has used this alias yet: there is nothing to wait for.
-        chunks_.unmap(address, chunk_bytes);
-        there->slab_slot = -1;
-      }
-      const CUresult result = chunks_.map(address, {chunk});
-      if (result != CUDA_SUCCESS) {
-        bootstrap_.keep(chunk);
-        if (there != nullptr) {
-          bootstrap_.keep(there);
-          window_.chunks[slot] = nullptr;
-        }
-        drop_unfinished();
-        return result;
-      }
-      chunk->slab_slot = static_cast<std::int64_t>(slot);
-      if (there != nullptr) {
-        window_.chunks[slot] = chunk;
-      } else {
-        window_.chunks.push_back(chunk);
-      }
+      if (const CUresult result = fill(slot, nullptr, &made); result != CUDA_SUCCESS) return result;
     }
-    log(LogLevel::kDebug, "slab of {} chunks, {} live before, {} made for it, {} replaced, {} lent", wanted_, live,
-        made, replaced, lent);
+    // Chunks of blocks that cross the switch stay theirs until they are freed. Free ones take their slots as long as
+    // there are some, first where a block stays longest.
+    if (times != nullptr) {
+      std::unordered_map<std::size_t, std::uint64_t> freed;
+      for (const std::size_t slot : crossing) freed[slot] = bootstrap_.freed_at(*window_.chunks[slot], *times);
+      std::sort(crossing.begin(), crossing.end(),
+                [&](std::size_t a, std::size_t b) { return std::tuple(freed[a], b) > std::tuple(freed[b], a); });
+    }
+    std::size_t filled = 0;
+    for (Chunk* chunk = nullptr; filled < crossing.size() && (chunk = bootstrap_.find_free_chunk()) != nullptr;) {
+      if (const CUresult result = fill(crossing[filled++], chunk, &made); result != CUDA_SUCCESS) return result;
+    }
+    crossing.erase(crossing.begin(), crossing.begin() + static_cast<std::ptrdiff_t>(filled));
+    const std::size_t lent = crossing.size();
+    if (times != nullptr && lent != 0) {
+      if (const CUresult result = arrange(std::move(crossing), *times, &made); result != CUDA_SUCCESS) return result;
+    }
+    log(LogLevel::kDebug, "slab of {} chunks, {} live before, {} made for it, {} replaced, {} moved, {} to be lent",
+        wanted_, live, made.made, made.replaced, made.moved, lent);
     window_.map.grow((wanted_ - live) * chunk_bytes, Release{});
     try {
       if (lent != 0) lend(live);
@@ -143,6 +128,145 @@ CUresult Slab::go_live() noexcept {
     return CUDA_ERROR_OUT_OF_MEMORY;
   }
   return CUDA_SUCCESS;
+}
+
+// Gives a slot that is not live yet the chunk, or a free one, or one that is made. The driver's code, and then all that
+// is unfinished has been dropped.
+CUresult Slab::fill(std::size_t slot, Chunk* chunk, Made* made) {
+  const std::uint64_t chunk_bytes = chunks_.chunk_bytes();
+  Chunk* const there = slot < window_.chunks.size() ? window_.chunks[slot] : nullptr;
+  made->replaced += there != nullptr ? 1 : 0;
+  if (chunk == nullptr) chunk = bootstrap_.find_free_chunk();
+  if (chunk == nullptr) {
+    ++made->made;
+    if (const CUresult result = chunks_.create(&chunk); result != CUDA_SUCCESS) {
+      drop_unfinished();
+      return result;
+    }
+  }
+  const std::uint64_t address = window_.base + slot * chunk_bytes;
+  if (there != nullptr) {
+    // Nobody has used this alias yet: there is nothing to wait for.
+    chunks_.unmap(address, chunk_bytes);
+    there->slab_slot = -1;
+  }
+  const CUresult result = chunks_.map(address, {chunk});
+  if (result != CUDA_SUCCESS) {
+    bootstrap_.keep(chunk);
+    if (there != nullptr) {
+      bootstrap_.keep(there);
+      window_.chunks[slot] = nullptr;
+    }
+    drop_unfinished();
+    return result;
+  }
+  chunk->slab_slot = static_cast<std::int64_t>(slot);
+  if (there != nullptr) {
+    window_.chunks[slot] = chunk;
+  } else {
+    window_.chunks.push_back(chunk);
+  }
+  return CUDA_SUCCESS;
+}
+
+// The chunks in slots `crossing`, in which blocks lie, go to slots that are first used when these are freed. Where
+// there is none, the slot gets a new chunk: one more is held until the block is freed, while a place that can't be had
+// would cost all that was to lie there. Without memory for it the chunk is lent where it is.
+CUresult Slab::arrange(std::vector<std::size_t> crossing, const SwitchTimes& times, Made* made) {
+  const std::size_t live = static_cast<std::size_t>(window_.map.bytes() / chunks_.chunk_bytes());
+  std::vector<LentChunk> lent;
+  for (std::size_t i = 0; i < crossing.size(); ++i) {
+    lent.push_back({bootstrap_.freed_at(*window_.chunks[crossing[i]], times), i});
+  }
+  std::vector<SlotInTime> slots;
+  for (std::size_t slot = live; slot < wanted_; ++slot) slots.push_back({times.first_use_of(slot), slot});
+  const std::vector<std::size_t> matched = match_slots(std::move(lent), std::move(slots), crossing.size());
+  std::vector<Chunk*> arranged = window_.chunks;
+  for (const std::size_t slot : crossing) arranged[slot] = nullptr;
+  // What lies in the slots that are taken, free all of it, goes to those that were given up.
+  std::vector<Chunk*> homeless;
+  std::vector<std::size_t> unmatched;
+  for (std::size_t i = 0; i < crossing.size(); ++i) {
+    if (matched[i] == kNoSlot) {
+      unmatched.push_back(crossing[i]);
+      continue;
+    }
+    if (arranged[matched[i]] != nullptr) homeless.push_back(arranged[matched[i]]);
+    arranged[matched[i]] = window_.chunks[crossing[i]];
+  }
+  std::vector<std::size_t> empty;
+  for (const std::size_t slot : crossing) {
+    if (arranged[slot] == nullptr) empty.push_back(slot);
+  }
+  for (Chunk* const chunk : homeless) {
+    arranged[empty.back()] = chunk;
+    empty.pop_back();
+  }
+  // As many are left as chunks that nothing fits.
+  std::vector<Chunk*> fresh;
+  fresh.reserve(empty.size());
+  CUresult result = CUDA_SUCCESS;
+  try {
+    for (std::size_t i = 0; i < empty.size(); ++i) {
+      Chunk* chunk = nullptr;
+      arranged[empty[i]] = window_.chunks[unmatched[i]];
+      if (chunks_.create(&chunk) != CUDA_SUCCESS) continue;
+      fresh.push_back(chunk);
+      arranged[empty[i]] = chunk;
+    }
+    for (std::size_t slot = live; slot < wanted_; ++slot) made->moved += arranged[slot] != window_.chunks[slot] ? 1 : 0;
+    made->made += fresh.size();
+    result = move_to(arranged, live);
+  } catch (const std::bad_alloc&) {
+    result = CUDA_ERROR_OUT_OF_MEMORY;
+  }
+  if (result == CUDA_SUCCESS) return result;
+  for (Chunk* const chunk : fresh) {
+    if (chunk->slab_slot < 0) bootstrap_.keep(chunk);
+  }
+  drop_unfinished();
+  return result;
+}
+
+// The slots from `first` on, which are not live, get these chunks. The driver's code; then some have none.
+CUresult Slab::move_to(const std::vector<Chunk*>& arranged, std::size_t first) noexcept {
+  const std::uint64_t chunk_bytes = chunks_.chunk_bytes();
+  struct Run {  // of slots that change
+    std::size_t begin, end;
+  };
+  try {
+    std::vector<Run> runs;
+    for (std::size_t slot = first; slot < arranged.size(); ++slot) {
+      if (arranged[slot] == window_.chunks[slot]) continue;
+      if (runs.empty() || runs.back().end != slot) runs.push_back({slot, slot});
+      runs.back().end = slot + 1;
+    }
+    for (const Run& run : runs) {
+      const std::uint64_t bytes = (run.end - run.begin) * chunk_bytes;
+      // Nobody has used these aliases yet: there is nothing to wait for.
+      const CUresult result = chunks_.unmap(window_.base + run.begin * chunk_bytes, bytes);
+      if (result != CUDA_SUCCESS) return result;
+      for (std::size_t slot = run.begin; slot < run.end; ++slot) {
+        window_.chunks[slot]->slab_slot = -1;
+        bootstrap_.keep(window_.chunks[slot]);
+        window_.chunks[slot] = nullptr;
+      }
+    }
+    for (const Run& run : runs) {
+      const auto begin = arranged.begin();
+      const std::vector<Chunk*> chunks(begin + static_cast<std::ptrdiff_t>(run.begin),
+                                       begin + static_cast<std::ptrdiff_t>(run.end));
+      const CUresult result = chunks_.map(window_.base + run.begin * chunk_bytes, chunks);
+      if (result != CUDA_SUCCESS) return result;
+      for (std::size_t slot = run.begin; slot < run.end; ++slot) {
+        arranged[slot]->slab_slot = static_cast<std::int64_t>(slot);
+        window_.chunks[slot] = arranged[slot];
+      }
+    }
+    return CUDA_SUCCESS;
+  } catch (const std::bad_alloc&) {
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  }
 }
 
 // Nothing is served from slots whose chunk a block of before lies in.

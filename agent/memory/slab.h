@@ -12,6 +12,7 @@
 #include <functional>
 
 #include "agent/memory/bootstrap.h"
+#include "agent/memory/switch_over.h"
 
 namespace memopt::agent {
 
@@ -33,8 +34,9 @@ class Slab {
   bool build(std::size_t limit) noexcept;
 
   // Makes everything that is wanted usable. CUDA_SUCCESS, or the driver's code: then the slab is as it was before
-  // want(), with what had been live still live.
-  CUresult go_live() noexcept;
+  // want(), with what had been live still live. `times`: where chunks in which blocks lie are to be lent; null: where
+  // they were mapped.
+  CUresult go_live(const SwitchTimes* times) noexcept;
 
   // Chunks in which blocks lie that were there before it went live: they are the slab's when these are freed.
   std::size_t lent_chunks() const noexcept { return bootstrap_.lent_chunks(); }
@@ -76,6 +78,14 @@ class Slab {
  private:
   CUresult make_driver_block() noexcept;
   bool add(Chunk* chunk) noexcept;
+  struct Made {  // for the log
+    std::size_t made = 0;
+    std::size_t replaced = 0;
+    std::size_t moved = 0;
+  };
+  CUresult fill(std::size_t slot, Chunk* chunk, Made* made);
+  CUresult arrange(std::vector<std::size_t> crossing, const SwitchTimes& times, Made* made);
+  CUresult move_to(const std::vector<Chunk*>& arranged, std::size_t first) noexcept;
   void lend(std::size_t first);
   void end_loans(std::size_t first) noexcept;
   void drop_unfinished() noexcept;

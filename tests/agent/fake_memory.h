@@ -24,7 +24,8 @@ struct FakeDriver {
   std::set<CUmemGenericAllocationHandle> handles;
   std::map<CUdeviceptr, CUmemGenericAllocationHandle> mapped;  // by address, a chunk each
   std::uint64_t capacity = kDevice;
-  bool busy = false;  // no event is over until the host waits for it
+  bool busy = false;   // no event is over until the host waits for it
+  int maps_left = -1;  // until mapping is refused; -1: it never is
   int host_waits = 0;
   int queries = 0;
 };
@@ -63,6 +64,8 @@ inline Driver functions() {
                   unsigned long long) {
     EXPECT_EQ(bytes, kChunk);
     EXPECT_TRUE(g_fake->handles.contains(handle));
+    if (g_fake->maps_left == 0) return CUDA_ERROR_UNKNOWN;
+    if (g_fake->maps_left > 0) --g_fake->maps_left;
     return g_fake->mapped.emplace(address, handle).second ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
   };
   driver.unmap = [](CUdeviceptr address, std::size_t bytes) {

@@ -2,13 +2,16 @@
 """Prints what memopt holds before there is a plan, beside a caching allocator with the rules of the large frameworks' ones
 (integration/cudasim/pool) and the driver's own allocation, on the simulated device.
 
-usage: bootstrap_table.py [--streams N] [--iterations N] [TRACE]...
+usage: bootstrap_table.py [--planned] [--streams N] [--iterations N] [TRACE]...
 
 Each program's allocations and frees are played (tests/planning/programs/allocations.cpp) natively, over the caching allocator, and under
 memopt without a planner. Held: the most that the process held of the device. Calls: of the driver, to allocate, free, make, map and
 unmap. Waits: times that the host waited for the device, of which the program itself has one an iteration and stream. Without a TRACE: four
 networks of integration/workloads, and the traces of ../shared that are there. TEST_BUILD names the build folder (default: build/release of
-this checkout). Exit code 1: memopt held more than 1.05 times the caching allocator's bytes and 4 MiB."""
+this checkout). Exit code 1: memopt held more than 1.05 times the caching allocator's bytes and 4 MiB.
+
+With --planned: with a planner. Most: held at any time, the switch to the plan included; steady: in the last third of the run. Exit code 1:
+no plan went live, or more than 1.02 times the peak load and 4 MiB was held in the steady state."""
 import argparse
 import gzip
 import os
@@ -33,6 +36,7 @@ TRACES = ("traces/blockInfo_Alex_316.text", "traces/blockInfo_VGG_315.text", "tr
 CALLS = ("cuMemAlloc_v2", "cuMemFree_v2")
 # How much more than the caching allocator memopt may hold: a part, and chunks that are begun.
 MOST = 1.05
+PLANNED_MOST = 1.02
 SPARE = 4 * MIB
 
 
@@ -40,8 +44,11 @@ def parse():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("traces", nargs="*", metavar="TRACE", help="of operations, as integration/workloads/replay reads them")
     parser.add_argument("--streams", type=int, default=1, metavar="N", help="over which the work on blocks is spread (default 1)")
-    parser.add_argument("--iterations", type=int, default=8, metavar="N", help="(default 8)")
+    parser.add_argument("--iterations", type=int, metavar="N", help="(default 8, with --planned 40)")
+    parser.add_argument("--planned", action="store_true", help="what is held under a plan")
     options = parser.parse_args()
+    if options.iterations is None:
+        options.iterations = 40 if options.planned else 8
     if options.streams < 1 or options.iterations < 1:
         parser.error("--streams, --iterations: expected a number above 0")
     return options
@@ -104,5 +111,30 @@ def table(options, out=sys.stdout):
     return worst
 
 
+def planned_table(options, out=sys.stdout):
+    """Is everything as it should be?"""
+    right = True
+    print(f"{'held, MiB':28}{'peak load':>10}{'pool':>8}{'most':>8}{'steady':>8}{'steady/load':>13}{'plan live at':>14}", file=out)
+    with tempfile.TemporaryDirectory() as folder:
+        for trace in traces_of(options, folder):
+            path = unpacked(trace, folder)
+            pool = measure(path, options, LD_PRELOAD=runs.PREFIX + POOL)
+            run = runs.Run([PROGRAM, path, "--iterations", options.iterations, "--streams", options.streams],
+                           CUDASIM_DEVICE="h200", CUDASIM_POISON="off")
+            if run.code != 0:
+                sys.exit(run.output + run.errors)
+            steady = run.steady_footprint
+            right = right and run.live_at is not None and steady <= PLANNED_MOST * pool[3] + SPARE
+            print(f"{os.path.basename(trace)[:27]:28}{pool[3] // MIB:10}{pool[0] // MIB:8}{run.report['counters']['bytes_held_peak'] // MIB:8}"
+                  f"{steady // MIB:8}{steady / pool[3]:13.3f}{run.live_at or 'never':>14}", file=out, flush=True)
+    return right
+
+
+def main():
+    options = parse()
+    right = planned_table(options) if options.planned else table(options) <= 0
+    return 0 if right else 1
+
+
 if __name__ == "__main__":
-    sys.exit(1 if table(parse()) > 0 else 0)
+    sys.exit(main())

@@ -35,6 +35,14 @@ class BootstrapTable(PlanningCase):
         for row in self.rows("--streams", 3):
             self.assertEqual(row[10], row[9], "the pool's host waits are the program's own")
 
+    def test_under_a_plan_the_peak_load_is_held(self):
+        for load, pool, most, steady, ratio, live_at in self.rows("--planned"):
+            self.assertLessEqual(load, steady)
+            self.assertLessEqual(steady, most)
+            self.assertLessEqual(most, 1.05 * pool + 4)
+            self.assertAlmostEqual(ratio, steady / load, delta=0.02)
+            self.assertLess(live_at, 12)
+
     def test_what_is_refused(self):
         done = subprocess.run([sys.executable, TABLE, "--streams", "0"], capture_output=True, text=True, timeout=60)
         self.assertIn("expected a number above 0", done.stderr)

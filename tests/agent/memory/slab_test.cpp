@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <iterator>
 #include <random>
@@ -19,7 +20,7 @@ struct SlabTest : testing::Test, Memory {
   void go_live(std::uint64_t bytes) {
     ASSERT_TRUE(slab.want(bytes, [](std::uint64_t) { return false; }));
     slab.build(~std::size_t{0});
-    ASSERT_EQ(slab.go_live(), CUDA_SUCCESS);
+    ASSERT_EQ(slab.go_live(nullptr), CUDA_SUCCESS);
   }
   Span* take(Block& block, std::uint64_t begin, std::uint64_t end) {
     Block* in_the_way = nullptr;
@@ -138,10 +139,21 @@ TEST(Slab, IsMadeOfAllThatIsFree) {
       some_steps();
       const std::uint64_t held = memory.held();
       const std::uint64_t free = memory.bootstrap.cached_bytes();
-      ASSERT_EQ(slab.go_live(), CUDA_SUCCESS);
+      SwitchTimes times;
+      times.first_use.resize(wanted / kChunk);
+      for (std::uint64_t& use : times.first_use) use = random() % 30;
+      for (const auto& [number, block] : memory.blocks) times.freed[number] = random() % 20;
+      const bool timed = round % 2 != 0;
+      ASSERT_EQ(slab.go_live(timed ? &times : nullptr), CUDA_SUCCESS);
       ASSERT_EQ(slab.live_bytes(), wanted);
       // Chunks are lent rather than made.
-      ASSERT_LE(memory.held(), held + wanted - live - std::min(wanted - live, free)) << "round " << round;
+      if (!timed) {
+        ASSERT_LE(memory.held(), held + wanted - live - std::min(wanted - live, free)) << "round " << round;
+      }
+      for (const Chunk* const chunk : slab.window().chunks) {
+        if (chunk == nullptr || !chunk->lent || !timed || live != 0) continue;
+        ASSERT_LT(memory.bootstrap.freed_at(*chunk, times), times.first_use_of(std::size_t(chunk->slab_slot)));
+      }
       ASSERT_NO_FATAL_FAILURE(memory.check());
       live = wanted;
     }
@@ -178,6 +190,80 @@ TEST_F(SlabTest, ChunksOfBlocksThatCrossTheSwitchAreTheSlabsWhenTheseAreFreed) {
   }
   EXPECT_EQ(fake.mapped.size(), 10u);
   EXPECT_EQ(held(), 10 * kChunk);
+}
+
+// A block in six chunks, freed at 5, four that are free, and a slab of ten of which the first `early` are used at once.
+struct CrossingTest : SlabTest {
+  Block* build(std::size_t early) {
+    Block* const crosses = make(6 * kChunk);
+    free(make(4 * kChunk));
+    EXPECT_TRUE(slab.want(10 * kChunk, [](std::uint64_t) { return false; }));
+    slab.build(~std::size_t{0});
+    times.first_use.assign(10, 9);
+    std::fill_n(times.first_use.begin(), early, 0);
+    times.freed[crosses->number] = 5;
+    return crosses;
+  }
+  SwitchTimes times;
+};
+
+TEST_F(CrossingTest, LiesWhereItIsFreedInTime) {
+  Block* const crosses = build(4);
+  ASSERT_EQ(slab.go_live(&times), CUDA_SUCCESS);
+  EXPECT_EQ(held(), 10 * kChunk);
+  EXPECT_EQ(slab.lent_chunks(), 6u);
+  Block early, late;
+  EXPECT_NE(take(early, 0, 4 * kChunk), nullptr) << "beside the block, which is still there";
+  EXPECT_EQ(take(late, 4 * kChunk, 10 * kChunk), nullptr);
+  check();
+  free(crosses);
+  EXPECT_NE(take(late, 4 * kChunk, 10 * kChunk), nullptr);
+  EXPECT_TRUE(slab.window().map.consistent());
+}
+
+TEST_F(CrossingTest, GetsMemoryOfItsOwnWhereThereIsNoSlotInTime) {
+  Block* const crosses = build(6);
+  ASSERT_EQ(slab.go_live(&times), CUDA_SUCCESS);
+  EXPECT_EQ(held(), 12 * kChunk);
+  EXPECT_EQ(slab.lent_chunks(), 4u);
+  Block early, late;
+  EXPECT_NE(take(early, 0, 6 * kChunk), nullptr);
+  EXPECT_EQ(take(late, 6 * kChunk, 10 * kChunk), nullptr);
+  check();
+  free(crosses);
+  EXPECT_NE(take(late, 6 * kChunk, 10 * kChunk), nullptr);
+  while (trim(8)) {
+  }
+  EXPECT_EQ(held(), 10 * kChunk);
+}
+
+TEST_F(CrossingTest, IsLentAllTheSameWhereThereIsNoMemory) {
+  fake.capacity = 10 * kChunk;
+  Block* const crosses = build(6);
+  ASSERT_EQ(slab.go_live(&times), CUDA_SUCCESS);
+  EXPECT_EQ(slab.lent_chunks(), 6u);
+  Block all;
+  EXPECT_EQ(take(all, 0, 10 * kChunk), nullptr);
+  free(crosses);
+  EXPECT_NE(take(all, 0, 10 * kChunk), nullptr);
+}
+
+TEST_F(CrossingTest, IsAsItWasWhereTheDriverRefusesToMap) {
+  for (int left = 0;; ++left) {
+    SCOPED_TRACE(left);
+    Block* const crosses = build(5);
+    fake.maps_left = left;
+    const CUresult result = slab.go_live(&times);
+    fake.maps_left = -1;
+    check();
+    if (result == CUDA_SUCCESS) break;
+    EXPECT_EQ(slab.live_bytes(), 0u);
+    EXPECT_EQ(slab.lent_chunks(), 0u);
+    free(crosses);
+    while (trim(100)) {
+    }
+    EXPECT_EQ(held(), 0u) << "nothing is lost";
+  }
 }
 
 TEST_F(SlabTest, BlocksThatStayAfterAllKeepTheirChunks) {

@@ -1,0 +1,65 @@
+#include "agent/memory/switch_over.h"
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+namespace memopt::agent {
+
+std::vector<std::uint64_t> first_uses(const FollowedPlan& plan, std::uint64_t chunk_bytes) {
+  std::vector<std::uint64_t> uses(static_cast<std::size_t>((plan.slab_bytes + chunk_bytes - 1) / chunk_bytes),
+                                  kNeverInPlan);
+  // Those that take turns with places, in the order in which they come: the first gets the first place.
+  std::map<const FollowedPlace*, std::vector<const FollowedMalloc*>> sharing;
+  for (const FollowedLane& lane : plan.lanes) {
+    for (const FollowedMalloc& malloc : lane.mallocs) {
+      if (malloc.count != 0) sharing[malloc.places].push_back(&malloc);
+    }
+  }
+  for (auto& [places, mallocs] : sharing) {
+    std::sort(mallocs.begin(), mallocs.end(),
+              [](const FollowedMalloc* a, const FollowedMalloc* b) { return a->born < b->born; });
+    for (std::size_t turn = 0; turn < mallocs.front()->count; ++turn) {
+      const std::uint64_t iterations = turn / mallocs.size();
+      const std::uint64_t use = iterations * plan.operations + mallocs[turn % mallocs.size()]->born;
+      const FollowedPlace& place = places[turn];
+      for (std::uint64_t at = place.begin / chunk_bytes; at < uses.size() && at * chunk_bytes < place.end; ++at) {
+        std::uint64_t& first = uses[static_cast<std::size_t>(at)];
+        first = std::min(first, use);
+      }
+    }
+  }
+  return uses;
+}
+
+std::unordered_map<std::uint64_t, std::uint64_t> freed_times(const FollowedPlan& plan, std::vector<LiveBlock> live) {
+  std::unordered_map<std::uint64_t, std::uint64_t> times;
+  // The youngest first, as in plan.crossing.
+  std::sort(live.begin(), live.end(), [](const LiveBlock& a, const LiveBlock& b) {
+    return std::tuple(a.bytes, b.number) < std::tuple(b.bytes, a.number);
+  });
+  std::size_t block = 0;
+  for (const CrossingMalloc& crossing : plan.crossing) {
+    while (block < live.size() && live[block].bytes < crossing.bytes) ++block;
+    if (block == live.size() || live[block].bytes != crossing.bytes) continue;
+    times[live[block++].number] = crossing.freed;
+  }
+  return times;
+}
+
+// A chunk that fits none of the slots that are left fits none at all: those were used last.
+std::vector<std::size_t> match_slots(std::vector<LentChunk> chunks, std::vector<SlotInTime> slots, std::size_t count) {
+  std::vector<std::size_t> matched(count, kNoSlot);
+  std::sort(chunks.begin(), chunks.end(), [](const LentChunk& a, const LentChunk& b) { return a.freed > b.freed; });
+  std::sort(slots.begin(), slots.end(), [](const SlotInTime& a, const SlotInTime& b) { return a.used > b.used; });
+  auto slot = slots.begin();
+  for (const LentChunk& chunk : chunks) {
+    if (slot == slots.end()) break;
+    if (chunk.freed >= slot->used) continue;
+    matched[chunk.index] = slot->slot;
+    ++slot;
+  }
+  return matched;
+}
+
+}  // namespace memopt::agent
