@@ -139,7 +139,7 @@ enum class StateChange : std::uint32_t {
 };
 struct StateBody {
   std::uint64_t generation;  // of the plan
-  std::uint64_t position;    // malloc in the lane's plan
+  std::uint64_t slab;        // address at which the plans' places begin; 0: there is none yet
 };
 struct ClockBody {
   std::uint64_t nanoseconds;  // CLOCK_MONOTONIC

@@ -226,18 +226,19 @@ struct Made {
   std::uint64_t number = 0;
   std::uint64_t base = 0;
   std::uint64_t generation = 0;
+  std::uint64_t slab = 0;
   shm::StateChange change{};
 };
 
 Made made(Arena& arena, const Block& block) noexcept {
   const StateReport report = std::exchange(arena.to_report, StateReport{});
-  return {block.number, block.base, report.generation, report.change};
+  return {block.number, block.base, report.generation, arena.slab.window().base, report.change};
 }
 
 // The thread that is given the block knows it only after this returns, so that no use of it is recorded before.
 void record(Arena& arena, const Made& made, std::size_t bytes, void* return_address, std::uint64_t stream) noexcept {
   const int kept_errno = errno;
-  if (made.change != shm::StateChange{}) record_state(made.change, {made.generation, 0});
+  if (made.change != shm::StateChange{}) record_state(made.change, {made.generation, made.slab});
   record_malloc({made.number, bytes, 0, reinterpret_cast<std::uint64_t>(return_address), stream, made.base}, 0);
   {
     ArenaLock lock;

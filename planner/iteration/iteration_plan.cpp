@@ -42,6 +42,12 @@ IterationPlan pooled(IterationLifetimes lifetimes, const layout::Limits& limits)
 
 }  // namespace
 
+void add_blocks_in_slab(const IterationLifetimes& lifetimes, std::uint64_t operations, layout::Problem& problem) {
+  for (const BlockInSlab& block : lifetimes.in_slab) {
+    problem.add(place_bytes(block.bytes), {0, operations}, 1, block.offset);
+  }
+}
+
 layout::Problem layout_problem(const IterationLifetimes& lifetimes, std::uint32_t rounds) {
   layout::Problem problem;
   const std::uint64_t operations = lifetimes.operations * rounds;
@@ -71,6 +77,7 @@ layout::Problem layout_problem(const IterationLifetimes& lifetimes, std::uint32_
       }
     }
   }
+  add_blocks_in_slab(lifetimes, operations, problem);
   return problem;
 }
 
@@ -100,14 +107,16 @@ std::vector<std::vector<std::uint64_t>> IterationPlan::offsets(std::size_t lane)
 
 std::optional<IterationPlan> plan_iteration(const OperationStore& store, const Iteration& iteration,
                                             const PlanningOptions& options, std::string& fault) {
-  IterationLifetimes joined = lifetimes(store, iteration, true);
+  IterationLifetimes joined = lifetimes(store, iteration, true, options.slab);
   const bool in_turn = std::any_of(joined.lanes.begin(), joined.lanes.end(), [](const LaneMallocs& lane) {
     return std::any_of(lane.mallocs.begin(), lane.mallocs.end(),
                        [](const MallocLife& malloc) { return malloc.always; });
   });
   IterationPlan plan;
   IterationLifetimes separate;
-  if (in_turn && (options.pools || options.unroll)) separate = lifetimes(store, iteration, false);
+  if (in_turn && (options.pools || options.unroll)) {
+    separate = lifetimes(store, iteration, false, options.slab);
+  }
   if (in_turn && options.pools) {
     plan = pooled(separate, options.limits);
   } else {

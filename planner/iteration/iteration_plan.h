@@ -33,6 +33,7 @@ struct PlanningOptions {
   // Blocks that need several places share them with others (planner/iteration/pools.h). Else each of their mallocs has
   // places of its own, used in turn: what files and swaps want, which say where each block lies.
   bool pools = true;
+  SlabRange slab = {};  // of the program's plans so far
 };
 
 struct IterationPlan {
@@ -59,7 +60,8 @@ constexpr std::uint64_t place_bytes(std::uint64_t bytes) {
 
 // The buffers of a layout problem, lane by lane, malloc by malloc. With one round: one buffer for each place, needed
 // always where there are several. With more: one for each round. What lives across the boundary is needed at the
-// iteration's end and at its beginning.
+// iteration's end and at its beginning. Last come the blocks that stay in the slab, where they are.
+void add_blocks_in_slab(const IterationLifetimes& lifetimes, std::uint64_t operations, layout::Problem& problem);
 layout::Problem layout_problem(const IterationLifetimes& lifetimes, std::uint32_t rounds);
 
 // Lifetimes and layout of a detected iteration. Nothing, with the reason in `fault`, if the layout is not valid (a

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <utility>
 
 #include "planner/iteration/detection.h"
 #include "planner/iteration/hash.h"
@@ -36,8 +37,11 @@ void IterationPlanner::add(std::uint32_t lane, const shm::RecordView& record) {
     const auto change = static_cast<shm::StateChange>(record.header.aux);
     if (change == shm::StateChange::kRestarted) add_gap();
     if (change == shm::StateChange::kNewContext) begin_anew();
+    const shm::StateBody state = record.as<shm::StateBody>();
+    if (state.slab != 0) options_.planning.slab.begin = state.slab;
+    left_ = left_ || change == shm::StateChange::kDeviated || change == shm::StateChange::kRestarted;
     if (change == shm::StateChange::kDeviated && period_ != 0 && deviations_ < kDeviationsForLonger && sent_ != 0 &&
-        record.as<shm::StateBody>().generation == sent_) {
+        state.generation == sent_) {
       ++deviations_;
     }
   }
@@ -57,7 +61,17 @@ void IterationPlanner::add_gap() {
 }
 
 // What was planned is planned again when it comes again: the program has lost its plan, too.
-void IterationPlanner::begin_anew() { *this = IterationPlanner(options_); }
+void IterationPlanner::begin_anew() {
+  options_.planning.slab = {};
+  *this = IterationPlanner(options_);
+}
+
+void IterationPlanner::sent(std::uint64_t generation) {
+  sent_ = generation;
+  if (!plan_) return;
+  std::uint64_t& bytes = options_.planning.slab.bytes;
+  bytes = std::max(bytes, plan_->outcome.solution.height);
+}
 
 void IterationPlanner::say(std::uint64_t about, std::string text) {
   if (about == note_about_ && !note_.empty()) return;
@@ -114,8 +128,22 @@ std::uint32_t IterationPlanner::next_horizon() {
   return static_cast<std::uint32_t>(std::min<std::uint64_t>(kFullHorizon << doublings >> 2, std::uint64_t{1} << 31));
 }
 
+// What the program makes where it leaves its plan may lie in the slab, and stay there: its places are taken then for
+// ever.
+bool IterationPlanner::is_in_the_way(const Iteration& found) const {
+  const SlabRange slab{options_.planning.slab.begin, plan_->outcome.solution.height};
+  const std::vector<std::uint32_t> stay = persistent_blocks(store_, found);
+  return std::any_of(stay.begin(), stay.end(), [&](std::uint32_t index) {
+    const Block block = store_.blocks()[index];
+    return slab.contains(block) && !std::binary_search(persistent_.begin(), persistent_.end(), block.number);
+  });
+}
+
 bool IterationPlanner::is_wanted(const Iteration& found) {
-  if (period_ != 0 && found.signature == signature_) follow(found);
+  if (period_ != 0 && found.signature == signature_) {
+    follow(found);
+    if (std::exchange(left_, false) && is_in_the_way(found)) return true;
+  }
   const std::uint64_t period = found.lanes[found.main].period;
   if (const auto times = planned_.find(found.signature); times != planned_.end()) {
     // What was left for another iteration may be there again for good; each time it takes longer to believe it.
@@ -132,10 +160,10 @@ bool IterationPlanner::is_wanted(const Iteration& found) {
 bool IterationPlanner::check() {
   const bool longer = deviations_ >= kDeviationsForLonger;
   // A lane that was left out may repeat by now.
-  if (still_planned() && !longer && !(plan_ && plan_->iteration.partial)) return false;
+  if (still_planned() && !longer && !left_ && !(plan_ && plan_->iteration.partial)) return false;
   DetectionOptions options;
   options.horizon = next_horizon();
-  if (longer && !lost_) options.longer_than = period_;
+  if (longer && !lost_ && !left_) options.longer_than = period_;
   options.accept = [this](const Iteration& found) { return is_wanted(found); };
   const Detection detection = detect(store_, options);
   if (detection.iteration) return adopt(*detection.iteration);

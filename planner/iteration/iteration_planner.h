@@ -48,7 +48,7 @@ class IterationPlanner {
 
   // The program was sent a plan of the last iteration under this number: deviations from the plan of that number are
   // counted.
-  void sent(std::uint64_t generation) { sent_ = generation; }
+  void sent(std::uint64_t generation);
   // Another plan takes the place of the last one: no better layout of that is looked for.
   void settle() { improvement_.reset(); }
 
@@ -65,6 +65,7 @@ class IterationPlanner {
   bool still_planned();
   void follow(const Iteration& iteration);
   bool is_wanted(const Iteration& found);
+  bool is_in_the_way(const Iteration& found) const;
   std::uint32_t next_horizon();
   bool adopt(const Iteration& iteration);
   std::uint64_t wanted() const;
@@ -85,6 +86,7 @@ class IterationPlanner {
   bool refused_ = false;
   std::uint64_t would_do_ = 0;  // refused: the largest footprint that would have been taken
   std::uint32_t deviations_ = 0;
+  bool left_ = false;  // since it was looked whether what stays is in the way of its places
 
   std::uint64_t signature_ = 0;
 

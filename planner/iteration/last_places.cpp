@@ -66,7 +66,11 @@ std::optional<layout::Solution> places_of_last(const IterationPlan& last, const 
   // Those of the pools.
   const std::vector<std::uint64_t>& offsets = last.outcome.solution.offsets;
   solution.offsets.insert(solution.offsets.end(), offsets.begin() + static_cast<std::ptrdiff_t>(lane_begin),
-                          offsets.end());
+                          offsets.end() - static_cast<std::ptrdiff_t>(last.lifetimes.in_slab.size()));
+  for (const BlockInSlab& block : next.lifetimes.in_slab) {
+    solution.offsets.push_back(block.offset);
+    solution.height = std::max(solution.height, block.offset + place_bytes(block.bytes));
+  }
   return solution;
 }
 

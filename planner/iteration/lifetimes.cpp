@@ -1,6 +1,8 @@
 #include "planner/iteration/lifetimes.h"
 
 #include <algorithm>
+#include <iterator>
+#include <map>
 #include <tuple>
 
 #include "planner/iteration/candidate.h"
@@ -215,7 +217,45 @@ std::uint32_t match_length(const std::vector<std::uint64_t>& sequence) {
   return static_cast<std::uint32_t>(longest + 1);
 }
 
-IterationLifetimes lifetimes(const OperationStore& store, const Iteration& iteration, bool joined) {
+namespace {
+
+// Of two that share bytes the earlier one was freed unseen. `blocks` are in order of their numbers.
+std::vector<BlockInSlab> without_overlaps(const std::vector<BlockInSlab>& blocks) {
+  std::map<std::uint64_t, std::uint64_t> kept;  // end by offset
+  for (const BlockInSlab& block : blocks) {
+    const std::uint64_t end = block.offset + block.bytes;
+    auto at = kept.lower_bound(block.offset);
+    if (at != kept.begin() && std::prev(at)->second > block.offset) --at;
+    while (at != kept.end() && at->first < end) at = kept.erase(at);
+    kept.emplace(block.offset, end);
+  }
+  std::vector<BlockInSlab> result;
+  for (const auto& [offset, end] : kept) result.push_back({offset, end - offset});
+  return result;
+}
+
+}  // namespace
+
+std::vector<std::uint32_t> persistent_blocks(const OperationStore& store, const Iteration& iteration) {
+  std::uint32_t last_repeat = kNone;
+  for (const LanePeriod& lane : iteration.lanes) {
+    last_repeat = std::min(last_repeat, store.lanes()[lane.lane].operations[lane.middle()]);
+  }
+  std::uint64_t work = 0;
+  const Candidate candidate(store, iteration, work);
+  std::vector<std::uint32_t> persistent;
+  for (const std::uint32_t index : store.live_blocks()) {
+    const Block block = store.blocks()[index];
+    if (!block.known || !block.placeable || block.doubtful || candidate.transient(index)) continue;
+    // Of a lane without a period: it may come and go.
+    if (block.birth != kNone && iteration.find(block.lane) == nullptr && block.birth >= last_repeat) continue;
+    persistent.push_back(index);
+  }
+  return persistent;
+}
+
+IterationLifetimes lifetimes(const OperationStore& store, const Iteration& iteration, bool joined,
+                             const SlabRange& slab) {
   IterationLifetimes result;
   const Ranking ranking(store, iteration);
   const std::uint64_t n = ranking.count();
@@ -314,19 +354,19 @@ IterationLifetimes lifetimes(const OperationStore& store, const Iteration& itera
     lane.match = match_length(seen_of(lane));
   }
 
-  std::uint64_t work = 0;
-  const Candidate candidate(store, iteration, work);
-  for (const std::uint32_t index : store.live_blocks()) {
-    const Block& block = store.blocks()[index];
-    if (!block.known || !block.placeable || block.doubtful || candidate.transient(index)) continue;
-    // Of a lane without a period: it may come and go.
-    if (block.birth != kNone && iteration.find(block.lane) == nullptr && block.birth >= ranking.later().front()) {
-      continue;
+  result.persistent = persistent_blocks(store, iteration);
+  std::uint64_t persistent_load = 0;
+  for (const std::uint32_t index : result.persistent) {
+    const Block block = store.blocks()[index];
+    persistent_load += block.bytes;
+    if (slab.contains(block)) {
+      result.in_slab.push_back({block.address - slab.begin, block.bytes});
+    } else {
+      result.persistent_bytes += block.bytes;
     }
-    result.persistent.push_back(index);
-    result.persistent_bytes += block.bytes;
   }
-  result.peak_load = result.persistent_bytes + *std::max_element(load.begin(), load.end());
+  result.in_slab = without_overlaps(result.in_slab);
+  result.peak_load = persistent_load + *std::max_element(load.begin(), load.end());
 
   // The first boundary from which on everything repeats.
   const LanePeriod& main = iteration.lanes[iteration.main];

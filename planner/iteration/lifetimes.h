@@ -35,15 +35,30 @@ struct LaneMallocs {
   std::vector<std::uint32_t> operations;  // the mallocs one by one: parts * mallocs.size()
 };
 
+// Addresses of the slab, in which the places of plans lie (docs/formats/wire.md, state).
+struct SlabRange {
+  std::uint64_t begin = 0;  // 0: there is none
+  std::uint64_t bytes = 0;
+
+  bool contains(const Block& block) const { return begin != 0 && block.address - begin < bytes; }
+};
+
+// A block that stays where it was put when an earlier plan was live, and is in the way of places there.
+struct BlockInSlab {
+  std::uint64_t offset;
+  std::uint64_t bytes;
+};
+
 struct IterationLifetimes {
   std::uint64_t operations = 0;
   std::uint64_t signature = 0;
   std::vector<LaneMallocs> lanes;         // only those that allocate; first the one that allocates most
   std::vector<std::uint32_t> persistent;  // blocks of the store
-  std::uint64_t persistent_bytes = 0;
-  std::uint64_t peak_load = 0;        // of live bytes, persistent blocks included
-  std::uint64_t crossing_bytes = 0;   // live across the boundary, without persistent blocks
-  std::uint64_t first_iteration = 0;  // sequence of the operation with which the first observed iteration began
+  std::vector<BlockInSlab> in_slab;       // those of them that lie in the slab, by offset
+  std::uint64_t persistent_bytes = 0;     // of those that do not
+  std::uint64_t peak_load = 0;            // of live bytes, persistent blocks included
+  std::uint64_t crossing_bytes = 0;       // live across the boundary, without persistent blocks
+  std::uint64_t first_iteration = 0;      // sequence of the operation with which the first observed iteration began
   // Operations of one iteration by rank: the last repeat's. The first `unwrapped` stand at and behind the boundary, the
   // others before it.
   std::vector<std::uint32_t> order;
@@ -51,7 +66,11 @@ struct IterationLifetimes {
 };
 
 // `joined`: mallocs that cannot be told from each other become one, see LaneMallocs.
-IterationLifetimes lifetimes(const OperationStore& store, const Iteration& iteration, bool joined);
+IterationLifetimes lifetimes(const OperationStore& store, const Iteration& iteration, bool joined,
+                             const SlabRange& slab = {});
+
+// Blocks that live through all repeats and are not placed; in order of their numbers.
+std::vector<std::uint32_t> persistent_blocks(const OperationStore& store, const Iteration& iteration);
 
 // How many places must be used in turn so that a place is free again when its turn comes: the smallest k with
 // k * operations > freed - born.

@@ -96,12 +96,12 @@ void OperationStore::list(std::uint32_t index, std::uint64_t until) {
     if (entry->watched) [[unlikely]] {
       StoredBlock& block = stored_block(index);
       block.doubtful = false;
-      block.last_use = end_ - 1;
+      if (!block.known) block.address_or_last_use = end_ - 1;
       entry->watched = !block.known;
     }
   } else if (live_.size() < kMaxLiveBlocks) {
     index = new_block(number);
-    stored_block(index).last_use = end_ - 1;
+    stored_block(index).address_or_last_use = end_ - 1;
     live_.insert(number, index, true);
     list(index, end_ - 1);
   }
@@ -251,6 +251,7 @@ class OperationStore::Appender {
     block.bytes = body.bytes;
     block.token = token;
     block.return_address = body.return_address;
+    block.address_or_last_use = body.address;
     block.birth = store_.end_;
     block.lane = static_cast<std::uint16_t>(index_);
     block.known = true;
@@ -366,7 +367,7 @@ void OperationStore::forget_before(std::uint64_t first) {
       const std::uint32_t next = block.next;
       const bool alive = block.death == kNever;
       block.listed = false;
-      if (const std::uint64_t last = alive ? block.last_use : block.death; last >= first_) {
+      if (const std::uint64_t last = alive ? block.address_or_last_use : block.death; last >= first_) {
         list(index, last);
       } else {
         if (alive) live_.erase(live_.find(block.number));

@@ -45,12 +45,13 @@ struct Block {
   std::uint64_t bytes;
   std::uint64_t token;
   std::uint64_t return_address;
-  std::uint32_t birth;  // operation; kNone: forgotten, or before the first record
-  std::uint32_t death;  // operation; kNone: alive
-  std::uint32_t lane;   // of its birth, into lanes; kNone where that was not seen
-  bool placeable;       // neither the driver's own memory nor of an impossible size
-  bool known;           // its malloc has been seen
-  bool doubtful;        // may have been freed in a gap; an access removes the doubt
+  std::uint64_t address;  // 0: not seen
+  std::uint32_t birth;    // operation; kNone: forgotten, or before the first record
+  std::uint32_t death;    // operation; kNone: alive
+  std::uint32_t lane;     // of its birth, into lanes; kNone where that was not seen
+  bool placeable;         // neither the driver's own memory nor of an impossible size
+  bool known;             // its malloc has been seen
+  bool doubtful;          // may have been freed in a gap; an access removes the doubt
 
   bool alive() const { return death == kNone; }
 };
@@ -141,8 +142,8 @@ class OperationStore {
     std::uint64_t return_address = 0;
     std::uint64_t birth = kNever;  // absolute
     std::uint64_t death = kNever;
-    std::uint64_t last_use = 0;  // of a block without a malloc that was seen
-    std::uint32_t next = kNone;  // in a list of blocks to be looked at, or of free places
+    std::uint64_t address_or_last_use = 0;  // the latter of a block without a malloc that was seen
+    std::uint32_t next = kNone;             // in a list of blocks to be looked at, or of free places
     std::uint16_t lane = 0xffff;
     bool placeable : 1 = false;
     bool known : 1 = false;
@@ -178,6 +179,7 @@ class OperationStore {
             b.bytes,
             b.token,
             b.return_address,
+            b.known ? b.address_or_last_use : 0,
             b.birth == kNever || b.birth < first_ ? kNone : static_cast<std::uint32_t>(b.birth - first_),
             b.death == kNever ? kNone : static_cast<std::uint32_t>(b.death - first_),
             b.lane == 0xffff ? kNone : b.lane,

@@ -67,7 +67,7 @@ void add_pooled(const IterationPlan& plan, PlanParts& parts) {
   std::vector<std::uint64_t> pool_begins;
   for (std::size_t i = 0; i < pools.pools.size(); ++i) {
     pool_begins.push_back(parts.places.size());
-    const std::uint64_t begin = offsets[offsets.size() - pools.pools.size() + i];
+    const std::uint64_t begin = offsets[offsets.size() - plan.lifetimes.in_slab.size() - pools.pools.size() + i];
     for (std::uint32_t place = 0; place < pools.pools[i].places; ++place) {
       parts.places.push_back({begin + place * pools.pools[i].bytes, pools.pools[i].bytes});
     }

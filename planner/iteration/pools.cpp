@@ -240,6 +240,7 @@ layout::Problem pooled_problem(const IterationLifetimes& lifetimes, const Pools&
     }
   }
   for (const Pool& pool : pools.pools) problem.add(pool.bytes * pool.places, {0, n});
+  add_blocks_in_slab(lifetimes, n, problem);
   return problem;
 }
 

@@ -33,7 +33,8 @@ struct Pools {
 // `lifetimes` are not joined. Deterministic; time about operations * pools.
 Pools choose_pools(const IterationLifetimes& lifetimes);
 
-// One buffer for each malloc without a pool that leads, lane by lane, then one for all places of each pool.
+// One buffer for each malloc without a pool that leads, lane by lane, then one for all places of each pool, then the
+// blocks that stay in the slab.
 layout::Problem pooled_problem(const IterationLifetimes& lifetimes, const Pools& pools);
 
 }  // namespace memopt::planner

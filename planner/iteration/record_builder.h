@@ -40,8 +40,8 @@ class RecordBuilder {
   shm::RecordView kernel_time(const shm::KernelTimeBody& body, std::uint32_t idle) {
     return make(shm::RecordKind::kKernelTime, idle, body);
   }
-  shm::RecordView state(shm::StateChange change, std::uint64_t generation, std::uint64_t position) {
-    return make(shm::RecordKind::kState, static_cast<std::uint32_t>(change), shm::StateBody{generation, position});
+  shm::RecordView state(shm::StateChange change, std::uint64_t generation, std::uint64_t slab) {
+    return make(shm::RecordKind::kState, static_cast<std::uint32_t>(change), shm::StateBody{generation, slab});
   }
 
  private:

@@ -178,7 +178,7 @@ std::string describe(const RecordView& record, const std::map<std::uint64_t, std
     }
     case RecordKind::kState: {
       const auto body = record.as<shm::StateBody>();
-      return fmt::format("{}, plan {} at malloc {}", change(record.header.aux), body.generation, body.position);
+      return fmt::format("{}, plan {}, places from {:#x} on", change(record.header.aux), body.generation, body.slab);
     }
     case RecordKind::kClock:
       return fmt::format("{} ns", record.as<shm::ClockBody>().nanoseconds);
