@@ -25,6 +25,8 @@ constexpr std::uint32_t kLongestRest = 1024;
 // Boundaries at which places in chunks of blocks that cross the switch are still waited for: whole iterations, and the
 // first.
 constexpr std::uint32_t kLoans = 3;
+// Iterations for which a plan waits until all of its threads know where they are in it; one may have ended for good.
+constexpr std::uint32_t kPatienceForLanes = 2;
 // A plan may need so many chunks more than are held without it: the slab ends in one, and so do the blocks beside it.
 constexpr std::uint64_t kSpareChunks = 2;
 
@@ -131,6 +133,15 @@ void left_iteration(Arena& arena, std::uint64_t generation, std::uint64_t calm, 
   *calm_needed = soon ? std::min(*calm_needed * kCalmGrowth, kMostCalm) : kCalm;
 }
 
+// A thread that is not would have all blocks of its iteration served off the plan, beside its slab.
+bool lanes_are_in_step(const Arena& arena) noexcept {
+  return std::all_of(arena.next->lanes.begin(), arena.next->lanes.end(), [&](const FollowedLane& lane) {
+    if (lane.lane >= arena.lanes.size()) return true;
+    const LanePosition& at = arena.lanes[lane.lane].next;
+    return at.plan == arena.next->generation && at.following;
+  });
+}
+
 // Without host memory: nothing is known.
 SwitchTimes times_of_switch(Arena& arena, const FollowedPlan& plan) noexcept {
   SwitchTimes times;
@@ -195,7 +206,10 @@ void arena_adopt(Arena& arena, const Plan& plan) noexcept {
         return;
       }
     }
+    const bool first = arena.next == nullptr;
     arena.next = std::move(next);
+    // Each comes to a beginning once in an iteration.
+    if (first) arena.wait_for_lanes = kPatienceForLanes * static_cast<std::uint32_t>(arena.next->lanes.size());
     arena.declined.plan.reset();
     arena.next_needs = needed;
     arena.phase = Arena::Phase::kBuilding;
@@ -234,6 +248,10 @@ void arena_build(Arena& arena) noexcept {
 }
 
 void arena_go_live(Arena& arena) noexcept {
+  if (arena.wait_for_lanes != 0 && !lanes_are_in_step(arena)) {
+    --arena.wait_for_lanes;
+    return;
+  }
   if (arena.wait_for_memory != 0 && arena.plan == nullptr && --arena.wait_for_memory != 0) return;
   const bool first = !arena.planned;
   const std::uint64_t before = footprint(arena);

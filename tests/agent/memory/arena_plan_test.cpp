@@ -1,9 +1,15 @@
 // Which plans go live, and what is given back then: the arena over a driver that knows what is mapped where.
 #include <gtest/gtest.h>
 
+#include <condition_variable>
 #include <cstdint>
 #include <cstdlib>
+#include <functional>
 #include <memory>
+#include <mutex>
+#include <span>
+#include <thread>
+#include <utility>
 #include <vector>
 
 #include "agent/agent.h"
@@ -318,6 +324,104 @@ TEST_F(PlansOfTheArena, NoMoreIsHeldWhileAPlanIsSwitchedIn) {
   EXPECT_EQ(chunks_peak(), before);
   EXPECT_EQ(held(), 2 * kChunk);
   EXPECT_EQ(arena()->slab.lent_chunks(), 0u);
+}
+
+// Two threads: this one makes two blocks in an iteration, then another one makes one.
+class PlansOfTwoThreads : public PlansOfTheArena {
+ protected:
+  PlansOfTwoThreads() : thread_([this] { run(); }) {}
+  ~PlansOfTwoThreads() override {
+    do_there(nullptr);
+    thread_.join();
+  }
+  void there() {
+    do_there([this] {
+      free(allocate(kOther));
+      lane_ = current_lane();
+    });
+  }
+  static void here() {
+    iterate();
+    iterate();
+  }
+  void send_for_both() {
+    auto plan = std::make_unique<Plan>();
+    plan->generation = 1;
+    plan->mallocs = {{kBlock, 0, 0, 1, 0, 1}, {kBlock, 0, 0, 1, 2, 3}, {kOther, 0, 1, 1, 4, 5}};
+    plan->places = {{0, kBlock}, {0, kOther}};
+    plan->slab_bytes = kOther;
+    plan->peak_load = kOther;
+    plan->operations = 6;
+    const std::span<const shm::PlannedMalloc> mallocs(plan->mallocs);
+    plan->lanes.push_back({current_lane(), 2, mallocs.first(2)});
+    plan->lanes.push_back({lane_, 1, mallocs.subspan(2)});
+    ArenaLock lock;
+    arena_adopt(*arena(), *plan);
+    while (arena()->phase == Arena::Phase::kBuilding) arena_build(*arena());
+  }
+
+ private:
+  void run() {
+    for (;;) {
+      std::unique_lock guard(mutex_);
+      changed_.wait(guard, [this] { return pending_; });
+      if (work_) work_();
+      const bool more = work_ != nullptr;
+      pending_ = false;
+      changed_.notify_all();
+      if (!more) return;
+    }
+  }
+  void do_there(std::function<void()> work) {
+    std::unique_lock guard(mutex_);
+    work_ = std::move(work);
+    pending_ = true;
+    changed_.notify_all();
+    changed_.wait(guard, [this] { return !pending_; });
+  }
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::function<void()> work_;
+  bool pending_ = false;
+  std::uint32_t lane_ = 0;
+  std::thread thread_;
+};
+
+TEST_F(PlansOfTwoThreads, APlanWaitsUntilBothAreInStep) {
+  here();
+  there();
+  here();
+  send_for_both();
+  there();  // in step from here on
+  here();   // in step behind its second block
+  there();
+  here();
+  EXPECT_NE(arena()->plan, nullptr);
+  there();
+  EXPECT_EQ(arena()->displaced, 0u);
+}
+
+TEST_F(PlansOfTwoThreads, WhileOneIsNotInStepTheOtherDoesNotBegin) {
+  here();
+  there();
+  send_for_both();
+  here();
+  here();
+  EXPECT_EQ(arena()->plan, nullptr) << "the other one has not been seen since";
+  there();
+  here();
+  EXPECT_NE(arena()->plan, nullptr);
+  there();
+  EXPECT_EQ(arena()->displaced, 0u);
+}
+
+TEST_F(PlansOfTwoThreads, OneThatNeverComesAgainIsNotWaitedForLong) {
+  here();
+  there();
+  send_for_both();
+  for (int i = 0; i < 6; ++i) here();
+  EXPECT_NE(arena()->plan, nullptr);
 }
 
 TEST_F(PlansOfTheArena, WhatIsInUseForLongIsGivenBackAfterwards) {
