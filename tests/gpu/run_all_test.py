@@ -245,6 +245,51 @@ class Trouble(WithFolder):
         with open(os.path.join(output, "results.json"), encoding="utf-8") as file:
             self.assertEqual([row["variant"] for row in json.load(file)["rows"]], ["native", "memopt"])
 
+    def test_asked_to_end_at_any_line_it_leaves_no_program_behind(self):
+        program = """
+import os, signal, sys
+sys.path.insert(0, sys.argv[1])
+import processes
+processes.end_on(signal.SIGTERM)
+line = int(sys.argv[2])
+def trace(frame, event, _):
+    if frame.f_code is not processes.run.__code__:
+        return None
+    if event == "line" and frame.f_lineno == line:
+        sys.settrace(None)
+        frame.f_trace = None
+        os.kill(os.getpid(), signal.SIGTERM)
+    return trace
+sys.settrace(trace)
+processes.run(["sleep", "600"], 0.3, os.environ)
+"""
+        lines = sorted({number for _, _, number in processes.run.__code__.co_lines() if number})
+        ended = 0
+        for line in lines:
+            # Found by its environment, as it has a session of its own.
+            mark = f"RUN_ALL_TEST_LINE={os.getpid()}-{line}"
+            name, value = mark.split("=")
+            done = subprocess.run([sys.executable, "-c", program, os.path.dirname(processes.__file__), str(line)], timeout=120,
+                                  env=os.environ | {name: value}, check=False)
+            with self.subTest(line=line):
+                self.assertIn(done.returncode, (0, 128 + signal.SIGTERM))
+                self.assertEqual(self.marked(mark), [], "what it had started is gone with it")
+            ended += done.returncode != 0
+        self.assertGreater(ended, len(lines) // 2, "most lines are come to")
+
+    @staticmethod
+    def marked(mark):
+        """Processes with that in their environment."""
+        found = []
+        for name in filter(str.isdigit, os.listdir("/proc")):
+            try:
+                with open(f"/proc/{name}/environ", "rb") as file:
+                    if mark.encode() in file.read().split(b"\0"):
+                        found.append(name)
+            except OSError:
+                pass
+        return found
+
     def test_wrong_use(self):
         for options, message in ((["--limit", "0"], "above 0"), (["--only", "weather"], "weather"), (["--simulated", "--simulator", "/nowhere"], "/nowhere"),
                                  (["--pack", "/nowhere"], "is no pack of tools/pack-gpu")):

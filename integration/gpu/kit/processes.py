@@ -26,16 +26,17 @@ def clean_environment(extra=None, without=()):
     return names
 
 
-_starting = False  # a program may be there that nobody knows yet
-_asked_to_end = False
+_running = False  # a program is there, or being started or ended: run() looks whether it is asked to end, and ends both
+_asked_to_end = None  # by which signal
 
 
 def end_on(number):
-    """Lets a signal end this process by SystemExit; never while a program is being started, which would be left behind."""
+    """Lets a signal end this process by SystemExit. An exception can come between any two lines, also between the start of a program and the
+    statement that would end it; so none is raised while there is one."""
     def handle(*_):
         global _asked_to_end
-        _asked_to_end = True
-        if not _starting:
+        _asked_to_end = number
+        if not _running:
             sys.exit(128 + number)
 
     signal.signal(number, handle)
@@ -84,25 +85,20 @@ def run(command, limit, environment=None, folder=None, at_done=None, watch=None)
     """Runs `command` for at most `limit` seconds. Lines of its output that are JSON objects with an "event" are collected; at the event "done"
     `at_done(pid)` is asked (its answer is kept) and a line is written to the program's standard input. `watch(pid)` is called again
     and again while it runs."""
-    global _starting
+    global _running
     ended = Ended()
     begin = time.monotonic()
     if limit <= 0:
         ended.failure = "not run: no time left"
         return ended
     with tempfile.TemporaryFile() as errors:
-        _starting = True
+        _running = True
+        process = None
         try:
             process = subprocess.Popen([str(word) for word in command], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors,
                                        env=environment, cwd=folder, start_new_session=True)
         except OSError as error:
             ended.failure = f"could not be started: {error}"
-            return ended
-        finally:
-            _starting = False
-        if _asked_to_end:
-            end_group(process)
-            sys.exit(128 + signal.SIGTERM)
 
         output, kept = [], [0]
 
@@ -131,10 +127,11 @@ def run(command, limit, environment=None, folder=None, at_done=None, watch=None)
                         pass
 
         reader = threading.Thread(target=read, daemon=True)
-        reader.start()
         last = 0.0
         try:
-            while process.poll() is None:
+            if process is not None:
+                reader.start()
+            while process is not None and process.poll() is None and not _asked_to_end:
                 now = time.monotonic()
                 if now - begin > limit:
                     ended.failure = f"killed after {limit:.0f} s"
@@ -143,8 +140,14 @@ def run(command, limit, environment=None, folder=None, at_done=None, watch=None)
                     last = now
                     watch(process.pid)
                 time.sleep(0.02)
-        finally:  # whoever ends us ends it too
-            end_group(process)
+        finally:
+            if process is not None:
+                end_group(process)
+            _running = False
+        if _asked_to_end:
+            sys.exit(128 + _asked_to_end)
+        if process is None:
+            return ended
         reader.join(BURIAL)
         if ended.failure is None:
             ended.code = process.returncode
