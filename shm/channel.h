@@ -70,10 +70,14 @@ struct SwapTermsBody {
   double in_bytes_per_ns;
   double out_latency_ns;
   double in_latency_ns;
-  std::uint64_t chunk_bytes;   // in which device memory is mapped: places of swapped blocks are multiples of it
-  std::uint64_t memory_limit;  // of all that a plan places, in bytes: the least time is added within it. 0: there is
-                               // none, and a plan is as small as it can be while no time is added
+  std::uint64_t chunk_bytes;  // in which device memory is mapped: places of swapped blocks are multiples of it
+  std::uint64_t
+      memory_limit;     // of all that a plan places, and of blocks that stay, in bytes: the least time is added
+                        // within it. 0: there is none, and a plan is as small as it can be while no time is added
+  std::uint64_t flags;  // kPersistentStays
 };
+// Blocks that live through all iterations lie beside what a plan places: none is swapped, or has a place.
+inline constexpr std::uint64_t kPersistentStays = 1;
 // Rates from a byte in a millisecond to a mebibyte in a nanosecond, latencies up to a second, chunks from 512 bytes to
 // a gibibyte, powers of two.
 constexpr bool is_valid(const SwapTermsBody& terms) {
@@ -82,7 +86,7 @@ constexpr bool is_valid(const SwapTermsBody& terms) {
   const std::uint64_t chunk = terms.chunk_bytes;
   return is_rate(terms.out_bytes_per_ns) && is_rate(terms.in_bytes_per_ns) && is_latency(terms.out_latency_ns) &&
          is_latency(terms.in_latency_ns) && chunk >= 512 && chunk <= std::uint64_t{1} << 30 &&
-         (chunk & (chunk - 1)) == 0;
+         (chunk & (chunk - 1)) == 0 && (terms.flags & ~kPersistentStays) == 0;
 }
 
 struct PlanBody {

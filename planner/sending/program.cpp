@@ -51,6 +51,7 @@ struct Program::Impl {
         swaps_next = true;
         return bytes;
       }
+      if (swaps->holds_back(unswapped)) return std::nullopt;
       if (swaps_last && (swaps->may_follow() || !swaps->is_within_limit(unswapped))) return std::nullopt;
     }
     return layout_due ? laid_out() : std::nullopt;
@@ -150,7 +151,7 @@ void Program::adopted(std::uint64_t generation) { impl_->adopted = generation; }
 void Program::refused(std::uint64_t generation, std::uint64_t excess) {
   if (generation != impl_->last) return;  // there is a later one, which has an answer of its own
   if (!impl_->swaps_last) return impl_->planner.refused(excess);
-  impl_->swaps->refused();
+  impl_->swaps->refused(excess);
   if (impl_->first != 0 && impl_->adopted >= impl_->first && impl_->adopted < generation) {
     // It has another one of this iteration.
     impl_->last = impl_->adopted;

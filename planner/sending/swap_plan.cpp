@@ -132,7 +132,8 @@ class Writer {
   void write_places(const std::vector<std::uint64_t>& persistent) {
     const swap::Problem& problem = swaps_.problem;
     const swap::Liveness liveness = swap::find_liveness(problem);
-    if (problem.blocks.size() != planned_.size() + persistent.size())
+    const bool persistent_stays = problem.blocks.size() == planned_.size();
+    if (!persistent_stays && problem.blocks.size() != planned_.size() + persistent.size())
       throw std::logic_error("blocks of another problem");
     std::uint32_t block = 0;
     for (; block < planned_.size(); ++block) {
@@ -148,7 +149,7 @@ class Writer {
         ++malloc.places;
       }
     }
-    if (swaps_.decisions.swaps.empty()) return;
+    if (swaps_.decisions.swaps.empty() || persistent_stays) return;
     for (const std::uint64_t number : persistent) {
       const std::vector<std::uint64_t>& offsets = swaps_.decisions.places[block].offsets;
       parts_.persistent_places.push_back({number, place(offsets.at(0), problem.blocks[block].bytes)});
@@ -227,6 +228,32 @@ void join_launches(const std::vector<std::uint64_t>& ranks, swap::Problem& probl
     problem.operations[i].continues =
         ranks[i] == ranks[i - 1] && is_access(problem.operations[i]) && is_access(problem.operations[i - 1]);
   }
+}
+
+void leave_out_persistent(swap::Problem& problem, std::vector<std::uint64_t>& ranks) {
+  const auto first = std::find_if(problem.blocks.begin(), problem.blocks.end(),
+                                  [](const swap::Block& block) { return block.persistent; });
+  const auto count = static_cast<std::uint32_t>(first - problem.blocks.begin());
+  problem.blocks.erase(first, problem.blocks.end());
+  std::size_t kept = 0;
+  const auto keep = [&](std::size_t from, const swap::Operation& operation) {
+    problem.operations[kept] = operation;
+    ranks[kept++] = ranks[from];
+  };
+  for (std::size_t begin = 0, end = 0; begin < problem.operations.size(); begin = end) {
+    // What happens at one time and of one rank; all that is left of it may be that time passes.
+    const double time = problem.operations[begin].time;
+    const std::size_t before = kept;
+    const std::uint64_t rank = ranks[begin];
+    while (end < problem.operations.size() && ranks[end] == rank && problem.operations[end].time == time) ++end;
+    for (std::size_t i = begin; i < end; ++i) {
+      const swap::Operation operation = problem.operations[i];
+      if (operation.block == swap::kNoBlock || operation.block < count) keep(i, operation);
+    }
+    if (kept == before) keep(begin, {.time = time});
+  }
+  problem.operations.resize(kept);
+  ranks.resize(kept);
 }
 
 std::optional<std::string> why_not_swapped(const swap::Problem& problem) {

@@ -19,6 +19,10 @@ namespace memopt::planner {
 // may leave while it runs. `ranks`: of the problem's operations (IterationProblem).
 void join_launches(const std::vector<std::uint64_t>& ranks, swap::Problem& problem);
 
+// Blocks that live through all iterations, which are the last ones, and what touches them are none of the problem any
+// more.
+void leave_out_persistent(swap::Problem& problem, std::vector<std::uint64_t>& ranks);
+
 // Why nothing in an iteration that was observed can be swapped, if that is so: it says nothing of accesses, or of time.
 std::optional<std::string> why_not_swapped(const swap::Problem& problem);
 

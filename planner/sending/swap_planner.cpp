@@ -15,6 +15,8 @@ constexpr std::uint64_t kManyIterations = 32;
 // Of the search, where it is waited for: a second or two. Fewer where each takes longer.
 constexpr std::uint64_t kMostAttempts = 8000, kLeastAttempts = 200;
 constexpr std::uint64_t kAttemptsTimesOperations = 24'000'000;
+// Plans of one iteration that are too large for the agent, each smaller than the last.
+constexpr std::uint32_t kMostRefusals = 4;
 
 }  // namespace
 
@@ -71,6 +73,7 @@ bool SwapPlanner::check(const IterationPlanner& planner, bool waiting) {
     pending_ = true;
     followed_ = false;
     first_sent_ = look_at_ = 0;
+    reserve_ = refusals_ = 0;
   }
   if (!pending_) return another;
   const std::uint64_t since = planner.store().last_sequence() - planner.plan()->detected_at;
@@ -88,14 +91,15 @@ void SwapPlanner::start(const IterationTimes& times, std::uint64_t unswapped) {
   SwapTask task;
   IterationProblem iteration = iteration_.problem(times);
   task.problem = std::move(iteration.problem);
-  ranks_ = task.ranks = std::move(iteration.ranks);
+  task.ranks = std::move(iteration.ranks);
   task.terms = terms_;
-  task.unswapped = unswapped;
+  task.unswapped = unswapped_ = unswapped;
+  task.reserve = reserve_;
   note_ = "swaps are being planned";
   if (waited_for_) {
     swap::SearchLimits limits;
     limits.time = std::chrono::nanoseconds::max();
-    limits.attempts = std::clamp(kAttemptsTimesOperations / ranks_.size(), kLeastAttempts, kMostAttempts);
+    limits.attempts = std::clamp(kAttemptsTimesOperations / task.ranks.size(), kLeastAttempts, kMostAttempts);
     found_ = plan_swaps(task, limits, note_);
     return;
   }
@@ -126,7 +130,7 @@ bool SwapPlanner::is_worthwhile(const PlannedSwaps& swaps, std::uint64_t unswapp
 
 std::optional<std::vector<std::byte>> SwapPlanner::bytes(const PlannedSwaps& swaps, std::uint64_t unswapped) {
   std::string fault;
-  std::vector<std::byte> bytes = writer_->bytes({swaps.problem, swaps.decisions, ranks_, swaps.added_ns}, fault);
+  std::vector<std::byte> bytes = writer_->bytes({swaps.problem, swaps.decisions, swaps.ranks, swaps.added_ns}, fault);
   if (bytes.empty()) {
     stop("the swaps that were planned can't be followed: " + fault);
     return std::nullopt;
@@ -138,6 +142,12 @@ std::optional<std::vector<std::byte>> SwapPlanner::bytes(const PlannedSwaps& swa
   return bytes;
 }
 
-void SwapPlanner::refused() { stop("the program refused the swaps that were planned"); }
+void SwapPlanner::refused(std::uint64_t excess) {
+  stop("the program refused the swaps that were planned");
+  if (excess == 0 || terms_.memory_limit == 0 || blind_ || ++refusals_ > kMostRefusals) return;
+  if (excess >= terms_.memory_limit - std::min(terms_.memory_limit, reserve_)) return;
+  reserve_ += excess;
+  start(iteration_.times(), unswapped_);
+}
 
 }  // namespace memopt::planner

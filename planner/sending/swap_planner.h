@@ -49,8 +49,11 @@ class SwapPlanner {
 
   // A plan of the last iteration was sent; `first`: the first number of its plans.
   void sent(std::uint64_t first) { first_sent_ = first; }
-  // The agent refused the last plan that swaps. The iteration is not tried again.
-  void refused();
+  // The agent refused the last plan that swaps, as it came to `excess` bytes too much: smaller ones are looked for, a
+  // few times. For another reason, 0, the iteration is not tried again.
+  void refused(std::uint64_t excess);
+  // Nothing but swaps keeps to the limit, and there may soon be some: a layout is not worth sending.
+  bool holds_back(std::uint64_t unswapped) const { return may_follow() && !is_within_limit(unswapped); }
 
   // One sentence for people, empty where there is nothing to say. Changes seldom.
   const std::string& note() const { return note_; }
@@ -72,7 +75,9 @@ class SwapPlanner {
   std::uint64_t measured_ = 0;    // operations, of all records
   std::uint64_t look_at_ = 0;     // when so many were, times are looked at again
   std::optional<SwapPlanWriter> writer_;
-  std::vector<std::uint64_t> ranks_;  // that the task has
+  std::uint64_t unswapped_ = 0;  // of the task
+  std::uint64_t reserve_ = 0;    // by so much less than the limit plans of this iteration are to need
+  std::uint32_t refusals_ = 0;   // of them
   std::optional<PlannedSwaps> found_;
   std::unique_ptr<SwapPlanning> planning_;
   std::vector<std::unique_ptr<SwapPlanning>> ending_;  // cancelled, and not over yet

@@ -26,28 +26,44 @@ constexpr double kWorthwhileTime = 0.1;
 
 std::string mib(std::uint64_t bytes) { return fmt::format("{:.1f} MiB", static_cast<double>(bytes) / (1 << 20)); }
 
-swap::Problem problem_of(const SwapTask& task) {
-  swap::Problem problem = task.problem;
-  join_launches(task.ranks, problem);
+// What is held beside what a plan places.
+std::uint64_t stays(const SwapTask& task) {
+  if ((task.terms.flags & shm::kPersistentStays) == 0) return 0;
+  std::uint64_t bytes = 0;
+  for (const swap::Block& block : task.problem.blocks) bytes += block.persistent ? place_bytes(block.bytes) : 0;
+  return bytes;
+}
+
+PlannedSwaps problem_of(const SwapTask& task) {
+  PlannedSwaps result;
+  swap::Problem& problem = result.problem;
+  problem = task.problem;
+  result.ranks = task.ranks;
   const shm::SwapTermsBody& terms = task.terms;
+  if ((terms.flags & shm::kPersistentStays) != 0) leave_out_persistent(problem, result.ranks);
+  join_launches(result.ranks, problem);
   problem.machine = {terms.out_bytes_per_ns, terms.in_bytes_per_ns, terms.out_latency_ns, terms.in_latency_ns};
   problem.chunk = terms.chunk_bytes;
   problem.limit.reset();
-  if (terms.memory_limit != 0) problem.limit = terms.memory_limit;
-  return problem;
+  if (terms.memory_limit != 0) {
+    const std::uint64_t beside = stays(task) + task.reserve;
+    problem.limit = terms.memory_limit - std::min(terms.memory_limit, beside);
+  }
+  return result;
 }
 
 }  // namespace
 
 std::optional<PlannedSwaps> plan_swaps(const SwapTask& task, const swap::SearchLimits& limits, std::string& why) {
   why.clear();
-  if (task.terms.memory_limit >= task.unswapped) {
+  if (task.terms.memory_limit >= task.unswapped + task.reserve) {
     why = "no swaps are needed";
     return std::nullopt;
   }
   PlannedSwaps result;
   try {
-    result.problem = problem_of(task);
+    result = problem_of(task);
+    const std::uint64_t beside = stays(task);
     const swap::Problem& problem = result.problem;
     const swap::Liveness liveness = swap::find_liveness(problem);
     if (const auto reason = why_not_swapped(problem)) {
@@ -58,10 +74,10 @@ std::optional<PlannedSwaps> plan_swaps(const SwapTask& task, const swap::SearchL
     swap::SearchPlan found = swap::search(problem, liveness, objective, limits);
     if (!found.feasible) {
       why = fmt::format("no swaps were found that keep to {}; the least so far is {}", mib(task.terms.memory_limit),
-                        mib(found.footprint));
+                        mib(found.footprint + beside));
       return std::nullopt;
     }
-    if (found.decisions.swaps.empty() || found.footprint >= task.unswapped) {
+    if (found.decisions.swaps.empty() || found.footprint + beside >= task.unswapped) {
       why = "no swaps were found that save memory";
       return std::nullopt;
     }
@@ -70,7 +86,7 @@ std::optional<PlannedSwaps> plan_swaps(const SwapTask& task, const swap::SearchL
       why = "the swaps that were planned do not hold and are not used: " + *report.fault;
       return std::nullopt;
     }
-    result.footprint = *report.footprint;
+    result.footprint = *report.footprint + beside;
     result.added_ns = report.timing.added_ns;
     result.decisions = std::move(found.decisions);
   } catch (const swap::Invalid& error) {

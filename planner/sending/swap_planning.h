@@ -22,10 +22,12 @@ struct SwapTask {
   std::vector<std::uint64_t> ranks;  // of its operations
   shm::SwapTermsBody terms{};
   std::uint64_t unswapped = 0;  // bytes, of the plan without swaps
+  std::uint64_t reserve = 0;    // by so much less than the limit all is to need
 };
 
 struct PlannedSwaps {
   swap::Problem problem;
+  std::vector<std::uint64_t> ranks;  // of its operations
   swap::Decisions decisions;
   std::uint64_t footprint = 0;
   double added_ns = 0;  // an iteration

@@ -134,7 +134,7 @@ class MemoptdSwapsTest : public testing::Test {
 };
 
 TEST_F(MemoptdSwapsTest, ALayoutThenAPlanThatSwaps) {
-  start(shm::SwapTermsBody{25, 25, 8000, 8000, 2 << 20, 0});
+  start(shm::SwapTermsBody{25, 25, 8000, 8000, 2 << 20, 0, 0});
   const Received layout = next_plan(*program);
   ASSERT_NE(layout.plan, nullptr);
   EXPECT_TRUE(layout.plan->swaps.empty());
@@ -166,7 +166,7 @@ TEST_F(MemoptdSwapsTest, WhoDoesNotAskHasLayoutsOnly) {
 
 // While it searches: for a program that is gone, and for one that is there.
 TEST_F(MemoptdSwapsTest, ItCanBeStoppedAtAnyTime) {
-  start(shm::SwapTermsBody{25, 25, 8000, 8000, 2 << 20, 0});
+  start(shm::SwapTermsBody{25, 25, 8000, 8000, 2 << 20, 0, 0});
   ASSERT_NE(next_plan(*program).plan, nullptr);
   program.reset();
   Training<ToldByRing> other{2};
@@ -174,7 +174,7 @@ TEST_F(MemoptdSwapsTest, ItCanBeStoppedAtAnyTime) {
   ASSERT_NE(second, nullptr);
   ASSERT_EQ(second->say_hello(), 0);
   ASSERT_TRUE(second->is_welcome());
-  const shm::SwapTermsBody terms{25, 25, 8000, 8000, 2 << 20, 0};
+  const shm::SwapTermsBody terms{25, 25, 8000, 8000, 2 << 20, 0, 0};
   ASSERT_EQ(shm::send_message(second->socket.get(), shm::MessageKind::kSwapTerms, terms), 0);
   ASSERT_EQ(second->send_ring(other.told.ring, 0), 0);
   for (int i = 0; i < 12; ++i) other.iterate();

@@ -267,7 +267,7 @@ TEST_F(ServerTest, SwapTermsComeBeforeTheRecords) {
   FakeProgram program(name);
   ASSERT_EQ(program.say_hello(), 0);
   ASSERT_TRUE(program.is_welcome());
-  const shm::SwapTermsBody terms{13.2, 12.2, 47200, 9700, 2 << 20, 5 << 20};
+  const shm::SwapTermsBody terms{13.2, 12.2, 47200, 9700, 2 << 20, 5 << 20, shm::kPersistentStays};
   ASSERT_EQ(shm::send_message(program.socket.get(), shm::MessageKind::kSwapTerms, terms), 0);
   TestRing ring(0);
   ASSERT_EQ(program.send_ring(ring, 0), 0);
@@ -280,7 +280,7 @@ TEST_F(ServerTest, SwapTermsComeBeforeTheRecords) {
 
 TEST_F(ServerTest, SwapTermsThatCannotBeAreRefused) {
   start();
-  const shm::SwapTermsBody good{13.2, 12.2, 47200, 9700, 2 << 20, 0};
+  const shm::SwapTermsBody good{13.2, 12.2, 47200, 9700, 2 << 20, 0, 0};
   const double nan = std::numeric_limits<double>::quiet_NaN();
   std::vector<shm::SwapTermsBody> bad(9, good);
   bad[0].out_bytes_per_ns = 0;

@@ -19,7 +19,7 @@ namespace {
 
 using Bytes = std::vector<std::byte>;
 
-constexpr shm::SwapTermsBody kTerms{25, 25, 8000, 8000, 2 << 20, 0};
+constexpr shm::SwapTermsBody kTerms{25, 25, 8000, 8000, 2 << 20, 0, 0};
 
 shm::PlanHeader header_of(const Bytes& plan) {
   shm::PlanHeader header{};
@@ -42,7 +42,7 @@ class ToldPlanner final : public Told {
     program.adopted(plans.size());
     add(builder_.state(shm::StateChange::kLive, plans.size(), 0));
   }
-  void refuse() { program.refused(plans.size()); }
+  void refuse(std::uint64_t excess = 0) { program.refused(plans.size(), excess); }
   // A better plan beside the records, if there is one.
   bool improve() {
     auto plan = program.improved();
@@ -317,6 +317,51 @@ TEST(SwapPlanner, KeepsToALimit) {
   const Planned impossible = within(4 << 20);
   EXPECT_EQ(header_of(impossible.plan).swaps.count, 0u);
   EXPECT_NE(impossible.note.find("keep to 4.0 MiB; the least so far is"), std::string::npos) << impossible.note;
+}
+
+// Blocks that stay lie where they are: the slab and they are within the limit together, and none of them is swapped.
+TEST(SwapPlanner, KeepsToALimitBesideBlocksThatStay) {
+  shm::SwapTermsBody terms = kTerms;
+  terms.flags = shm::kPersistentStays;
+  for (const std::uint64_t seed : {2, 4, 5}) {
+    terms.memory_limit = unswapped_footprint(seed) * 8 / 10;
+    Telling training(seed, terms, true);
+    iterate(training, 20);
+    ASSERT_EQ(training.told.plans.size(), 1u);
+    const shm::PlanHeader header = header_of(training.told.plans[0]);
+    ASSERT_NE(header.swaps.count, 0u) << seed << ": " << training.told.program.note();
+    EXPECT_LE(header.slab_bytes + header.persistent_bytes, terms.memory_limit) << seed;
+    EXPECT_NE(header.persistent_bytes, 0u);
+    EXPECT_NE(header.persistent.count, 0u);
+    EXPECT_EQ(header.persistent_places.count, 0u);
+    std::string fault;
+    const auto read = agent::parse_plan(training.told.plans[0], &fault);
+    ASSERT_NE(read, nullptr) << fault;
+    for (const shm::PlannedSwap& swap : read->swaps) EXPECT_EQ(swap.flags & shm::kSwapPersistent, 0u);
+  }
+}
+
+TEST(SwapPlanner, PlansForLessWhenThePlanWasTooLarge) {
+  shm::SwapTermsBody terms = kTerms;
+  terms.flags = shm::kPersistentStays;
+  terms.memory_limit = unswapped_footprint(4) * 8 / 10;
+  Telling training(4, terms, true);
+  iterate(training, 20);
+  constexpr std::uint64_t kExcess = 2 << 20;
+  for (std::uint64_t refused = 1; refused <= 2; ++refused) {
+    ASSERT_EQ(training.told.plans.size(), refused) << training.told.program.note();
+    training.told.refuse(kExcess);
+    iterate(training, 20);
+    ASSERT_EQ(training.told.plans.size(), refused + 1) << training.told.program.note();
+    const shm::PlanHeader header = header_of(training.told.plans.back());
+    EXPECT_NE(header.swaps.count, 0u);
+    EXPECT_LE(header.slab_bytes + header.persistent_bytes, terms.memory_limit - refused * kExcess);
+  }
+  // For what is no matter of size it is not tried again.
+  training.told.refuse();
+  iterate(training, 20);
+  ASSERT_EQ(training.told.plans.size(), 4u);
+  EXPECT_EQ(header_of(training.told.plans.back()).swaps.count, 0u);
 }
 
 // Swaps of an iteration that the program has left are not sent behind the layout of the next.

@@ -62,7 +62,7 @@ int main(int argc, char** argv) {
     if (argc > 2) {
       const memopt::swap::Machine machine = memopt::swap::parse_machine(argv[2]);
       program.swap_on({machine.out_bytes_per_ns, machine.in_bytes_per_ns, machine.out_latency_ns, machine.in_latency_ns,
-                       std::uint64_t{2} << 20, argc > 3 ? std::strtoull(argv[3], nullptr, 10) : 0});
+                       std::uint64_t{2} << 20, argc > 3 ? std::strtoull(argv[3], nullptr, 10) : 0, 0});
     }
     run(argv[1], program);
   } catch (const std::exception& error) {
