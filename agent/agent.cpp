@@ -7,6 +7,7 @@
 #include <chrono>
 #include <climits>
 #include <new>
+#include <utility>
 
 #include "agent/link/link.h"
 #include "agent/memory/arena.h"
@@ -18,6 +19,7 @@
 #include "agent/recording/device_times.h"
 #include "agent/recording/recorder.h"
 #include "agent/recording/stack_walker.h"
+#include "agent/status/requests.h"
 #include "agent/status/status_json.h"
 #include "agent/status/status_server.h"
 
@@ -45,7 +47,17 @@ std::string read_link(const char* path) {
   return length < 0 ? std::string() : std::string(target, static_cast<std::size_t>(length));
 }
 
-std::string answer() { return to_json(read_status()); }
+std::string answer(std::string_view request) {
+  constexpr Services kServices = {
+      .status = [] { return to_json(read_status()); },
+      .set_limit =
+          [](std::string_view text) {
+            NewLimit set = arena_set_limit(text);
+            return Services::Limit{std::move(set.error), set.limit, set.held};
+          },
+  };
+  return answer_request(request, kServices);
+}
 
 // The child begins anew: its counts are its own, and its server starts at its next call. Of the parent's device memory
 // it can use nothing.

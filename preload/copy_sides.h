@@ -40,7 +40,7 @@ CUresult queue_copy(const CopySide& to, const CopySide& from, std::size_t bytes,
                     Arguments... arguments) noexcept {
   const agent::QueuedAtEnd scope;
   if (agent::operations_are_watched()) agent::before_copy(describe_copy(to, from, bytes, stream, false));
-  return scope.ended(real<hook>()(arguments...));
+  return scope.made([&] { return real<hook>()(arguments...); });
 }
 
 // A copy whose call comes back when the host may look. Only to the host that means that it was done, and with it all
@@ -57,7 +57,7 @@ CUresult copy_now(const CopySide& to, const CopySide& from, std::size_t bytes, b
   const bool waits = call.to_host != nullptr && bytes != 0;
   agent::HostWait wait;
   if (waits) wait = agent::begin_host_wait_for_own(stream);
-  const CUresult result = scope.ended(real<hook>()(arguments...));
+  const CUresult result = scope.made([&] { return real<hook>()(arguments...); });
   if (waits && result == CUDA_SUCCESS) agent::host_wait_done(wait);
   return result;
 }

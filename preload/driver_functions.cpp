@@ -43,6 +43,10 @@ agent::Driver real_driver() noexcept {
   driver.unmap = uncancellable<Hook::cuMemUnmap>();
   driver.set_access = uncancellable<Hook::cuMemSetAccess>();
   driver.granularity = uncancellable<Hook::cuMemGetAllocationGranularity>();
+  driver.host_register = uncancellable<Hook::cuMemHostRegister_v2>();
+  driver.host_unregister = uncancellable<Hook::cuMemHostUnregister>();
+  driver.copy_to_host_async = uncancellable<Hook::cuMemcpyDtoHAsync_v2>();
+  driver.copy_to_device_async = uncancellable<Hook::cuMemcpyHtoDAsync_v2>();
   driver.default_pool = uncancellable<Hook::cuDeviceGetDefaultMemPool>();
   driver.current_pool = uncancellable<Hook::cuDeviceGetMemPool>();
   driver.device_attribute = uncancellable<Hook::cuDeviceGetAttribute>();
@@ -62,6 +66,7 @@ agent::Driver real_driver() noexcept {
   driver.stream_synchronize = uncancellable<Hook::cuStreamSynchronize>();
   driver.stream_is_capturing = uncancellable<Hook::cuStreamIsCapturing>();
   driver.stream_flags = uncancellable<Hook::cuStreamGetFlags>();
+  driver.exchange_capture_mode = uncancellable<Hook::cuThreadExchangeStreamCaptureMode>();
   driver.function_parameter = uncancellable<Hook::cuFuncGetParamInfo>();
   driver.kernel_parameter = uncancellable<Hook::cuKernelGetParamInfo>();
   driver.function_name = uncancellable<Hook::cuFuncGetName>();

@@ -13,7 +13,7 @@ CUresult write_value(CUstream stream, CUdeviceptr address, Value value, unsigned
   agent::note_escape(value);
   const agent::QueuedAtEnd scope;
   agent::before_memset({address, sizeof(value), {stream, per_thread}});
-  return scope.ended(real<hook>()(stream, address, value, flags));
+  return scope.made([&] { return real<hook>()(stream, address, value, flags); });
 }
 
 // A list of waits and writes, some of which order memory rather than touch it: as if anything were touched.
@@ -22,7 +22,7 @@ CUresult batch(CUstream stream, unsigned int count, Operations* operations, unsi
                bool per_thread) noexcept {
   const agent::QueuedAtEnd scope;
   agent::before_unknown_work({stream, per_thread});
-  return scope.ended(real<hook>()(stream, count, operations, flags));
+  return scope.made([&] { return real<hook>()(stream, count, operations, flags); });
 }
 
 }  // namespace

@@ -18,7 +18,7 @@ std::uint64_t other_address(void* memory) noexcept {
 void added(void* memory, std::size_t bytes) noexcept {
   if (memory == nullptr) return;
   agent::pinned_memory_added(address_of(memory), bytes);
-  agent::pinned_memory_added(other_address(memory), bytes);
+  agent::pinned_memory_added(other_address(memory), bytes, true);
 }
 
 // Taken out before the driver does it: by the time it has, the address may be somebody else's.
@@ -32,7 +32,7 @@ CUresult remove(void* memory, Free&& free) noexcept {
   const CUresult result = free();
   if (result != CUDA_SUCCESS && bytes != 0) {
     agent::pinned_memory_added(address, bytes);
-    agent::pinned_memory_added(other, bytes);
+    agent::pinned_memory_added(other, bytes, true);
   }
   return result;
 }
@@ -80,7 +80,7 @@ CUresult cuMemHostUnregister(void* memory) noexcept {
 // Its free is cuMemFree: the range stays until its addresses are noted anew.
 CUresult cuMemAllocManaged(CUdeviceptr* address, size_t bytes, unsigned int flags) noexcept {
   const CUresult result = with_relief([&] { return real<Hook::cuMemAllocManaged>()(address, bytes, flags); }, bytes);
-  if (result == CUDA_SUCCESS && address != nullptr) agent::pinned_memory_added(*address, bytes);
+  if (result == CUDA_SUCCESS && address != nullptr) agent::pinned_memory_added(*address, bytes, true);
   return result;
 }
 

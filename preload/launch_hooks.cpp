@@ -25,10 +25,12 @@ CUresult launch(CUfunction function, unsigned int grid_x, unsigned int grid_y, u
                         .parameters = parameters,
                         .extra = extra});
   // With lazy loading, the first launch of a kernel brings its code.
-  return scope.ended(with_relief([&] {
-    return real<hook>()(function, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared_bytes, stream, parameters,
-                        last...);
-  }));
+  return scope.made([&] {
+    return with_relief([&] {
+      return real<hook>()(function, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared_bytes, stream, parameters,
+                          last...);
+    });
+  });
 }
 
 bool overlaps(const CUlaunchAttribute& attribute) noexcept {
@@ -80,10 +82,12 @@ CUresult launch_with_config(const CUlaunchConfig* config, CUfunction function, v
   }
   const agent::QueuedAtEnd scope;
   const bool serialize = agent::before_launch(call);
-  return scope.ended(with_relief([&] {
-    return serialize ? launch_serialized<hook>(*config, function, parameters, extra)
-                     : real<hook>()(config, function, parameters, extra);
-  }));
+  return scope.made([&] {
+    return with_relief([&] {
+      return serialize ? launch_serialized<hook>(*config, function, parameters, extra)
+                       : real<hook>()(config, function, parameters, extra);
+    });
+  });
 }
 
 template <Hook hook, typename... Arguments>
@@ -98,7 +102,7 @@ template <Hook hook, typename... Arguments>
 CUresult old_launch(CUstream stream, CUfunction function, Arguments... arguments) noexcept {
   const agent::QueuedAtEnd scope;
   agent::before_unknown_work({stream, false});
-  return scope.ended(real<hook>()(function, arguments...));
+  return scope.made([&] { return real<hook>()(function, arguments...); });
 }
 
 }  // namespace
@@ -145,6 +149,7 @@ CUresult cuLaunchCooperativeKernelMultiDevice(CUDA_LAUNCH_PARAMS* launches, unsi
                           .parameters = one.kernelParams});
   }
   agent::forget_operation();
+  if (const CUresult refused = agent::take_refusal(); refused != CUDA_SUCCESS) return refused;
   return with_relief([&] { return real<Hook::cuLaunchCooperativeKernelMultiDevice>()(launches, count, flags); });
 }
 
@@ -176,13 +181,13 @@ CUresult cuStreamAddCallback_ptsz(CUstream stream, CUstreamCallback function, vo
 CUresult cuGraphLaunch(CUgraphExec graph, CUstream stream) noexcept {
   const agent::QueuedAtEnd scope;
   agent::before_unknown_work({stream, false});
-  return scope.ended(with_relief([&] { return real<Hook::cuGraphLaunch>()(graph, stream); }));
+  return scope.made([&] { return with_relief([&] { return real<Hook::cuGraphLaunch>()(graph, stream); }); });
 }
 
 CUresult cuGraphLaunch_ptsz(CUgraphExec graph, CUstream stream) noexcept {
   const agent::QueuedAtEnd scope;
   agent::before_unknown_work({stream, true});
-  return scope.ended(with_relief([&] { return real<Hook::cuGraphLaunch_ptsz>()(graph, stream); }));
+  return scope.made([&] { return with_relief([&] { return real<Hook::cuGraphLaunch_ptsz>()(graph, stream); }); });
 }
 
 CUresult cuLaunch(CUfunction function) noexcept { return old_launch<Hook::cuLaunch>(nullptr, function); }

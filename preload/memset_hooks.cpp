@@ -9,7 +9,7 @@ template <Hook hook, typename... Arguments>
 CUresult fill(CUdeviceptr address, std::size_t bytes, agent::StreamName stream, Arguments... arguments) noexcept {
   const agent::QueuedAtEnd scope;
   agent::before_memset({address, bytes, stream});
-  return scope.ended(real<hook>()(arguments...));
+  return scope.made([&] { return real<hook>()(arguments...); });
 }
 
 // From the first to the last byte of `height` rows.

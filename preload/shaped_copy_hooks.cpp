@@ -150,8 +150,10 @@ CUresult cuMemcpyBatchAsync(CUdeviceptr* to, CUdeviceptr* from, size_t* bytes, s
                             CUstream stream) noexcept {
   const agent::QueuedAtEnd scope;
   describe_batch(to, from, bytes, count, {stream, false});
-  return scope.ended(
-      real<Hook::cuMemcpyBatchAsync>()(to, from, bytes, count, attributes, indexes, attribute_count, failed, stream));
+  return scope.made([&] {
+    return real<Hook::cuMemcpyBatchAsync>()(to, from, bytes, count, attributes, indexes, attribute_count, failed,
+                                            stream);
+  });
 }
 
 // Operands are of many kinds, in elements or bytes: as if anything were touched.
@@ -159,7 +161,7 @@ CUresult cuMemcpy3DBatchAsync(size_t count, CUDA_MEMCPY3D_BATCH_OP* copies, size
                               CUstream stream) noexcept {
   const agent::QueuedAtEnd scope;
   agent::before_unknown_work({stream, false});
-  return scope.ended(real<Hook::cuMemcpy3DBatchAsync>()(count, copies, failed, flags, stream));
+  return scope.made([&] { return real<Hook::cuMemcpy3DBatchAsync>()(count, copies, failed, flags, stream); });
 }
 
 CUresult cuMemcpyBatchAsync_v2(CUdeviceptr* to, CUdeviceptr* from, size_t* bytes, size_t count,
@@ -167,15 +169,16 @@ CUresult cuMemcpyBatchAsync_v2(CUdeviceptr* to, CUdeviceptr* from, size_t* bytes
                                CUstream stream) noexcept {
   const agent::QueuedAtEnd scope;
   describe_batch(to, from, bytes, count, {stream, false});
-  return scope.ended(
-      real<Hook::cuMemcpyBatchAsync_v2>()(to, from, bytes, count, attributes, indexes, attribute_count, stream));
+  return scope.made([&] {
+    return real<Hook::cuMemcpyBatchAsync_v2>()(to, from, bytes, count, attributes, indexes, attribute_count, stream);
+  });
 }
 
 CUresult cuMemcpy3DBatchAsync_v2(size_t count, CUDA_MEMCPY3D_BATCH_OP* copies, unsigned long long flags,
                                  CUstream stream) noexcept {
   const agent::QueuedAtEnd scope;
   agent::before_unknown_work({stream, false});
-  return scope.ended(real<Hook::cuMemcpy3DBatchAsync_v2>()(count, copies, flags, stream));
+  return scope.made([&] { return real<Hook::cuMemcpy3DBatchAsync_v2>()(count, copies, flags, stream); });
 }
 
 CUresult cuMemcpyBatchAsync_ptsz(CUdeviceptr* to, CUdeviceptr* from, size_t* bytes, size_t count,
@@ -183,15 +186,17 @@ CUresult cuMemcpyBatchAsync_ptsz(CUdeviceptr* to, CUdeviceptr* from, size_t* byt
                                  size_t* failed, CUstream stream) noexcept {
   const agent::QueuedAtEnd scope;
   describe_batch(to, from, bytes, count, {stream, true});
-  return scope.ended(real<Hook::cuMemcpyBatchAsync_ptsz>()(to, from, bytes, count, attributes, indexes, attribute_count,
-                                                           failed, stream));
+  return scope.made([&] {
+    return real<Hook::cuMemcpyBatchAsync_ptsz>()(to, from, bytes, count, attributes, indexes, attribute_count, failed,
+                                                 stream);
+  });
 }
 
 CUresult cuMemcpy3DBatchAsync_ptsz(size_t count, CUDA_MEMCPY3D_BATCH_OP* copies, size_t* failed,
                                    unsigned long long flags, CUstream stream) noexcept {
   const agent::QueuedAtEnd scope;
   agent::before_unknown_work({stream, true});
-  return scope.ended(real<Hook::cuMemcpy3DBatchAsync_ptsz>()(count, copies, failed, flags, stream));
+  return scope.made([&] { return real<Hook::cuMemcpy3DBatchAsync_ptsz>()(count, copies, failed, flags, stream); });
 }
 
 CUresult cuMemcpyBatchAsync_v2_ptsz(CUdeviceptr* to, CUdeviceptr* from, size_t* bytes, size_t count,
@@ -199,15 +204,17 @@ CUresult cuMemcpyBatchAsync_v2_ptsz(CUdeviceptr* to, CUdeviceptr* from, size_t* 
                                     CUstream stream) noexcept {
   const agent::QueuedAtEnd scope;
   describe_batch(to, from, bytes, count, {stream, true});
-  return scope.ended(
-      real<Hook::cuMemcpyBatchAsync_v2_ptsz>()(to, from, bytes, count, attributes, indexes, attribute_count, stream));
+  return scope.made([&] {
+    return real<Hook::cuMemcpyBatchAsync_v2_ptsz>()(to, from, bytes, count, attributes, indexes, attribute_count,
+                                                    stream);
+  });
 }
 
 CUresult cuMemcpy3DBatchAsync_v2_ptsz(size_t count, CUDA_MEMCPY3D_BATCH_OP* copies, unsigned long long flags,
                                       CUstream stream) noexcept {
   const agent::QueuedAtEnd scope;
   agent::before_unknown_work({stream, true});
-  return scope.ended(real<Hook::cuMemcpy3DBatchAsync_v2_ptsz>()(count, copies, flags, stream));
+  return scope.made([&] { return real<Hook::cuMemcpy3DBatchAsync_v2_ptsz>()(count, copies, flags, stream); });
 }
 
 }  // namespace memopt::preload::hooks

@@ -73,6 +73,8 @@ CUresult wait_event(CUstream stream, CUevent event, unsigned int flags, bool per
 template <Hook hook, typename Value>
 CUresult wait_value(CUstream stream, CUdeviceptr address, Value value, unsigned int flags, bool per_thread) noexcept {
   const agent::StreamName name{stream, per_thread};
+  // It is read for as long as the stream waits.
+  agent::note_escape(address);
   if (agent::operations_are_watched() && !agent::is_captured(name)) agent::note_stream_may_be_held_up(name);
   return agent::noted(real<hook>()(stream, address, value, flags));
 }

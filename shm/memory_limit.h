@@ -1,5 +1,6 @@
 // How much host memory a process may still take before a limit of its control group (a container's, a batch system's)
 // ends it: beyond that limit the kernel does not refuse memory but kills, and the process killed may be the program.
+// Likewise before it is slowed down: beyond memory.high each page waits until others have been taken back.
 // Both versions of control groups, all groups above the process's own. What files have in the page cache counts as
 // free, since the kernel takes it back.
 #pragma once
@@ -66,27 +67,31 @@ inline std::uint64_t value_of(std::string_view text, std::string_view name) {
 
 struct Names {
   const char* limit;
+  const char* high;  // null: there is no such limit
   const char* usage;
   const char* inactive_files;  // in memory.stat, with everything below
   const char* active_files;
 };
-inline constexpr Names kFirst{"memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file",
+inline constexpr Names kFirst{"memory.limit_in_bytes", nullptr, "memory.usage_in_bytes", "total_inactive_file",
                               "total_active_file"};
-inline constexpr Names kSecond{"memory.max", "memory.current", "inactive_file", "active_file"};
+inline constexpr Names kSecond{"memory.max", "memory.high", "memory.current", "inactive_file", "active_file"};
 
 // The first version says "no limit" by a number close to 2^63.
 inline constexpr std::uint64_t kNoLimit = std::uint64_t{1} << 62;
 
 inline void look(const std::string& folder, const Names& names, MemoryLeft* least) {
-  const std::string file = folder + "/" + names.limit;
-  const std::optional<std::uint64_t> limit = number_in(read_file(file));
-  if (!limit || *limit >= kNoLimit) return;
-  const std::uint64_t usage = number_in(read_file(folder + "/" + names.usage)).value_or(0);
-  const std::string statistics = read_file(folder + "/memory.stat");
-  const std::uint64_t files = value_of(statistics, names.inactive_files) + value_of(statistics, names.active_files);
-  const std::uint64_t used = usage - std::min(usage, files);
-  const std::uint64_t left = *limit - std::min(*limit, used);
-  if (left < least->bytes) *least = {left, *limit, used, file};
+  for (const char* const name : {names.limit, names.high}) {
+    if (name == nullptr) continue;
+    const std::string file = folder + "/" + name;
+    const std::optional<std::uint64_t> limit = number_in(read_file(file));
+    if (!limit || *limit >= kNoLimit) continue;
+    const std::uint64_t usage = number_in(read_file(folder + "/" + names.usage)).value_or(0);
+    const std::string statistics = read_file(folder + "/memory.stat");
+    const std::uint64_t files = value_of(statistics, names.inactive_files) + value_of(statistics, names.active_files);
+    const std::uint64_t used = usage - std::min(usage, files);
+    const std::uint64_t left = *limit - std::min(*limit, used);
+    if (left < least->bytes) *least = {left, *limit, used, file};
+  }
 }
 
 // The group and all above it. In a container the path may be one of the host's, which is not to be seen here: then the

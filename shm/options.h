@@ -7,7 +7,10 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <string_view>
+
+#include "shm/sizes.h"
 
 namespace memopt::shm {
 
@@ -79,6 +82,8 @@ enum class OptionId : std::size_t {
   kRecord,
   kDeviceTimes,
   kFrameworkEnv,
+  kLimit,
+  kHostLimit,
   kCount
 };
 
@@ -111,6 +116,12 @@ inline constexpr std::array<Option, static_cast<std::size_t>(OptionId::kCount)> 
      "How frameworks are told to allocate one by one (docs/frameworks.md): auto: as memopt serves best; off: the "
      "environment is left alone.",
      option_check::is_framework_env},
+    {"MEMOPT_LIMIT", "", kLimitValues,
+     "Hold at most so much of the device for the program: what is used least leaves for host memory meanwhile.",
+     is_limit},
+    {"MEMOPT_HOST_LIMIT", "", kSizeValues,
+     "Hold at most so much page-locked host memory for what has left the device; else as much as the host allows.",
+     is_size},
 }};
 
 constexpr std::uint64_t ring_bytes(std::string_view value) {
@@ -139,6 +150,15 @@ constexpr const Option* find_option(std::string_view name) {
     if (candidate.name == name) return &candidate;
   }
   return nullptr;
+}
+
+// What is wrong with a variable whose name begins with the prefix; empty: nothing.
+inline std::string option_fault(std::string_view name, std::string_view value) {
+  const Option* const option = find_option(name);
+  if (option == nullptr) return std::string(name) + " is not an option of memopt; it is ignored";
+  if (option->accepts(value)) return "";
+  return std::string(name) + "=" + std::string(value) + ": expected " + std::string(option->values) + "; " +
+         (option->default_value.empty() ? "it is ignored" : "using " + std::string(option->default_value));
 }
 
 }  // namespace memopt::shm

@@ -22,8 +22,13 @@ inline constexpr int kStatusFormat = 1;
 // (SO_PEERCRED: uid and pid as named).
 inline constexpr std::string_view kStatusSocketPrefix = "memopt-";
 
-// The whole request: one line. The answer is one JSON object and a newline, then the agent closes.
+// The whole request: one line. The answer to each is one JSON object and a newline, then the agent closes.
 inline constexpr std::string_view kStatusRequest = "status 1\n";
+
+// The other request: this, a limit (shm/sizes.h: is_new_limit), and a newline.
+inline constexpr std::string_view kLimitRequest = "limit 1 ";
+// Letters of the longest request, with its newline.
+inline constexpr std::size_t kRequestLimit = 64;
 
 // Upper bounds a reader may rely on.
 inline constexpr std::size_t kStatusAnswerLimit = 1 << 20;
@@ -104,6 +109,24 @@ struct PlanStatus {
   std::string note;            // what is awaited, or why planning did not help; empty: all well
 };
 
+// How a limit is kept (MEMOPT_LIMIT, `memoptctl limit`). Sums are since the process began.
+struct SwapStatus {
+  Bytes limit;                    // device bytes that memopt is to hold at most; 0: there is no limit any more
+  Bytes held;                     // now
+  Bytes held_peak;                // at most
+  Bytes beyond;                   // by how much the limit was passed at most; 0: never
+  std::string beyond_why;         // the last time; empty: it was not
+  Bytes away;                     // of pages whose bytes are in host memory now
+  Bytes host;                     // page-locked host memory held for them
+  Bytes copied_out;               // to the host
+  Bytes copied_in;                // back
+  std::uint64_t swapped_out = 0;  // pages
+  std::uint64_t swapped_in = 0;
+  std::uint64_t pinned = 0;  // live blocks that may not leave: their addresses are stored, or a graph names them
+  Bytes pinned_bytes;
+  std::string note;  // why nothing leaves; empty: it can
+};
+
 // A framework with a pool of its own that is loaded in the process.
 struct FrameworkStatus {
   std::string name;
@@ -126,7 +149,8 @@ struct Status {
   CallCount calls;
   std::vector<EntryPointCalls> entry_points;  // only those called, by symbol
   MemoryStatus memory;
-  std::optional<PlanStatus> plan;  // absent where nothing is planned (passthrough)
+  std::optional<PlanStatus> plan;   // absent where nothing is planned (passthrough)
+  std::optional<SwapStatus> swaps;  // absent where there never was a limit
   StackWalkerStatus stack_walker;
   std::string driver;  // path of the libcuda in use, empty if not known yet
   std::vector<FrameworkStatus> frameworks;

@@ -74,6 +74,7 @@ std::uint64_t ready_streams(const Release& former) noexcept {
     if (!chosen.is_on(shm::OptionId::kPlan) && !arena.record_only) {
       arena.service = Arena::Service::kNone;
       arena.why = "MEMOPT_PLAN=0: allocation is left to the driver";
+      arena_limit(arena);
       __atomic_store_n(&g_refused, true, __ATOMIC_RELAXED);
       return;
     }
@@ -94,6 +95,7 @@ std::uint64_t ready_streams(const Release& former) noexcept {
     start_device_times(shm::sampling(chosen.value(shm::OptionId::kDeviceTimes)));
     start_link(link_options(chosen));
     start_recording(arena.record_only);
+    arena_limit(arena);
     if (arena.restarted) arena.to_report = {shm::StateChange::kNewContext, 0};
   } catch (...) {
     arena.service = Arena::Service::kNone;
@@ -284,6 +286,12 @@ void record(Arena& arena, const Made& made, std::size_t bytes, void* return_addr
       return {};
     if (arena.service == Arena::Service::kNone || arena.streams.capturing()) [[unlikely]]
       return {};
+    if (arena.limit_change.pending) [[unlikely]] {
+      const std::uint64_t releases = arena.releases;
+      arena_follow_limit(arena, lock);
+      // Its context is gone.
+      if (arena.releases != releases) return {};
+    }
     CUmemoryPool pool = nullptr;
     if (order != nullptr) {
       // Not ours to refuse: the driver does it.

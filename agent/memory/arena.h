@@ -12,6 +12,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "agent/order/arena_lock.h"
@@ -41,14 +43,24 @@ inline bool arena_may_own(std::uint64_t address) noexcept {
 extern bool arena_on;
 inline bool arena_is_on() noexcept { return __atomic_load_n(&arena_on, __ATOMIC_ACQUIRE); }
 
+// Is there a limit on what is held of the device?
+extern bool arena_limited;
+inline bool arena_has_limit() noexcept { return __atomic_load_n(&arena_limited, __ATOMIC_RELAXED); }
+
 // With ArenaLock held. ---------------------------------------------------------------------------------------------
 
 // An operation that is about to be queued: everything that it uses has the position `use`; what it must be behind is
 // gathered in `needs`.
 struct Operation {
+  static constexpr std::uint32_t kMostAway = 128;
+
   StreamUse use;
   UseSet needs;
   std::uint64_t barrier = 0;  // that it is behind when it has been ordered
+  std::uint64_t ticket = 0;   // counts all operations
+  // Blocks that it touches and that are not on the device; more than there is room for are looked for by the ticket.
+  std::uint32_t away = 0;
+  std::uint64_t away_bases[kMostAway];
 };
 
 // Begins an operation on a stream: behind the plain frees so far.
@@ -68,13 +80,17 @@ bool use_addresses(const std::uint64_t* addresses, std::size_t count, Operation&
 // As use_block, for every live block: the operation cannot be read (a launch whose parameters are unknown, a graph).
 void use_everything(Operation& operation) noexcept;
 
-// Puts the operation behind what it needs: by waits on its stream, before it is queued. The lock is given back
-// meanwhile.
+// Brings back what the operation touches and is away, and puts it behind what it needs: by waits on its stream, before
+// it is queued. The lock is given back meanwhile.
 void order_operation(ArenaLock& lock, Operation& operation) noexcept;
+// What the operation that the calling thread has just ordered is to return without being queued: there is no memory for
+// blocks that it touches. CUDA_SUCCESS: it is to be queued. Asked once.
+CUresult take_refusal() noexcept;
 
 // Work is queued whose effect the host can see without a copy of its own or a wait (a copy to the host, a host
-// function, a kernel that was given page-locked memory): a plain free will wait for it.
-void host_visible(const Operation& operation) noexcept;
+// function, a kernel that was given page-locked memory): a plain free will wait for it. `held_up`: it may itself wait
+// for a thread of the program.
+void host_visible(const Operation& operation, bool held_up) noexcept;
 
 // An address inside a block is stored where launches do not show it (payload of a copy to the device, module global).
 // The block counts as used by every stream, and its former users are waited for; the lock is given back meanwhile.
@@ -138,7 +154,8 @@ struct BlockExtent {
 bool arena_block_at(std::uint64_t address, BlockExtent* extent) noexcept;
 // The program has set that attribute of the block in which the address lies.
 void arena_note_sync_memops(std::uint64_t address, bool on) noexcept;
-// The address lies in memory of ours and in no block: to the program it is no address of the device.
+// The address lies in memory of ours and in no block: to the program it is no address of the device. Asked before the
+// driver is: a block that is away comes back.
 bool arena_is_unused(std::uint64_t address) noexcept;
 
 // Bytes that the driver counts as used but that any allocation on the current device can have: added to cuMemGetInfo's
@@ -156,6 +173,15 @@ inline CUresult noted(CUresult result) noexcept {
     note_failure(result);
   return result;
 }
+
+// A limit (shm::is_new_limit) in the place of the one that holds; no call of the driver is made. What is held comes
+// below it at the program's next allocations, frees and operations. May throw std::bad_alloc.
+struct NewLimit {
+  std::string error;        // why it was not accepted; empty: it was
+  std::uint64_t limit = 0;  // device bytes, 0: there is none
+  std::uint64_t held = 0;
+};
+NewLimit arena_set_limit(std::string_view text);
 
 // For status; may throw std::bad_alloc. `plan` is filled only where memory is served or recorded.
 void read_arena(shm::Status* status);

@@ -37,14 +37,24 @@ void unlist(Arena& arena, Block* block) noexcept {
     arena.pools.freed(block->pool, block->bytes);
 }
 
+// A copy that brought the block's page back, for another block in it perhaps, is no work that a free sees.
+Release with_copies(const Block& block, Release uses) noexcept {
+  for (std::uint32_t i = 0; i < block.former.count; ++i) {
+    if (block.former.uses[i].slot == kInSlot || block.former.uses[i].slot == kOutSlot) uses.add(block.former.uses[i]);
+  }
+  return uses;
+}
+
 // Its bytes are free, once `uses` are over.
 void give_back(Arena& arena, Block* block, const Release& uses) noexcept {
   if (block->window->kind == Window::Kind::kSlab) [[likely]] {
     block->window->map.give_back(block->span, uses);
   } else {
-    arena.bootstrap.take_back(*block, uses);
+    arena.bootstrap.take_back(*block, arena.host.is_started() ? with_copies(*block, uses) : uses);
     // What lived across the switch to a plan is not needed again. Later the same is served off the plan each time.
     if (arena.plan != nullptr && arena.calm_iterations <= kCalm) arena.housekeeping = true;
+    if (arena.chunks.is_beyond()) [[unlikely]]
+      arena_keep_limit(arena);
   }
   arena.blocks.drop(block);
 }
@@ -130,7 +140,9 @@ Served arena_free(CUdeviceptr address) noexcept {
   if (recording()) [[unlikely]]
     record_free_of(arena, address, {});
   ArenaLock lock;
-  Block* const block = arena.blocks.find(address);
+  Block* block = arena.blocks.find(address);
+  if (block != nullptr && block->away != 0) [[unlikely]]
+    block = arena_settled(arena, lock, block);
   if (block == nullptr) [[unlikely]] {
     // In the range of our chunks nothing else lies.
     if (arena.service != Arena::Service::kChunks) return {};
@@ -170,7 +182,9 @@ Served arena_free_async(CUdeviceptr address, StreamName stream) noexcept {
   // As the driver would say; asked before anything is noted.
   if (const CUresult refusal = arena.known_streams.check(stream.handle); refusal != CUDA_SUCCESS) [[unlikely]]
     return {arena.service == Arena::Service::kChunks, refusal};
-  Block* const block = arena.blocks.find(address);
+  Block* block = arena.blocks.find(address);
+  if (block != nullptr && block->away != 0) [[unlikely]]
+    block = arena_settled(arena, lock, block);
   if (block == nullptr) [[unlikely]] {
     if (arena.service != Arena::Service::kChunks) return {};
     return {true, CUDA_ERROR_INVALID_VALUE};

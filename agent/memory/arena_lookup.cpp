@@ -61,11 +61,23 @@ class Toucher {
     if (!ready) [[unlikely]]
       wait_for_former_owners(block);
     block.uses.add(operation_.use);
+    block.touched = operation_.ticket;
+    if (block.away != 0) [[unlikely]]
+      note_away(block);
     if (captured_) [[unlikely]]
       block.kept = true;
   }
 
  private:
+  [[gnu::cold, gnu::noinline]] void note_away(const Block& block) noexcept {
+    std::uint32_t& count = operation_.away;
+    for (std::uint32_t i = 0; i < count && i < Operation::kMostAway; ++i) {
+      if (operation_.away_bases[i] == block.base) return;
+    }
+    if (count < Operation::kMostAway) operation_.away_bases[count] = block.base;
+    ++count;
+  }
+
   [[gnu::noinline]] void wait_for_former_owners(Block& block) noexcept {
     // It is ready when all waits have been issued, not before: another thread may use the stream.
     if (!arena_.streams.add_needs(slot_, block.former, &operation_.needs)) return;
@@ -125,6 +137,8 @@ void begin_operation(StreamName stream, Operation* operation) noexcept {
   // On a stream that does not exist nothing is queued: position 0 is over from the beginning.
   if (now == nullptr || now->known_streams.check(stream.handle) != CUDA_SUCCESS) return;
   operation->use = now->streams.begin(stream);
+  operation->ticket = ++now->tickets;
+  announce_ticket(operation->ticket);
   now->streams.add_barrier_needs(static_cast<StreamSlot>(operation->use.slot), &operation->needs);
   operation->barrier = now->streams.barrier();
 }
@@ -167,6 +181,13 @@ void use_everything(Operation& operation) noexcept {
 void order_operation(ArenaLock& lock, Operation& operation) noexcept {
   Arena* const now = arena();
   if (now == nullptr) return;
+  if (now->limit_change.pending) [[unlikely]] {
+    const std::uint64_t releases = now->releases;
+    arena_follow_limit(*now, lock);
+    if (now->releases != releases) return;
+  }
+  if (operation.away != 0) [[unlikely]]
+    arena_bring_back(*now, lock, operation);
   if (!operation.needs.empty()) [[unlikely]] {
     const auto slot = static_cast<StreamSlot>(operation.use.slot);
     const std::uint64_t releases = now->releases;
@@ -178,13 +199,15 @@ void order_operation(ArenaLock& lock, Operation& operation) noexcept {
     now->streams.finish_all(lock);
 }
 
-void host_visible(const Operation& operation) noexcept {
+void host_visible(const Operation& operation, bool held_up) noexcept {
   Arena* const now = arena();
-  if (now != nullptr && operation.use.position != 0) now->streams.host_visible(operation.use);
+  if (now != nullptr && operation.use.position != 0) now->streams.host_visible(operation.use, held_up);
 }
 
 void escaped(ArenaLock& lock, Block& block) noexcept {
   if (block.escaped) return;
+  // Seen by no launch from now on: here for as long as it lives.
+  if (!arena_bring_back(*arena(), lock, block)) return;
   block.escaped = true;
   // From now on any stream may use it without our knowing, so its former users must be through.
   if (block.ready == kAllStreams) return;
@@ -218,7 +241,11 @@ void arena_note_sync_memops(std::uint64_t address, bool on) noexcept {
 bool arena_is_unused(std::uint64_t address) noexcept {
   if (!arena_may_own(address)) return false;
   ArenaLock lock;
-  return arena()->service == Arena::Service::kChunks && block_around(address) == nullptr;
+  Block* const block = block_around(address);
+  // The driver knows nothing of what is away.
+  if (block != nullptr && block->away != 0) [[unlikely]]
+    arena_bring_back(*arena(), lock, *block);
+  return arena()->service == Arena::Service::kChunks && block == nullptr;
 }
 
 }  // namespace memopt::agent

@@ -58,11 +58,13 @@ void refuse(Arena& arena, std::uint64_t generation, std::uint64_t excess, std::s
 
 // The program's iteration is known by a plan that is not used. While nothing is recorded the program keeps to the same
 // iteration by another plan, which the lanes are in already.
-void decline(Arena& arena, std::unique_ptr<FollowedPlan> plan) noexcept {
+// `needs`: device bytes, where the limit is why.
+void decline(Arena& arena, std::unique_ptr<FollowedPlan> plan, std::uint64_t needs) noexcept {
   DeclinedPlan& declined = arena.declined;
   declined.generation = plan->generation;
   if (!recording()) return;
   declined.plan = std::move(plan);
+  declined.needs = needs;
   declined.calm_iterations = 0;
   declined.calm_needed = std::max(declined.calm_needed, kCalm);
   ++arena.serial;
@@ -73,9 +75,9 @@ void forget_declined(Arena& arena) noexcept {
   arena.declined = {};
 }
 
-void abandon(Arena& arena, std::string why) noexcept {
+void abandon(Arena& arena, std::string why, std::uint64_t needs = 0) noexcept {
   refuse(arena, arena.next->generation, 0, std::move(why));
-  decline(arena, std::move(arena.next));
+  decline(arena, std::move(arena.next), needs);
   arena.phase = arena.plan != nullptr ? Arena::Phase::kLive : Arena::Phase::kNoPlan;
   ++arena.serial;
 }
@@ -109,14 +111,19 @@ std::uint64_t excess_of(Arena& arena, const FollowedPlan& plan, std::uint64_t ne
   const std::uint64_t held =
       keeps_to_last ? arena.plan_needs : std::max({footprint(arena), arena.held_of_late, arena.plan_needs});
   const std::uint64_t chunk_bytes = arena.chunks.chunk_bytes();
-  if (needed <= held + kSpareChunks * chunk_bytes) return 0;
-  *why =
-      fmt::format("it needs {} ({} laid out in {}, beside what stays), and {} {}", in_units(needed),
-                  in_units(plan.peak_load - std::min(plan.peak_load, plan.persistent_bytes)), in_units(plan.slab_bytes),
-                  in_units(held), keeps_to_last ? "are enough for the last one" : "are held without it");
+  const std::uint64_t limit = arena.chunks.limit();
+  const std::uint64_t enough = held + kSpareChunks * chunk_bytes;
+  const bool within = limit == 0 || needed <= limit;
+  if (within && needed <= enough) return 0;
+  const std::string reason = !within         ? "is the limit"
+                             : keeps_to_last ? "are enough for the last one"
+                                             : "are held without it";
+  *why = fmt::format("it needs {} ({} laid out in {}, beside what stays), and {} {}", in_units(needed),
+                     in_units(plan.peak_load - std::min(plan.peak_load, plan.persistent_bytes)),
+                     in_units(plan.slab_bytes), in_units(within ? held : limit), reason);
   // Whole chunks, the last of which the slab may not need to its end.
   const std::uint64_t unused = (chunk_bytes - plan.slab_bytes % chunk_bytes) % chunk_bytes;
-  const std::uint64_t excess = needed - held - kSpareChunks * chunk_bytes;
+  const std::uint64_t excess = needed - (within ? enough : limit);
   return excess - std::min(excess - 1, unused);
 }
 
@@ -186,7 +193,85 @@ void tidy_up(Arena& arena) noexcept {
   arena.rest = arena.last_rest;
 }
 
+// Arena::next has come. May throw std::bad_alloc.
+void begin_building(Arena& arena, bool first) {
+  // Each comes to a beginning once in an iteration.
+  if (first) arena.wait_for_lanes = kPatienceForLanes * static_cast<std::uint32_t>(arena.next->lanes.size());
+  arena.limit_change.dissolving = false;
+  arena.phase = Arena::Phase::kBuilding;
+  ++arena.serial;
+  if (arena.plan == nullptr && !recording()) {
+    // Until it is live nothing else tells when the program changes.
+    start_recording(false);
+    arena.to_report = {shm::StateChange::kRestarted, 0};
+  }
+  const FollowedPlan* const wanted = arena.next.get();
+  if (!arena.slab.want(wanted->slab_bytes, [wanted](std::uint64_t block) { return wanted->is_persistent(block); })) {
+    abandon(arena, fmt::format("there is no room for a slab of {}", in_units(wanted->slab_bytes)));
+  }
+}
+
+// It needs more than the limit, and its slab can't leave for host memory: blocks that are served without it can. The
+// program is watched by it all the same.
+void leave_for_limit(Arena& arena) noexcept {
+  if (arena.next == nullptr) {
+    DeclinedPlan& declined = arena.declined;
+    declined.generation = arena.plan->generation;
+    declined.calm_needed = std::max(declined.calm_needed, kCalm);
+    declined.calm_iterations = recording() ? 0 : declined.calm_needed;
+    declined.needs = arena.plan_needs;
+    declined.plan = std::move(arena.plan);
+    arena.phase = Arena::Phase::kNoPlan;
+    arena.limit_change.dissolving = true;
+  } else if (!recording()) {
+    start_recording(false);
+    arena.to_report = {shm::StateChange::kRestarted, 0};
+  }
+  arena.plan.reset();
+  arena.deviating = false;
+  arena.slab.give_up_lent();
+  arena.loans = 0;
+  ++arena.serial;
+}
+
 }  // namespace
+
+void arena_fit_plans(Arena& arena) noexcept {
+  const std::uint64_t limit = arena.chunks.limit();
+  const auto fits = [limit](std::uint64_t needs) { return limit == 0 || needs <= limit; };
+  try {
+    const auto why = [limit](std::uint64_t needs) {
+      return fmt::format("it needs {}, and {} is the limit", in_units(needs), in_units(limit));
+    };
+    if (arena.next != nullptr && !fits(arena.next_needs)) {
+      arena.slab.give_up_unfinished();
+      abandon(arena, why(arena.next_needs), arena.next_needs);
+    }
+    if (arena.plan != nullptr && !fits(arena.plan_needs)) {
+      std::string reason = why(arena.plan_needs);
+      log(LogLevel::kInfo, "the plan is left: {}", reason);
+      leave_for_limit(arena);
+      arena.abandoned = std::move(reason);
+    }
+    const DeclinedPlan& declined = arena.declined;
+    const bool waits =
+        arena.plan == nullptr && arena.next == nullptr && declined.plan != nullptr && declined.needs != 0;
+    if (waits && !fits(declined.needs)) arena.abandoned = why(declined.needs);
+    if (waits && fits(declined.needs)) {
+      log(LogLevel::kInfo, "the limit has room for the plan: it is taken up");
+      arena.next_needs = declined.needs;
+      arena.next = std::move(arena.declined.plan);
+      arena.declined = {};
+      arena.abandoned.clear();
+      begin_building(arena, true);
+    }
+  } catch (const std::bad_alloc&) {
+    // They are followed as far as that goes.
+  }
+  // What a plan lacks may be there now.
+  arena.relief_pause = 0;
+  arena.wait_for_memory = std::min<std::uint32_t>(arena.wait_for_memory, 1);
+}
 
 void arena_adopt(Arena& arena, const Plan& plan) noexcept {
   if (arena.record_only || arena.service == Arena::Service::kNone) {
@@ -202,27 +287,16 @@ void arena_adopt(Arena& arena, const Plan& plan) noexcept {
       if (const std::uint64_t excess = excess_of(arena, *next, needed, &why); excess != 0) {
         refuse(arena, plan.generation, excess, std::move(why));
         // One that is being built, or armed, may still be a gain.
-        if (arena.next == nullptr) decline(arena, std::move(next));
+        const bool within = arena.chunks.limit() == 0 || needed <= arena.chunks.limit();
+        if (arena.next == nullptr) decline(arena, std::move(next), within ? 0 : needed);
         return;
       }
     }
     const bool first = arena.next == nullptr;
     arena.next = std::move(next);
-    // Each comes to a beginning once in an iteration.
-    if (first) arena.wait_for_lanes = kPatienceForLanes * static_cast<std::uint32_t>(arena.next->lanes.size());
     arena.declined.plan.reset();
     arena.next_needs = needed;
-    arena.phase = Arena::Phase::kBuilding;
-    ++arena.serial;
-    if (arena.plan == nullptr && !recording()) {
-      // Until it is live nothing else tells when the program changes.
-      start_recording(false);
-      arena.to_report = {shm::StateChange::kRestarted, 0};
-    }
-    const FollowedPlan* const wanted = arena.next.get();
-    if (!arena.slab.want(wanted->slab_bytes, [wanted](std::uint64_t block) { return wanted->is_persistent(block); })) {
-      abandon(arena, fmt::format("there is no room for a slab of {}", in_units(wanted->slab_bytes)));
-    }
+    begin_building(arena, first);
   } catch (const std::bad_alloc&) {
     log(LogLevel::kWarn, "out of host memory: a plan is not used");
     plan_refused(plan.generation);
@@ -258,6 +332,8 @@ void arena_go_live(Arena& arena) noexcept {
   const std::uint64_t peak_before =
       arena.service == Arena::Service::kDriver ? arena.driver_peak : arena.chunks.counts().peak_bytes;
   const SwitchTimes times = times_of_switch(arena, *arena.next);
+  // At a limit what was mapped ahead has been given up for what was served meanwhile, and new chunks there are none.
+  if (arena.chunks.limit() != 0) arena.slab.build(~std::size_t{0});
   const CUresult result = arena.slab.go_live(&times);
   if (result == CUDA_ERROR_OUT_OF_MEMORY && arena.plan == nullptr && arena_postpone(arena)) return;
   if (result != CUDA_SUCCESS) {
@@ -373,6 +449,7 @@ void arena_release_all(Arena& arena) noexcept {
   arena.driver_bytes = 0;
   arena.slab.release();
   arena.bootstrap.release_all();
+  arena.host.release();
 }
 
 std::uint64_t arena_footprint(const Arena& arena) noexcept { return footprint(arena); }
@@ -392,6 +469,7 @@ void read_arena(shm::Status* status) {
   status->memory.live += shm::Bytes(arena.live_bytes);
   status->memory.peak += shm::Bytes(arena.peak_bytes);
   status->memory.blocks += shm::BlockCount(arena.blocks.size());
+  read_swaps(arena, status);
   if (arena.service == Arena::Service::kNone || arena.service == Arena::Service::kNotStarted) {
     if (!arena.why.empty()) status->reason = arena.why;
     return;
@@ -434,9 +512,27 @@ void read_arena(shm::Status* status) {
   status->plan = std::move(plan);
 }
 
+namespace {
+
+void say_how_limit_was_kept(const Arena& arena) noexcept {
+  const SwapSums& swaps = arena.swaps;
+  if (swaps.limit == 0 || (swaps.out_pages == 0 && swaps.beyond == 0)) return;
+  try {
+    log_notice(fmt::format(
+        "limit {}: {} held at most; {} copied to the host, {} back{}", in_units(swaps.limit),
+        in_units(arena_footprint_peak(arena)), in_units(swaps.out_bytes), in_units(swaps.in_bytes),
+        swaps.beyond == 0 ? "" : fmt::format("; passed by {}: {}", in_units(swaps.beyond), swaps.beyond_why)));
+  } catch (...) {
+  }
+}
+
+}  // namespace
+
 void say_goodbye() noexcept {
   const Arena* const now = arena();
-  if (now == nullptr || now->iteration_at_live == 0 || !log_wants(LogLevel::kWarn)) return;
+  if (now == nullptr || !log_wants(LogLevel::kWarn)) return;
+  say_how_limit_was_kept(*now);
+  if (now->iteration_at_live == 0) return;
   // Without the lock: threads may still run, or have been killed with it; these are words that only grow.
   try {
     const std::uint64_t reserved = framework_reserved();

@@ -167,6 +167,7 @@ bool arena_postpone(Arena& arena) noexcept {
   }
   arena.phase = Arena::Phase::kArmed;
   pause(arena);
+  log(LogLevel::kInfo, "there is no memory for the plan: it is tried again in {} iterations", arena.wait_for_memory);
   return true;
 }
 

@@ -60,15 +60,46 @@ bool serve_in_slab(Arena& arena, Block& block) noexcept {
 // From what is held, then, `from_slab`, from free bytes of the slab, then from new chunks; from the slab in any case
 // where the device has no more. CUDA_ERROR_NOT_READY: what could serve is still in use (Bootstrap::awaited).
 CUresult serve_from_chunks(Arena& arena, Block& block, bool from_slab) noexcept {
-  if (arena.slab.live_bytes() != 0) {
+  const bool has_slab = arena.slab.live_bytes() != 0 && !arena.limit_change.dissolving;
+  if (has_slab) {
     const CUresult held = arena.bootstrap.serve(block, true);
     if (held == CUDA_SUCCESS || held == CUDA_ERROR_NOT_READY) return held;
     if (from_slab && serve_in_slab(arena, block)) return CUDA_SUCCESS;
     arena.housekeeping = true;
   }
   const CUresult result = arena.bootstrap.serve(block, false);
-  const bool may_help = result == CUDA_ERROR_OUT_OF_MEMORY && !from_slab && arena.slab.live_bytes() != 0;
+  const bool may_help = result == CUDA_ERROR_OUT_OF_MEMORY && !from_slab && has_slab;
   return may_help && serve_in_slab(arena, block) ? CUDA_SUCCESS : result;
+}
+
+// What is used least leaves until there is room; where nothing can, the limit is passed.
+[[gnu::cold, gnu::noinline]] CUresult serve_at_limit(Arena& arena, ArenaLock& lock, Block& block,
+                                                     bool from_slab) noexcept {
+  constexpr int kPatience = 256;
+  const std::uint64_t chunk_bytes = arena.chunks.chunk_bytes();
+  // Programs try how much they can have.
+  if (block.bytes > arena.chunks.device_bytes()) return CUDA_ERROR_OUT_OF_MEMORY;
+  const auto chunks = static_cast<std::size_t>((block.bytes + chunk_bytes - 1) / chunk_bytes);
+  CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
+  for (int i = 0; i < kPatience && result != CUDA_SUCCESS; ++i) {
+    // What is only being prepared holds up what could leave.
+    arena.slab.give_up_unfinished();
+    const std::uint64_t releases = arena.releases;
+    const bool sent = arena_send_away(arena, lock, chunks) != 0;
+    if (arena.releases != releases) return CUDA_ERROR_NOT_SUPPORTED;
+    if (!sent) arena.chunks.allow_beyond(true);
+    result = serve_from_chunks(arena, block, from_slab);
+    arena.chunks.allow_beyond(false);
+    if (result == CUDA_ERROR_NOT_READY) {
+      const Release uses = arena.bootstrap.awaited();
+      if (arena.streams.finish_or_give_up(lock, uses) != CUDA_SUCCESS) return CUDA_ERROR_OUT_OF_MEMORY;
+      if (arena.releases != releases) return CUDA_ERROR_NOT_SUPPORTED;
+    } else if (result != CUDA_SUCCESS && !sent) {
+      break;
+    }
+  }
+  arena_note_beyond(arena);
+  return result == CUDA_ERROR_NOT_READY ? CUDA_ERROR_OUT_OF_MEMORY : result;
 }
 
 }  // namespace
@@ -77,6 +108,7 @@ CUresult arena_serve_dynamically(Arena& arena, ArenaLock& lock, Block& block, bo
   // What is waited for may be used by other threads meanwhile, and be in use again.
   constexpr int kPatience = 64;
   if (arena.service == Arena::Service::kDriver) return serve_by_driver(arena, lock, block);
+  block.touched = arena.tickets;
   CUresult result = serve_from_chunks(arena, block, from_slab);
   for (int i = 0; result == CUDA_ERROR_NOT_READY; ++i) {
     const Release uses = arena.bootstrap.awaited();
@@ -84,6 +116,8 @@ CUresult arena_serve_dynamically(Arena& arena, ArenaLock& lock, Block& block, bo
     if (arena.service != Arena::Service::kChunks) return CUDA_ERROR_NOT_SUPPORTED;
     result = serve_from_chunks(arena, block, from_slab);
   }
+  if (result == CUDA_ERROR_OUT_OF_MEMORY && arena.chunks.limit() != 0) [[unlikely]]
+    result = serve_at_limit(arena, lock, block, from_slab);
   return result;
 }
 

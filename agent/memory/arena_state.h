@@ -13,6 +13,7 @@
 #include "agent/memory/bootstrap.h"
 #include "agent/memory/chunk_store.h"
 #include "agent/memory/follower.h"
+#include "agent/memory/host_store.h"
 #include "agent/memory/memory_pools.h"
 #include "agent/memory/slab.h"
 #include "agent/order/known_streams.h"
@@ -30,6 +31,7 @@ struct DeclinedPlan {
   std::uint64_t generation = 0;        // of the last one of that iteration
   std::uint64_t calm_iterations = 0;   // since the program left it
   std::uint64_t calm_needed = 0;       // of them, until nothing is recorded any more
+  std::uint64_t needs = 0;             // device bytes, where the limit is why it is not used; 0: something else is
 };
 
 // What the planner is told once the lock is free.
@@ -46,6 +48,33 @@ struct LaneState {
   LanePosition next;  // in the plan that is on its way, or that was declined
 };
 
+// What keeping to a limit has cost so far.
+struct SwapSums {
+  std::uint64_t out_bytes = 0;
+  std::uint64_t in_bytes = 0;
+  std::uint64_t limit = 0;  // the last one; 0: there was none
+  std::uint64_t out_pages = 0;
+  std::uint64_t in_pages = 0;
+  std::uint64_t beyond = 0;  // by how many bytes the limit was passed at most
+  std::string beyond_why;
+  std::string note;       // why nothing leaves
+  std::string told_note;  // the last that was logged
+  bool told = false;      // that the limit was reached
+  bool refused = false;   // the driver has not unmapped what had left: nothing leaves any more
+};
+
+// The limit has changed: until what is held is below it, and plans that need more have been left.
+struct LimitChange {
+  // Tries in a row after which the limit counts as passed.
+  static constexpr std::uint32_t kPassed = 12;
+
+  bool pending = false;     // more is held than the limit
+  bool is_new = false;      // since it was changed
+  bool dissolving = false;  // the slab, which no plan needs any more
+  std::uint32_t vain = 0;   // tries in a row at which nothing could be given up
+  std::uint32_t rest = 0;   // calls until the next one
+};
+
 // What goes on when memory is served in another context, because the first one is gone.
 struct ArenaSums {
   std::uint64_t serial = 0;    // changes with plan and next
@@ -59,6 +88,7 @@ struct ArenaSums {
   std::uint64_t deviations = 0;
   std::uint64_t displaced = 0;
   bool restarted = false;  // there was such a context
+  SwapSums swaps;
 };
 
 struct Arena : ArenaSums {
@@ -77,7 +107,8 @@ struct Arena : ArenaSums {
         chunks(functions),
         pools(functions),
         bootstrap(chunks, streams),
-        slab(functions, streams, chunks, bootstrap) {}
+        slab(functions, streams, chunks, bootstrap),
+        host(functions) {}
 
   const Driver& driver;
   StreamTable streams;
@@ -86,6 +117,7 @@ struct Arena : ArenaSums {
   MemoryPools pools;
   Bootstrap bootstrap;
   Slab slab;
+  HostStore host;
   BlockIndex blocks;
   std::map<std::uint64_t, Block*> driver_blocks;  // Service::kDriver: all blocks, by address
 
@@ -117,6 +149,7 @@ struct Arena : ArenaSums {
   std::uint64_t kept_iterations = 0;   // under the plan, in a row: without deviation, with every block in its place
   std::uint64_t held_of_late = 0;      // at most, from the boundary before the last to the last
   DeclinedPlan declined;
+  LimitChange limit_change;
   std::string abandoned;  // why the last plan was not installed; empty when one is live that came later
 
   // Sums for status.
@@ -127,7 +160,9 @@ struct Arena : ArenaSums {
   std::uint64_t host_waits_at_live = 0;
   std::uint64_t waits_at_live = 0;
   std::uint64_t mallocs = 0;
-  bool deviating = false;  // the main lane, now
+  std::uint64_t tickets = 0;  // operations so far
+  std::uint64_t over = 0;     // all up to that one are over
+  bool deviating = false;     // the main lane, now
   StateReport to_report;
 };
 
@@ -163,6 +198,30 @@ bool arena_note_driver_block(Arena& arena, Block& block) noexcept;
 // Memory for the block outside the plan; `from_slab`: rather in free bytes of the slab than in new chunks. Gives the
 // lock back where it waits.
 CUresult arena_serve_dynamically(Arena& arena, ArenaLock& lock, Block& block, bool from_slab) noexcept;
+// The limit is reached, or the device is full: copies blocks to the host that have not been used for longest, until so
+// many chunks are free (Bootstrap::free_chunks). Returns how many more are; 0: nothing can leave. Gives the lock back,
+// and waits for work on what is to leave.
+std::size_t arena_send_away(Arena& arena, ArenaLock& lock, std::size_t chunks) noexcept;
+// What the operation touches comes back: it is behind the copies then (Operation::needs). Where that can't be, its
+// thread is told (take_refusal).
+void arena_bring_back(Arena& arena, ArenaLock& lock, Operation& operation) noexcept;
+// Likewise for a block that nothing is queued for; the host waits. False: it is away still, or gone.
+bool arena_bring_back(Arena& arena, ArenaLock& lock, Block& block) noexcept;
+// Waits until none of the block's bytes is being copied. Null: the block that lay there is gone meanwhile.
+Block* arena_settled(Arena& arena, ArenaLock& lock, Block* block) noexcept;
+// Reads the options. Called when memory begins to be served.
+void arena_limit(Arena& arena) noexcept;
+// The limit has changed (LimitChange::pending): plans that need more are left, one that needed more is taken up again,
+// and a part of what is held beyond the limit is given up: what is idle, and blocks that leave for host memory. For
+// threads of the program, before they allocate or queue. Gives the lock back, and may wait.
+void arena_follow_limit(Arena& arena, ArenaLock& lock) noexcept;
+// Its part about plans.
+void arena_fit_plans(Arena& arena) noexcept;
+void read_swaps(const Arena& arena, shm::Status* status);
+// More may be held than the limit: by how much, and why, is kept for status.
+void arena_note_beyond(Arena& arena) noexcept;
+// Beyond the limit nothing stays that is idle.
+void arena_keep_limit(Arena& arena) noexcept;
 // Takes up a plan that has come, and goes on with what is being built.
 void arena_look_for_plan(Arena& arena) noexcept;
 // A plan has come: begin to build what it needs.

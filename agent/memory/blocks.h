@@ -25,8 +25,10 @@ struct Block {
   // others, and stands for all further slots. Of the table as it was at `ready_at` (StreamTable::reuses).
   std::uint64_t ready = 0;
   std::uint64_t ready_at = 0;
+  std::uint64_t touched = 0;    // by which of all operations, the last time (Operation::ticket)
+  std::uint32_t away = 0;       // chunks' worth of its bytes that are not on the device, or on their way
   Release former;               // those former owners' uses
-  Release uses;                 // its own
+  Release uses;                 // its own, since it left the device the last time
   CUmemoryPool pool = nullptr;  // by cuMemAllocAsync: of which pool
   bool escaped = false;         // its address is stored where launches do not show it
   bool sync_memops = false;     // as cuPointerSetAttribute
@@ -52,6 +54,7 @@ class BlockIndex {
     block->former = {};
     block->uses = {};
     block->span = nullptr;
+    block->away = 0;
     block->pool = nullptr;
     block->escaped = false;
     block->kept = false;

@@ -163,7 +163,7 @@ bool Bootstrap::could_have(std::size_t count, bool only_held) const noexcept {
   return count <= held || (!only_held && chunks_.could_create(count - held));
 }
 
-CUresult Bootstrap::gather(std::size_t count, bool only_held, std::vector<Chunk*>* gathered) {
+CUresult Bootstrap::gather(std::size_t count, bool only_held, std::vector<Chunk*>* gathered, bool at_once, bool keeps) {
   gathered->reserve(count);
   const auto take_free = [&] {
     while (gathered->size() < count && !free_.empty()) {
@@ -176,7 +176,7 @@ CUresult Bootstrap::gather(std::size_t count, bool only_held, std::vector<Chunk*
   CUresult result = CUDA_SUCCESS;
   take_free();
   while (gathered->size() < count) {
-    const bool grow = !only_held && result == CUDA_SUCCESS && may_grow();
+    const bool grow = !only_held && result == CUDA_SUCCESS && (at_once || may_grow());
     if (!grow) {
       awaited_ = {};
       if (free_region_chunks(count - gathered->size(), &awaited_) != 0 ||
@@ -201,10 +201,21 @@ CUresult Bootstrap::gather(std::size_t count, bool only_held, std::vector<Chunk*
       break;
     }
   }
-  if (gathered->size() == count) return CUDA_SUCCESS;
-  for (Chunk* const chunk : *gathered) add_free(chunk);
-  gathered->clear();
+  if (gathered->size() >= count) return CUDA_SUCCESS;
+  if (!keeps) {
+    for (Chunk* const chunk : *gathered) add_free(chunk);
+    gathered->clear();
+  }
   return result != CUDA_SUCCESS ? result : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+CUresult Bootstrap::take_chunks(std::size_t count, bool at_once, std::vector<Chunk*>* taken) noexcept {
+  try {
+    wanted_ = count * chunks_.chunk_bytes();
+    return gather(count, false, taken, at_once, true);
+  } catch (const std::bad_alloc&) {
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  }
 }
 
 CUresult Bootstrap::open(std::vector<Chunk*> chunks, Window** opened) noexcept {

@@ -87,6 +87,15 @@ class Bootstrap {
   // How much that is, once work is over, without what the slab has of it.
   std::uint64_t idle_bytes() const noexcept;
 
+  // Pages that are away: the region's. -----------------------------------------------------------------------------
+  Region& region() { return region_; }
+  // Adds chunks until there are so many: free ones, new ones, and such as are free as a whole. As serve(); where there
+  // are fewer, those that there are stay in the list, and the caller's.
+  // `at_once`: rather new ones than those whose work is to be waited for.
+  CUresult take_chunks(std::size_t count, bool at_once, std::vector<Chunk*>* taken) noexcept;
+  // Chunks that are mapped nowhere and serve what is asked for next.
+  std::size_t free_chunks() const { return free_.size(); }
+
   // Everything, owned or not, back to the driver: the context goes.
   void release_all() noexcept;
 
@@ -99,7 +108,8 @@ class Bootstrap {
   bool take_shared(Window& window, std::uint64_t bytes, Block& block) noexcept;
   std::size_t free_region_chunks(std::size_t limit, Release* awaited) noexcept;
   bool give_up_shared_chunks(Release* awaited) noexcept;
-  CUresult gather(std::size_t count, bool only_held, std::vector<Chunk*>* gathered);
+  CUresult gather(std::size_t count, bool only_held, std::vector<Chunk*>* gathered, bool at_once = false,
+                  bool keeps = false);
   CUresult open(std::vector<Chunk*> chunks, Window** window) noexcept;
   void add_free(Chunk* chunk) noexcept;
   bool dismantle(Window* window) noexcept;

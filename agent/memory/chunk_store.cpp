@@ -156,6 +156,7 @@ void ChunkStore::unreserve(std::uint64_t address, std::uint64_t bytes) noexcept 
 }
 
 CUresult ChunkStore::create(Chunk** chunk) {
+  if (!within_limit(1)) return CUDA_ERROR_OUT_OF_MEMORY;
   auto made = std::make_unique<Chunk>();
   ++counts_.vmm_calls;
   const CUresult result = driver_.create(&made->handle, chunk_bytes_, &properties_, 0);
@@ -168,6 +169,7 @@ CUresult ChunkStore::create(Chunk** chunk) {
 }
 
 bool ChunkStore::could_create(std::size_t count) const noexcept {
+  if (!within_limit(count)) return false;
   std::size_t free = 0;
   std::size_t total = 0;
   return driver_.mem_get_info(&free, &total) != CUDA_SUCCESS || free / chunk_bytes_ >= count;

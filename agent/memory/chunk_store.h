@@ -66,9 +66,16 @@ class ChunkStore {
   std::uint64_t reserve(std::uint64_t bytes) noexcept;
   void unreserve(std::uint64_t address, std::uint64_t bytes) noexcept;
 
-  // Throw std::bad_alloc; return the driver's code otherwise.
+  // No more than so many bytes are held from now on, 0: as many as the device has. What is held beyond it stays.
+  void set_limit(std::uint64_t bytes) noexcept { limit_ = bytes; }
+  std::uint64_t limit() const { return limit_; }
+  // While it is allowed, the limit is none.
+  void allow_beyond(bool allowed) noexcept { beyond_ = allowed; }
+  bool is_beyond() const { return limit_ != 0 && counts_.held_bytes > limit_; }
+
+  // Throw std::bad_alloc; return the driver's code otherwise, CUDA_ERROR_OUT_OF_MEMORY at the limit too.
   CUresult create(Chunk** chunk);
-  // Does the device have room for so many more? By the driver's count, which others change too.
+  // Does the device have room for so many more, within the limit? By the driver's count, which others change too.
   bool could_create(std::size_t count) const noexcept;
   void release(Chunk* chunk);                                              // mapped nowhere any more
   CUresult map(std::uint64_t address, const std::vector<Chunk*>& chunks);  // all or none, with access
@@ -100,6 +107,12 @@ class ChunkStore {
   Window** pages_ = nullptr;                     // per chunk-sized page of the range; mapped memory, mostly untouched
   ChunkCounts counts_{};
   std::uint64_t peak_of_late_ = 0;
+  std::uint64_t limit_ = 0;
+  bool beyond_ = false;
+
+  bool within_limit(std::size_t count) const noexcept {
+    return limit_ == 0 || beyond_ || counts_.held_bytes + count * chunk_bytes_ <= limit_;
+  }
 };
 
 }  // namespace memopt::agent

@@ -11,6 +11,8 @@ namespace {
 constexpr std::uint64_t kAlignment = shm::kPlanAlignment;
 // Addresses, in device sizes: what is in use can be torn to pieces, and still a block has its bytes side by side.
 constexpr std::uint64_t kAddresses = 2;
+// Where blocks can be away there may be more of them than the device has room for.
+constexpr std::uint64_t kAddressesWithHost = 6;
 // Blocks of less than so many chunks would waste too much of them if each had its own.
 constexpr std::uint64_t kSmall = 5;
 // Chunks that are asked about at once in vain, each by calls of the driver.
@@ -22,7 +24,7 @@ constexpr std::uint64_t round_up(std::uint64_t value, std::uint64_t to) { return
 
 bool Region::start() {
   if (window_.base != 0) return true;
-  const std::uint64_t all = chunks_.device_bytes() * kAddresses;
+  const std::uint64_t all = chunks_.device_bytes() * (host_ != nullptr ? kAddressesWithHost : kAddresses);
   window_.kind = Window::Kind::kRegion;
   window_.base = chunks_.reserve(all);
   if (window_.base == 0) return false;
@@ -72,6 +74,8 @@ bool Region::take(Block& block, std::uint64_t begin, std::uint64_t room) noexcep
   block.span = span;
   block.window = &window_;
   block.base = window_.base + begin;
+  if (!pages_.empty()) [[unlikely]]
+    count_away(block);
   return true;
 }
 
@@ -99,8 +103,12 @@ void Region::take_back(Block& block, const Release& uses) noexcept {
   --live_;
   if (shares_chunks(*span)) side_by_side_ -= span->end - span->begin;
   if (block.bytes >= chunks_.chunk_bytes()) closed_ = true;
+  const std::uint64_t begin = span->begin;
+  const std::uint64_t end = span->end;
   if (lent_ != 0) [[unlikely]]
-    return_lent(span->begin, span->end);
+    return_lent(begin, end);
+  if (away_ != 0) [[unlikely]]
+    drop_away(begin, end);
 }
 
 bool Region::plan_growth(const Block& block, Growth* growth) {
@@ -217,6 +225,7 @@ std::size_t Region::give_up(std::size_t limit, std::vector<Chunk*>* freed, Relea
       if ((end == window_.map.bytes()) != at_end) return true;
       for (std::uint64_t page = end / chunk_bytes; page-- > (begin + chunk_bytes - 1) / chunk_bytes;) {
         if (pages.size() == limit || tries == 0) return false;
+        if (window_.chunks[static_cast<std::size_t>(page)] == nullptr) continue;  // away
         const Release uses = uses_of(static_cast<std::size_t>(page));
         if (streams_.is_over(uses, true)) {
           pages.push_back(static_cast<std::size_t>(page));
@@ -340,6 +349,9 @@ void Region::release_all() noexcept {
   free_.clear();
   live_ = 0;
   side_by_side_ = 0;
+  pages_.clear();
+  leaving_ = 0;
+  away_ = 0;
 }
 
 }  // namespace memopt::agent

@@ -14,11 +14,13 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "agent/memory/blocks.h"
 #include "agent/memory/chunk_store.h"
 #include "agent/memory/free_runs.h"
+#include "agent/memory/host_store.h"
 #include "agent/memory/switch_over.h"
 #include "agent/memory/window.h"
 #include "agent/order/stream_table.h"
@@ -96,6 +98,59 @@ class Region {
   std::size_t retiring() const { return retiring_.size(); }
   void await_retiring(Release* awaited) const noexcept;
 
+  // Pages that are away (region_swap.cpp). ------------------------------------------------------------------------
+  // The bytes of a page, which is as large as a chunk, can lie in host memory instead of a chunk. The blocks in it keep
+  // their addresses, and Block::away counts such pages. Copies are the caller's: while one is under way the page is
+  // kLeaving or kComing, and nothing else may be done with it or with the blocks in it.
+  enum class Residency : std::uint8_t { kHere, kLeaving, kAway, kComing };
+  struct Page {
+    Residency residency = Residency::kHere;
+    HostPiece* piece = nullptr;  // null: what was in it is not needed
+    std::uint32_t begin = 0;     // the bytes of it that blocks own when it leaves
+    std::uint32_t end = 0;
+  };
+  // Pieces of pages whose last block is freed go back there.
+  void set_host(HostStore* host) noexcept { host_ = host; }
+  // Of a block that lies here: the first page, and the one behind the last.
+  std::pair<std::size_t, std::size_t> pages_of(const Block& block) const noexcept;
+  const Page& page(std::size_t number) const noexcept;
+  std::uint64_t address_of(std::size_t page) const noexcept { return window_.base + page * chunks_.chunk_bytes(); }
+  bool is_moving(const Block& block) const noexcept;
+  // Can the page leave? It has a chunk that is not the slab's, and `may_leave` says so of each block in it. What has to
+  // be over before is added to `uses`, but of blocks of which `is_over` says that all of it is.
+  template <typename MayLeave, typename IsOver>
+  bool may_leave(std::size_t page, MayLeave&& may_leave, IsOver&& is_over, Release* uses) const {
+    const Chunk* const chunk = page < window_.chunks.size() ? window_.chunks[page] : nullptr;
+    if (chunk == nullptr || chunk->slab_slot >= 0 || this->page(page).residency != Residency::kHere) return false;
+    bool can = true;
+    for_each_span(page, [&](const Span& span) {
+      if (span.owner == nullptr) {
+        uses->add(span.release);
+      } else if (is_gone(span) || !may_leave(*span.owner)) {
+        can = false;
+      } else if (!is_over(*span.owner)) {
+        uses->add(span.owner->former);
+        uses->add(span.owner->uses);
+      }
+    });
+    return can;
+  }
+  // The page is being copied to the piece; all that used it is over. Throws std::bad_alloc; then nothing has changed.
+  void begin_leaving(std::size_t page, HostPiece* piece);
+  // It has been: its chunk is unmapped, and the caller's. Null: the driver refused, and the page is here as before.
+  Chunk* end_leaving(std::size_t page) noexcept;
+  // It has not been. The piece is the caller's again. `copy`: not null where a copy may still be reading.
+  HostPiece* cancel_leaving(std::size_t page, const StreamUse* copy) noexcept;
+  // The chunk is mapped where the page was. The driver's code: then the chunk is the caller's, and the page away.
+  CUresult begin_coming(std::size_t page, Chunk* chunk);
+  // The copy has been queued: who touches the blocks is behind `copy`. The piece is the caller's, null if there is
+  // none.
+  HostPiece* end_coming(std::size_t page, StreamUse copy) noexcept;
+  // It could not be: the page is away. The chunk is the caller's, null if it can't be unmapped.
+  Chunk* cancel_coming(std::size_t page) noexcept;
+  std::size_t leaving_pages() const noexcept { return leaving_; }
+  std::uint64_t away_bytes() const noexcept { return away_ * chunks_.chunk_bytes(); }
+
   // Everything back to the driver; the context goes.
   void release_all() noexcept;
 
@@ -124,11 +179,15 @@ class Region {
   Span* punch(std::size_t page) noexcept;
   void return_lent(std::uint64_t begin, std::uint64_t end) noexcept;
   std::size_t unmap(std::size_t first, std::size_t last) noexcept;
+  void count_away(Block& block) const noexcept;
+  void drop_away(std::uint64_t begin, std::uint64_t end) noexcept;
+  void add_away(std::size_t page, int change) noexcept;
+  void use_all(std::size_t page, StreamUse copy) noexcept;
   template <typename Visit>
   void for_each_span(std::size_t page, Visit&& visit) const {
     const std::uint64_t begin = page * chunks_.chunk_bytes();
     OwnershipMap& map = const_cast<OwnershipMap&>(window_.map);  // it keeps what it has found
-    for (const Span* span = map.find(begin, nullptr); span != nullptr && span->begin < begin + chunks_.chunk_bytes();
+    for (Span* span = map.find(begin, nullptr); span != nullptr && span->begin < begin + chunks_.chunk_bytes();
          span = span->next) {
       visit(*span);
     }
@@ -147,6 +206,10 @@ class Region {
   std::vector<Retiring> retiring_;
   std::size_t lent_ = 0;  // chunks
   OwnershipMap* slab_map_ = nullptr;
+  HostStore* host_ = nullptr;
+  std::vector<Page> pages_;  // beyond its end they are here; empty until the first one leaves
+  std::size_t leaving_ = 0;  // pages
+  std::size_t away_ = 0;     // pages that have no chunk, or whose chunk they are about to lose or have just got
 };
 
 }  // namespace memopt::agent

@@ -140,6 +140,7 @@ CUresult Slab::fill(std::size_t slot, Chunk* chunk, Made* made) {
   if (chunk == nullptr) {
     ++made->made;
     if (const CUresult result = chunks_.create(&chunk); result != CUDA_SUCCESS) {
+      log(LogLevel::kDebug, "slab: no chunk for slot {} of {} ({} held)", slot, wanted_, chunks_.counts().held_bytes);
       drop_unfinished();
       return result;
     }
@@ -344,6 +345,19 @@ void Slab::give_up_idle(Release* awaited) noexcept {
   for (Chunk* const chunk : freed) {
     if (chunk->home == nullptr) chunks_.release(chunk);
   }
+}
+
+bool Slab::dissolve(Release* awaited) noexcept {
+  if (driver_block_ || window_.base == 0) return true;
+  drop_beyond(0);
+  give_up_idle(awaited);
+  if (window_.gone_bytes != window_.map.bytes()) return false;
+  window_.map.shrink(0);
+  window_.bytes = 0;
+  window_.chunks.clear();
+  window_.gone_bytes = 0;
+  wanted_ = 0;
+  return true;
 }
 
 std::uint64_t Slab::idle_bytes() const noexcept {

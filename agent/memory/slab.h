@@ -54,6 +54,9 @@ class Slab {
   // taken until refill() has brought them back.
   // Something of what is to be over before the rest can go is added to `awaited`.
   void give_up_idle(Release* awaited) noexcept;
+  // No plan needs it any more: likewise, with what is unfinished. True when all of it is gone: it is then as it was
+  // before the first want().
+  bool dissolve(Release* awaited) noexcept;
   // How much that is, once work is over, with what is unfinished.
   std::uint64_t idle_bytes() const noexcept;
   std::size_t gone_chunks() const {

@@ -1,5 +1,6 @@
 #include "agent/operations/operations.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
@@ -94,11 +95,11 @@ class Touch {
     return access_count_ == 0 ? 0 : accesses_[0] & shm::kAccessBlock;
   }
 
-  void make_visible() noexcept {
+  void make_visible(bool held_up) noexcept {
     if (captured_ || !arena_is_on()) return;
     ArenaLock lock;
     begin();
-    host_visible(operation_);
+    host_visible(operation_, held_up);
     order_operation(lock, operation_);
   }
 
@@ -310,6 +311,14 @@ void scan_payload(const void* from, std::size_t bytes) noexcept {
   }
 }
 
+// A kernel may follow the addresses that it finds in page-locked memory which it is given.
+[[gnu::cold, gnu::noinline]] void scan_page_locked(std::uint64_t address) noexcept {
+  // A list of addresses, not what is computed with.
+  constexpr std::size_t kMost = std::size_t{4} << 20;
+  const std::size_t bytes = page_locked_bytes_from(address);
+  if (bytes != 0) scan_payload(reinterpret_cast<const void*>(address), std::min(bytes, kMost));
+}
+
 }  // namespace
 
 bool operations_are_watched() noexcept {
@@ -332,8 +341,10 @@ bool before_launch(const LaunchCall& call) noexcept {
   const std::uint64_t pinned_bytes = __atomic_load_n(&pinned_memory_bytes, __ATOMIC_RELAXED);
   const auto see = [&](std::uint64_t word) {
     if (word - ours < ours_bytes) touch.add_ours(word);
-    if (word - pinned < pinned_bytes) [[unlikely]]
+    if (word - pinned < pinned_bytes) [[unlikely]] {
       visible |= is_in_pinned_range(word);
+      if (arena_has_limit()) scan_page_locked(word);
+    }
   };
   if (call.parameters != nullptr) {
     if (layout.known) {
@@ -351,7 +362,7 @@ bool before_launch(const LaunchCall& call) noexcept {
     for (std::size_t at = 0; at + 8 <= buffer.bytes; at += 8) see(load_word(buffer.buffer + at));
   }
   touch.end();
-  if (visible) touch.make_visible();
+  if (visible) touch.make_visible(true);
   if (recorded && !captured) record_this_launch(call, layout, touch);
   return call.overlaps_previous && touch.touched();
 }
@@ -376,7 +387,7 @@ void before_copy(const CopyCall& call) noexcept {
   }
   touch.end();
   const bool to_host = call.to_host != nullptr || call.kind == shm::CopyKind::kToHost;
-  if (!call.host_waits && (to_host || call.kind == shm::CopyKind::kUnknown)) touch.make_visible();
+  if (!call.host_waits && (to_host || call.kind == shm::CopyKind::kUnknown)) touch.make_visible(false);
   if (!recorded || captured) return;
   body.stream = stream_number(call.stream);
   time_operation(call.stream, record_copy(call.kind, body));
@@ -390,7 +401,7 @@ void before_memset(const MemsetCall& call) noexcept {
   Touch touch(call.stream, captured, recorded);
   const std::uint64_t block = touch.look_up_extent(call.address, call.bytes);
   touch.end();
-  if (is_pinned_memory(call.address)) touch.make_visible();
+  if (is_pinned_memory(call.address)) touch.make_visible(false);
   if (!recorded || captured) return;
   time_operation(call.stream, record_memset({stream_number(call.stream), block, call.bytes}));
 }
@@ -400,7 +411,7 @@ void before_host_function(StreamName stream) noexcept {
   const KeptErrno kept;
   const bool captured = is_captured(stream);
   if (!captured) note_stream_may_be_held_up(stream);
-  Touch(stream, captured, false).make_visible();
+  Touch(stream, captured, false).make_visible(true);
   if (recording() && !captured) {
     record_simple(shm::RecordKind::kHostFunction, shm::StreamBody{stream_number(stream)});
   }
@@ -414,7 +425,7 @@ void before_unknown_work(StreamName stream) noexcept {
   note_graph_launched();
   Touch touch(stream, false, false);
   touch.use_all();
-  touch.make_visible();
+  touch.make_visible(true);
   if (!recording()) return;
   shm::LaunchBody body{};
   body.stream = stream_number(stream);

@@ -78,6 +78,12 @@ class QueuedAtEnd {
     queued();
     operation_queued();
   }
+  // Makes the call, unless there is no memory for what it touches; what is said of it, for the hook to hand on.
+  template <typename Call>
+  CUresult made(const Call& call) const noexcept {
+    const CUresult refused = take_refusal();
+    return ended(refused == CUDA_SUCCESS ? call() : refused);
+  }
   // What the driver said, for the hook to hand on.
   CUresult ended(CUresult result) const noexcept {
     if (result != CUDA_SUCCESS) [[unlikely]] {

@@ -16,6 +16,7 @@ namespace {
 struct Range {
   std::uint64_t begin;
   std::uint64_t bytes;
+  bool managed;
 };
 
 // Sorted by begin. All with the lock held.
@@ -71,7 +72,7 @@ void drop_overlapping(std::uint64_t address, std::uint64_t bytes) noexcept {
 
 }  // namespace
 
-void pinned_memory_added(std::uint64_t address, std::size_t bytes) noexcept {
+void pinned_memory_added(std::uint64_t address, std::size_t bytes, bool managed) noexcept {
   if (address == 0 || bytes == 0) return;
   const LockGuard guard(g_lock);
   drop_overlapping(address, bytes);
@@ -83,7 +84,7 @@ void pinned_memory_added(std::uint64_t address, std::size_t bytes) noexcept {
   }
   const std::size_t at = count_up_to(address);
   std::memmove(g_ranges + at + 1, g_ranges + at, (g_count - at) * sizeof(Range));
-  g_ranges[at] = {address, bytes};
+  g_ranges[at] = {address, bytes, managed};
   ++g_count;
   if (g_lost) return;
   const std::uint64_t old_begin = pinned_memory_bytes == 0 ? address : pinned_memory_begin;
@@ -108,6 +109,14 @@ bool is_in_pinned_range(std::uint64_t address) noexcept {
   if (g_lost) return true;
   const std::size_t at = count_up_to(address);
   return at > 0 && address - g_ranges[at - 1].begin < g_ranges[at - 1].bytes;
+}
+
+std::size_t page_locked_bytes_from(std::uint64_t address) noexcept {
+  const LockGuard guard(g_lock);
+  const std::size_t at = count_up_to(address);
+  if (at == 0 || g_ranges[at - 1].managed) return 0;
+  const std::uint64_t offset = address - g_ranges[at - 1].begin;
+  return offset < g_ranges[at - 1].bytes ? static_cast<std::size_t>(g_ranges[at - 1].bytes - offset) : 0;
 }
 
 void forget_pinned_memory_after_fork() noexcept {

@@ -9,8 +9,9 @@
 
 namespace memopt::agent {
 
-// After the driver made or registered it.
-void pinned_memory_added(std::uint64_t address, std::size_t bytes) noexcept;
+// After the driver made or registered it. `managed`: it is not to be read
+// by that address, which is the device's, or of memory that the driver moves.
+void pinned_memory_added(std::uint64_t address, std::size_t bytes, bool managed = false) noexcept;
 // Before the driver takes it back. Returns its size for pinned_memory_added(), should the driver refuse; 0 if unknown.
 std::size_t pinned_memory_removed(std::uint64_t address) noexcept;
 
@@ -22,6 +23,9 @@ inline bool is_pinned_memory(std::uint64_t address) noexcept {
              __atomic_load_n(&pinned_memory_bytes, __ATOMIC_RELAXED) &&
          is_in_pinned_range(address);
 }
+
+// From the address to the end of the page-locked range that it is in; 0: there is none, or it is managed.
+std::size_t page_locked_bytes_from(std::uint64_t address) noexcept;
 
 void forget_pinned_memory_after_fork() noexcept;
 

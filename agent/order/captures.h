@@ -8,6 +8,7 @@
 #include <cstdint>
 
 #include "agent/order/streams.h"
+#include "agent/process/driver.h"
 
 namespace memopt::agent {
 
@@ -20,5 +21,18 @@ void capture_opened() noexcept;
 void capture_closed() noexcept;
 
 void forget_captures_after_fork() noexcept;
+
+// While one lives, the driver lets the thread make calls that a capture on another thread would forbid.
+class BesideCaptures {
+ public:
+  explicit BesideCaptures(const Driver& driver) noexcept : driver_(driver) { driver_.exchange_capture_mode(&mode_); }
+  ~BesideCaptures() { driver_.exchange_capture_mode(&mode_); }
+  BesideCaptures(const BesideCaptures&) = delete;
+  BesideCaptures& operator=(const BesideCaptures&) = delete;
+
+ private:
+  const Driver& driver_;
+  CUstreamCaptureMode mode_ = CU_STREAM_CAPTURE_MODE_RELAXED;
+};
 
 }  // namespace memopt::agent

@@ -92,13 +92,17 @@ void StreamTable::wait_for_all(ArenaLock& lock, StreamSlot slot) noexcept {
   for (std::uint32_t i = 0; i < uses.count; ++i) {
     if (!is_satisfied(slot, uses.uses[i])) wait_for(lock, slot, uses.uses[i]);
   }
+  for (const StreamSlot own : {kOutSlot, kInSlot}) {
+    const StreamUse copies{own, streams_[own]->position};
+    if (!is_satisfied(slot, copies)) wait_for(lock, slot, copies);
+  }
   if (table == table_) streams_[slot]->behind_cut = cut;
 }
 
 void StreamTable::fold(ArenaLock& lock, const Free& free, Release* uses) noexcept {
   *uses = {};
   // The host waits then, as it does natively.
-  if (free.queued.everything() || !make_fold_stream()) {
+  if (free.queued.everything() || !make_own_stream(kFoldSlot)) {
     finish_all(lock);
     return;
   }
@@ -134,8 +138,8 @@ bool StreamTable::look_at_barrier(StreamSlot slot, UseSet* needs) noexcept {
   return true;
 }
 
-bool StreamTable::make_fold_stream() noexcept {
-  Stream& stream = *streams_[kFoldSlot];
+bool StreamTable::make_own_stream(StreamSlot slot) noexcept {
+  Stream& stream = *streams_[slot];
   if (stream.used) return true;
   if (!create_stream(&stream.handle)) return false;
   stream.used = true;

@@ -111,6 +111,17 @@ void Announcers::change(std::uint32_t slot) noexcept {
   last = in_flight_own;
 }
 
+std::uint64_t oldest_in_flight() noexcept {
+  if (__atomic_load_n(&g_unnamed, __ATOMIC_ACQUIRE) != 0) return 0;
+  std::uint64_t oldest = ~std::uint64_t{0};
+  const std::uint32_t used = __atomic_load_n(&g_used, __ATOMIC_ACQUIRE);
+  for (std::uint32_t i = 0; i < used; ++i) {
+    const std::uint64_t ticket = __atomic_load_n(&g_threads[i].ticket, __ATOMIC_ACQUIRE);
+    if (ticket != 0) oldest = std::min(oldest, ticket);
+  }
+  return oldest;
+}
+
 Reach in_flight_reach(Announcers& announcers, std::uint32_t slot, std::uint64_t position, bool with_own) noexcept {
   if (__atomic_load_n(&g_unnamed, __ATOMIC_ACQUIRE) != 0) return {0, true};
   const InFlight* const without = with_own ? in_flight_own : nullptr;

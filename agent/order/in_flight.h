@@ -24,6 +24,7 @@ struct alignas(64) InFlight {
   std::uint64_t unnamed = 0;   // operations in flight beside that one, on other streams
   ThreadNumber number = 0;     // of the thread whose entry it is
   std::uint64_t freed_in = 0;  // when it freed last: counted by the stream table, guarded by its lock
+  std::uint64_t ticket = 0;    // of the first of the operations that are in flight, by the arena's count; 0: none
 };
 
 // The calling thread's entry; null before its first operation.
@@ -55,9 +56,20 @@ inline void announce(std::uint32_t slot, std::uint64_t position) noexcept {
   __atomic_store_n(&own.active, slot + std::uint64_t{1}, __ATOMIC_RELEASE);
 }
 
+// Under the lock, for an operation that the calling thread announces.
+inline void announce_ticket(std::uint64_t ticket) noexcept {
+  InFlight& own = in_flight();
+  if (own.ticket == 0) __atomic_store_n(&own.ticket, ticket, __ATOMIC_RELEASE);
+}
+// Of the operations that are in flight on any thread, the least; the greatest number there is where none is. 0: that
+// can't be told.
+std::uint64_t oldest_in_flight() noexcept;
+
 inline void queued() noexcept {
   InFlight* const own = in_flight_own;
   if (own == nullptr) return;
+  // Release pairs with the acquire in oldest_in_flight.
+  if (own->ticket != 0) __atomic_store_n(&own->ticket, 0, __ATOMIC_RELEASE);
   // Release pairs with the acquire in in_flight_reach: who sees the entry cleared comes after the driver's call.
   __atomic_store_n(&own->active, 0, __ATOMIC_RELEASE);
   if (own->several != 0) [[unlikely]]

@@ -179,6 +179,25 @@ bool StreamTable::is_over(const Release& release, bool ask) noexcept {
   return true;
 }
 
+bool StreamTable::is_queued(const Release& release) const noexcept {
+  for (std::uint32_t i = 0; i < release.count; ++i) {
+    const StreamUse use = release.uses[i];
+    const auto slot = static_cast<StreamSlot>(use.slot);
+    if (use.position > streams_[slot]->completed && use.position > covered(slot)) return false;
+  }
+  return true;
+}
+
+bool StreamTable::may_be_held_up() noexcept {
+  if (!any_held_up_) [[likely]]
+    return false;
+  any_held_up_ = false;
+  for (StreamSlot slot = 0; slot < streams_.size(); ++slot) {
+    if (!is_use_over({slot, streams_[slot]->held_up}, true)) any_held_up_ = true;
+  }
+  return any_held_up_;
+}
+
 void StreamTable::created(CUstream handle) noexcept {
   // A stream of that name that is still there is gone: its end was not seen.
   const auto known = slots_.find({handle, 0});
@@ -271,7 +290,7 @@ void StreamTable::forget() noexcept {
   ++reuses_;
   active_ = 0;
   capturing_ = 0;
-  blocking_ = any_visible_ = wants_events_ = full_ = false;
+  blocking_ = any_visible_ = any_held_up_ = wants_events_ = full_ = false;
   barrier_ = cut_ = legacy_orders_ = 0;
   behind_barrier_ = {};
   for (const auto& stream : streams_) {

@@ -195,12 +195,36 @@ class StreamTable {
   void end_free(const Free& free, const Release& uses) noexcept;
   // Work whose effect the host can see without asking (a copy to the host, a host function, a kernel that was given
   // page-locked memory): a plain free waits for it, as nothing later shows that the program looks.
-  void host_visible(StreamUse use) noexcept {
+  // `held_up`: it may itself wait for a thread of the program.
+  void host_visible(StreamUse use, bool held_up) noexcept {
     streams_[use.slot]->visible = use.position;
     any_visible_ = true;
+    if (!held_up) return;
+    streams_[use.slot]->held_up = use.position;
+    any_held_up_ = true;
   }
   bool has_visible() const { return any_visible_; }
   CUresult finish_host_visible(ArenaLock& lock) noexcept;
+
+  // Copies of ours (kOutSlot, kInSlot). ---------------------------------------------------------------------------
+  // The stream; null: the driver makes none.
+  CUstream own_stream(StreamSlot slot) noexcept { return make_own_stream(slot) ? streams_[slot]->handle : nullptr; }
+  // A copy has been queued there: after the driver's call, so that no event which stands for it comes before it. The
+  // uses that the copy is to be behind are waited for before it is queued (wait).
+  StreamUse queued_on_own(StreamSlot slot) noexcept { return {slot, ++streams_[slot]->position}; }
+  // An event on it, which stands for what was queued there so far.
+  void leave_own_event(ArenaLock& lock, StreamSlot slot) noexcept {
+    if (lacks_event(*streams_[slot], streams_[slot]->position)) record(lock, slot);
+  }
+  // Has what the release names been queued for certain, and not only announced by a thread? Not to be asked of one that
+  // is everything.
+  bool is_queued(const Release& release) const noexcept;
+  // Is there, as far as is known, work that may wait for a thread of the program: a host function, a graph, a kernel
+  // that was given page-locked memory? A thread that waits for the device then may wait for itself.
+  bool may_be_held_up() noexcept;
+  // As finish(), but where something may be held up, the driver is asked for a while and no more:
+  // CUDA_ERROR_NOT_READY then.
+  CUresult finish_or_give_up(ArenaLock& lock, const Release& release) noexcept;
 
   void created(CUstream stream) noexcept;
   void destroyed(ArenaLock& lock, CUstream stream) noexcept;
@@ -267,6 +291,7 @@ class StreamTable {
     std::uint64_t position = 0;        // of the last operation begun
     std::uint64_t completed = 0;       // the host knows that all up to here is over
     std::uint64_t visible = 0;         // last work whose effect the host can see
+    std::uint64_t held_up = 0;         // last work that may wait for a thread of the program
     std::uint64_t freed_at = 0;        // position at the last barrier: other streams go on behind it
     std::uint64_t behind_barrier = 0;  // the last barrier that it is behind
     std::uint64_t behind_cut = 0;      // that it is behind all of
@@ -321,7 +346,7 @@ class StreamTable {
   void note_order(StreamSlot slot) noexcept {
     if (slot == kLegacySlot) ++legacy_orders_;
   }
-  bool make_fold_stream() noexcept;
+  bool make_own_stream(StreamSlot slot) noexcept;
   std::size_t gather_unfolded(UseSet* queued, Release* few, bool* mixed) noexcept;
   bool many_threads_free() noexcept;
   void wait_for_all(ArenaLock& lock, StreamSlot slot) noexcept;
@@ -360,6 +385,7 @@ class StreamTable {
   std::uint32_t capturing_ = 0;
   bool blocking_ = false;  // there have been streams that the legacy stream orders
   bool any_visible_ = false;
+  bool any_held_up_ = false;
   bool wants_events_ = false;
   bool full_ = false;
   std::uint64_t cut_ = 0;  // number of the last release of everything

@@ -1,5 +1,9 @@
 // The table's calls of the driver: events of ours, waits of streams, waits of the host.
+#include <sched.h>
+
 #include <algorithm>
+#include <chrono>
+#include <ctime>
 #include <new>
 
 #include "agent/order/captures.h"
@@ -157,6 +161,8 @@ void StreamTable::stand_in_order(ArenaLock& lock, StreamSlot slot) noexcept {
 void StreamTable::leave_event(ArenaLock& lock, StreamName name) noexcept {
   const StreamSlot slot = slot_of(name);
   note_order(slot);  // a wait for the host, it may be
+  streams_[slot]->held_up = streams_[slot]->position + 1;
+  any_held_up_ = true;
   if (lacks_event(*streams_[slot], streams_[slot]->position)) record(lock, slot);
 }
 
@@ -315,6 +321,29 @@ CUresult StreamTable::finish(ArenaLock& lock, const Release& release) noexcept {
     result = finish_use(lock, release.uses[i]);
   }
   return result;
+}
+
+CUresult StreamTable::finish_or_give_up(ArenaLock& lock, const Release& release) noexcept {
+  // The first ones without a pause: as a rule it is a matter of microseconds. How long a look takes is the driver's.
+  constexpr int kQuickLooks = 20'000;
+  constexpr timespec kPause{0, 100'000};
+  constexpr std::chrono::milliseconds kPatience{200};
+  if (!may_be_held_up()) return finish(lock, release);
+  Release events = release;
+  record_events(lock, events);
+  const std::uint64_t table = table_;
+  const auto until = std::chrono::steady_clock::now() + kPatience;
+  for (int look = 0; look == 0 || std::chrono::steady_clock::now() < until; ++look) {
+    if (table != table_ || is_over(release, true)) return CUDA_SUCCESS;
+    if (wants_events_) record_wanted(lock);
+    const Unlocked unlocked(lock);
+    if (look < kQuickLooks) {
+      sched_yield();
+    } else {
+      nanosleep(&kPause, nullptr);
+    }
+  }
+  return CUDA_ERROR_NOT_READY;
 }
 
 CUresult StreamTable::finish_host_visible(ArenaLock& lock) noexcept {

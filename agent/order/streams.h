@@ -13,12 +13,15 @@
 namespace memopt::agent {
 
 // Slot 0 is the legacy default stream, slot 1 stands for all that found no place, slot 2 is a stream of ours on which
-// what many streams do comes together (StreamTable::fold).
+// what many streams do comes together (StreamTable::fold), slots 3 and 4 are streams of ours on which blocks are copied
+// to the host and back.
 using StreamSlot = std::uint32_t;
 inline constexpr StreamSlot kLegacySlot = 0;
 inline constexpr StreamSlot kOverflowSlot = 1;
 inline constexpr StreamSlot kFoldSlot = 2;
-inline constexpr StreamSlot kFirstSlot = 3;
+inline constexpr StreamSlot kOutSlot = 3;
+inline constexpr StreamSlot kInSlot = 4;
+inline constexpr StreamSlot kFirstSlot = 5;
 // More streams at once than that share the overflow slot, for which the host waits.
 inline constexpr StreamSlot kMostSlots = 4096;
 

@@ -23,6 +23,10 @@ struct Driver {
   CUresult (*unmap)(CUdeviceptr, size_t) = nullptr;
   CUresult (*set_access)(CUdeviceptr, size_t, const CUmemAccessDesc*, size_t count) = nullptr;
   CUresult (*granularity)(size_t*, const CUmemAllocationProp*, CUmemAllocationGranularity_flags) = nullptr;
+  CUresult (*host_register)(void*, size_t, unsigned int flags) = nullptr;
+  CUresult (*host_unregister)(void*) = nullptr;
+  CUresult (*copy_to_host_async)(void*, CUdeviceptr, size_t, CUstream) = nullptr;
+  CUresult (*copy_to_device_async)(CUdeviceptr, const void*, size_t, CUstream) = nullptr;
   CUresult (*default_pool)(CUmemoryPool*, CUdevice) = nullptr;
   CUresult (*current_pool)(CUmemoryPool*, CUdevice) = nullptr;
   // Devices and contexts.
@@ -44,6 +48,7 @@ struct Driver {
   CUresult (*stream_synchronize)(CUstream) = nullptr;
   CUresult (*stream_is_capturing)(CUstream, CUstreamCaptureStatus*) = nullptr;
   CUresult (*stream_flags)(CUstream, unsigned int*) = nullptr;
+  CUresult (*exchange_capture_mode)(CUstreamCaptureMode*) = nullptr;
   // Kernels.
   CUresult (*function_parameter)(CUfunction, size_t index, size_t* offset, size_t* bytes) = nullptr;
   CUresult (*kernel_parameter)(CUkernel, size_t index, size_t* offset, size_t* bytes) = nullptr;

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <utility>
 
 #include "agent/process/made_once.h"
 
@@ -16,16 +17,10 @@ Options::Options(const char* const* environment) {
     const std::size_t equals = variable.find('=');
     const std::string_view name = variable.substr(0, equals);
     const std::string_view text = equals == std::string_view::npos ? std::string_view() : variable.substr(equals + 1);
-    const shm::Option* option = shm::find_option(name);
-    if (option == nullptr) {
-      complaints_.push_back(std::string(name) + " is not an option of memopt; it is ignored");
-    } else if (!option->accepts(text)) {
-      complaints_.push_back(std::string(name) + "=" + std::string(text) + ": expected " + std::string(option->values) +
-                            "; " +
-                            (option->default_value.empty() ? std::string("it is ignored")
-                                                           : "using " + std::string(option->default_value)));
+    if (std::string fault = shm::option_fault(name, text); !fault.empty()) {
+      complaints_.push_back(std::move(fault));
     } else {
-      values_[static_cast<std::size_t>(option - shm::kOptions.data())] = text;
+      values_[static_cast<std::size_t>(shm::find_option(name) - shm::kOptions.data())] = text;
     }
   }
 }

@@ -80,6 +80,21 @@ std::string plan_json(const shm::PlanStatus& plan) {
   return out;
 }
 
+std::string swaps_json(const shm::SwapStatus& swaps) {
+  std::string out;
+  const auto add = [&]<typename... Args>(fmt::format_string<Args...> format, Args&&... args) {
+    fmt::format_to(std::back_inserter(out), format, std::forward<Args>(args)...);
+  };
+  add(R"({{"limit": {}, "held": {}, "held_peak": {}, "beyond": {}, "beyond_why": {}, "away": {}, "host": {}, )",
+      swaps.limit.value(), swaps.held.value(), swaps.held_peak.value(), swaps.beyond.value(), quoted(swaps.beyond_why),
+      swaps.away.value(), swaps.host.value());
+  add(R"("copied_out": {}, "copied_in": {}, "swapped_out": {}, "swapped_in": {}, "pinned": {}, "pinned_bytes": {}, )",
+      swaps.copied_out.value(), swaps.copied_in.value(), swaps.swapped_out, swaps.swapped_in, swaps.pinned,
+      swaps.pinned_bytes.value());
+  add(R"("note": {}}})", quoted(swaps.note));
+  return out;
+}
+
 }  // namespace
 
 std::string to_json(const shm::Status& status) {
@@ -102,6 +117,7 @@ std::string to_json(const shm::Status& status) {
   add(R"(}}}}, "memory": {{"live_bytes": {}, "peak_bytes": {}, "live_blocks": {}, "untracked": {}}}, )",
       status.memory.live.value(), status.memory.peak.value(), status.memory.blocks.value(), status.memory.untracked);
   if (status.plan) add(R"("plan": {}, )", plan_json(*status.plan));
+  if (status.swaps) add(R"("swaps": {}, )", swaps_json(*status.swaps));
   add(R"("stack_walker": {{"kind": {}, "detail": {}}}, "driver": {}, "frameworks": [)",
       quoted(status.stack_walker.kind), quoted(status.stack_walker.detail), quoted(status.driver));
   separator = "";

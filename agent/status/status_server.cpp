@@ -21,7 +21,6 @@
 
 #include "agent/process/log.h"
 #include "agent/process/own_descriptors.h"
-#include "agent/status/status_json.h"
 #include "shm/status.h"
 
 namespace memopt::agent {
@@ -70,7 +69,7 @@ bool wait_for(int descriptor, short events, Clock::time_point deadline) noexcept
 }
 
 // Reads one line of at most the request's length. Whatever is longer is not a request that we know.
-bool read_request(int client, std::string_view& line, char (&buffer)[64]) noexcept {
+bool read_request(int client, std::string_view& line, char (&buffer)[shm::kRequestLimit]) noexcept {
   const auto deadline = Clock::now() + kRequestTimeout;
   std::size_t length = 0;
   while (length < sizeof(buffer)) {
@@ -100,17 +99,16 @@ void write_answer(int client, std::string_view answer) noexcept {
   }
 }
 
-void serve(int client, std::string (*answer)()) {
+void serve(int client, Answer answer) {
   ucred peer{};
   socklen_t size = sizeof(peer);
   if (getsockopt(client, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0 || (peer.uid != geteuid() && peer.uid != 0))
     return;
-  char buffer[64];
+  char buffer[shm::kRequestLimit];
   std::string_view request;
   if (!read_request(client, request, buffer)) return;
   try {
-    write_answer(client, request == shm::kStatusRequest ? answer()
-                                                        : error_json("unknown request; this agent answers: status 1"));
+    write_answer(client, answer(request));
   } catch (...) {
     // Out of memory: the reader sees an empty answer.
   }
@@ -142,7 +140,7 @@ int open_listener(bool own_descriptors) {
 }
 
 // Until the listening descriptor is no longer ours.
-void serve_clients(int listener, std::string (*answer)()) {
+void serve_clients(int listener, Answer answer) {
   for (;;) {
     pollfd entry{listener, POLLIN, 0};
     const int ready = poll(&entry, 1, -1);
@@ -162,7 +160,7 @@ void serve_clients(int listener, std::string (*answer)()) {
 }
 
 void* run(void* argument) {
-  const auto answer = reinterpret_cast<std::string (*)()>(argument);
+  const auto answer = reinterpret_cast<Answer>(argument);
   pthread_setname_np(pthread_self(), "memopt-status");
   const bool own_descriptors = take_own_descriptors();
   try {
@@ -184,7 +182,7 @@ void* run(void* argument) {
 
 }  // namespace
 
-void start_status_server(std::string (*answer)()) noexcept {
+void start_status_server(Answer answer) noexcept {
   sem_init(&g_opened, 0, 0);
   // Signals of the program are for its own threads; a thread inherits the mask of its maker.
   sigset_t all;

@@ -6,6 +6,7 @@
 
 namespace memopt::agent {
 std::uint64_t arena_range_begin = 0;
+bool arena_limited = false;
 std::uint64_t arena_range_bytes = 0;
 bool arena_on = true;
 }  // namespace memopt::agent
@@ -66,6 +67,7 @@ void begin_operation(StreamName stream, Operation* operation) noexcept {
   operation->use = {static_cast<StreamSlot>(state().streams.size() - 1), ++state().position};
 }
 void order_operation(ArenaLock&, Operation&) noexcept {}
+CUresult take_refusal() noexcept { return CUDA_SUCCESS; }
 void note_failure(CUresult) noexcept {}
 
 std::size_t find_blocks(std::uint64_t address, Block* found[2]) noexcept {
@@ -94,7 +96,7 @@ bool use_addresses(const std::uint64_t* addresses, std::size_t count, Operation&
   return any;
 }
 void use_everything(Operation&) noexcept { ++state().everything; }
-void host_visible(const Operation&) noexcept { ++state().visible; }
+void host_visible(const Operation&, bool) noexcept { ++state().visible; }
 void escaped(ArenaLock&, Block& block) noexcept { block.escaped = true; }
 void note_stream_may_be_held_up(StreamName) noexcept {}
 void note_graph_launched() noexcept {}

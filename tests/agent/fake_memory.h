@@ -75,6 +75,9 @@ inline Driver functions() {
     return CUDA_SUCCESS;
   };
   driver.set_access = [](CUdeviceptr, std::size_t, const CUmemAccessDesc*, std::size_t) { return CUDA_SUCCESS; };
+  driver.host_register = [](void*, std::size_t, unsigned) { return CUDA_SUCCESS; };
+  driver.host_unregister = [](void*) { return CUDA_SUCCESS; };
+  driver.exchange_capture_mode = [](CUstreamCaptureMode*) { return CUDA_SUCCESS; };
   driver.event_create = [](CUevent* event, unsigned) {
     *event = reinterpret_cast<CUevent>(0x10);
     return CUDA_SUCCESS;

@@ -39,13 +39,14 @@ void before_unknown_work(StreamName) noexcept {
 void note_escape(std::uint64_t address) noexcept {
   if (arena_may_own(address)) note("escape");
 }
+CUresult take_refusal() noexcept { return std::exchange(g_agent.refusal, CUDA_SUCCESS); }
 void before_capture(CUstream) noexcept { note("capture begins"); }
 void capture_ended(CUstream) noexcept { note("capture ended"); }
 bool is_captured(StreamName stream) noexcept { return g_agent.captured.contains(stream.handle); }
 std::uint64_t stream_number(StreamName) noexcept { return 0; }
 std::uint64_t record_plain(shm::RecordKind, const void*, std::size_t) noexcept { return 0; }
 void functions_were_unloaded() noexcept { note("unloaded"); }
-void pinned_memory_added(std::uint64_t address, std::size_t bytes) noexcept {
+void pinned_memory_added(std::uint64_t address, std::size_t bytes, bool) noexcept {
   if (address != 0) g_agent.pinned[address] = bytes;
 }
 std::size_t pinned_memory_removed(std::uint64_t address) noexcept {

@@ -55,6 +55,7 @@ struct Agent {
   bool behind_free = false;
   bool relieves_cached = false;
   bool relieves_all = false;
+  CUresult refusal = CUDA_SUCCESS;  // of the next operation
   std::vector<std::pair<memopt::agent::Relief, std::size_t>> reliefs;
   std::vector<std::string> pool_calls;
   std::vector<memopt::agent::device_times_detail::Open> measured;  // as each hook ended

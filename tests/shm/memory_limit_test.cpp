@@ -54,6 +54,19 @@ TEST_F(MemoryLimit, SecondVersion) {
   EXPECT_TRUE(left().file.ends_with("/sys/fs/cgroup/user/job/memory.max"));
 }
 
+TEST_F(MemoryLimit, WhatSlowsDownLimitsToo) {
+  write("/proc/self/cgroup", "0::/job\n");
+  second("/job", "max", "5000", "");
+  write("/sys/fs/cgroup/job/memory.high", "9000\n");
+  EXPECT_EQ(left().bytes, 4000u);
+  EXPECT_TRUE(left().file.ends_with("/job/memory.high"));
+  second("/job", "8000", "5000", "");
+  EXPECT_EQ(left().bytes, 3000u);
+  EXPECT_TRUE(left().file.ends_with("/job/memory.max"));
+  write("/sys/fs/cgroup/job/memory.high", "max\n");
+  EXPECT_EQ(left().bytes, 3000u);
+}
+
 TEST_F(MemoryLimit, GroupsAboveLimitToo) {
   write("/proc/self/cgroup", "0::/user/job\n");
   second("/user/job", "10000", "5000", "");

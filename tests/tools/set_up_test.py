@@ -319,7 +319,8 @@ class Comparison(Scratch):
         self.program("same")
         self.write("bin/memoptctl-running", """#!/bin/bash
 case $1 in
-  run) while [[ $1 != -- ]]; do shift; done; shift; UNDER=memopt exec "$@" ;;
+  run) [[ "$*" != *--limit* || "$*" == *"--limit 60MiB"* ]] || exit 2
+    while [[ $1 != -- ]]; do shift; done; shift; UNDER=memopt exec "$@" ;;
   status) echo '{"processes": []}'; exit 3 ;;
 esac
 """, 0o755)
@@ -344,10 +345,10 @@ echo "checksum $sum"
     def test_equal_results(self):
         done = self.compare()
         self.assertEqual(done.returncode, 0, done.stderr)
-        for words in ("Simulated device (h200)", "96.0 MiB", "64.0 MiB", "60.0 MiB", "1.600 ms", "97.50 %", "equal", "memopt"):
+        for words in ("Simulated device (h200)", "96.0 MiB", "64.0 MiB", "60.0 MiB", "1.600 ms", "97.50 %", "equal", "memopt", "memopt, limit 60MiB"):
             self.assertIn(words, done.stdout)
         with open(f"{self.folder}/json", encoding="utf-8") as file:
-            self.assertEqual([row["checksum"] for row in json.load(file)["runs"]], ["cafe"] * 3)
+            self.assertEqual([row["checksum"] for row in json.load(file)["runs"]], ["cafe"] * 4)
         with open(f"{self.folder}/table", encoding="utf-8") as file:
             drawn = subprocess.run([sys.executable, os.path.join(ROOT, "docs/images/draw_terminal.py"), "tools/quickstart"], stdin=file,
                                    capture_output=True, text=True)

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Trains digits_cnn natively, over a caching pool and under memopt, and prints what the driver counted in each, beside each other."""
+"""Trains digits_cnn natively, over a caching pool, under memopt and under memopt with a limit, and prints what the driver counted in each,
+beside each other."""
 import argparse
 import json
 import os
@@ -14,6 +15,7 @@ import gpu
 MIB = 1 << 20
 EPOCHS, BATCH, TRAINING_IMAGES = 10, 288, 1440
 STEPS = EPOCHS * (TRAINING_IMAGES // BATCH)
+LIMIT = "60MiB"  # of the run below the peak load
 TIME_LIMIT = 900  # seconds a run may take before it counts as hung
 STATUS_INTERVAL = 0.5
 
@@ -101,7 +103,7 @@ def ask_status(status_command, pid):
 
 
 def run_simulated(run, status_command, folder):
-    report = os.path.join(folder, f"{re.sub(r'[^a-z]+', '-', run.name)}.json")
+    report = os.path.join(folder, f"{re.sub(r'[^A-Za-z0-9]+', '-', run.name)}.json")
     run.environment = {**run.environment, "CUDASIM_REPORT": report}
     execute(run, status_command)
     counters = read_json(report, run.name)
@@ -163,7 +165,7 @@ def table(runs, simulated):
 
 
 def explanation(runs, simulated, device, why_simulated):
-    raw, pool, ours = runs
+    raw, pool, ours, limited = runs
     if simulated:
         words = [f"Simulated device ({device}): {why_simulated}.",
                  "Footprint (largest of the whole run), steady (largest of its last third) and virtual time are the simulated driver's",
@@ -183,10 +185,14 @@ def explanation(runs, simulated, device, why_simulated):
     if simulated and raw.peak_load and pool.footprint:
         beyond = mib(max(0, pool.footprint - raw.peak_load))
         words.append(f"Planning the layout can save at most what the pool holds beyond the peak load ({beyond}), and the time that raw")
-        words.append("cudaMalloc and cudaFree take. It can't go below the peak load: that takes swapping. Until the plan is live, memopt")
-        words.append("holds more: blocks are rounded up to whole chunks of 2 MiB, and freed ones are kept for the next iteration.")
+        words.append("cudaMalloc and cudaFree take. Until the plan is live, memopt holds more: blocks are rounded up to whole chunks of")
+        words.append("2 MiB, and freed ones are kept for the next iteration.")
     else:
         words.append("Planning the layout can save at most what the pool holds beyond the peak load, and allocation time.")
+    swaps = (limited.status or {}).get("agent", {}).get("swaps")
+    if swaps:
+        words.append(f"With a limit (memoptctl run --limit {LIMIT}) it goes below the peak load: what is used least waits in host memory. By the last")
+        words.append(f"look at it, {mib(swaps['copied_out'])} had been copied to the host and {mib(swaps['copied_in'])} back, on demand: the program waits for it.")
     for run in runs:
         if run.races:
             words.append(f"{run.name}: the happens-before checker reported {run.races} races.")
@@ -208,9 +214,11 @@ def prepare(options, simulated, folder_of_reports):
     train = [workload, "--epochs", str(EPOCHS), "--batch", str(BATCH)]
     under_memopt = [memoptctl, "run", *(["--sim", options.device] if simulated else []), "--", *train]
     pool_report = os.path.join(folder_of_reports, "pool.json")
+    limited = [*under_memopt[:2], "--limit", LIMIT, *under_memopt[2:]]
     runs = [Run("raw cudaMalloc", train, environment),
             Run("caching pool", train, {**environment, "LD_PRELOAD": pool, "CACHING_POOL_REPORT": pool_report}),
-            Run("memopt", under_memopt, environment)]
+            Run("memopt", under_memopt, environment),
+            Run(f"memopt, limit {LIMIT}", limited, environment)]
     runs[1].pool_report = pool_report
     return runs, [memoptctl, "status", "--json"]
 
@@ -230,7 +238,7 @@ def main():
         runs, status_command = prepare(options, simulated, folder)
         for run in runs:
             print(f"   {run.name} ...", flush=True)
-            ask = status_command if run is runs[-1] else None
+            ask = status_command if run.command[0] == status_command[0] else None
             if simulated:
                 run_simulated(run, ask, folder)
             else:

@@ -162,7 +162,7 @@ TEST_F(StreamTableTest, WhatIsAskedForIsKnownToBeBehindAFree) {
 }
 
 TEST_F(StreamTableTest, VisibleWorkThatCantBeWaitedForStaysVisible) {
-  table_.host_visible(work(stream(1)));
+  table_.host_visible(work(stream(1)), false);
   fake_.refuse_waits = true;
   EXPECT_NE(table_.finish_host_visible(lock_), CUDA_SUCCESS);
   fake_.refuse_waits = false;

@@ -103,7 +103,7 @@ TEST_F(StreamTableTest, WithoutAnEventTheHostWaits) {
 
 TEST_F(StreamTableTest, HostVisibleWorkIsWaitedForAtAFree) {
   const StreamUse use = work(stream(1));
-  table_.host_visible(use);
+  table_.host_visible(use, false);
   table_.finish_host_visible(lock_);
   EXPECT_EQ(fake_.finished[stream(1)], 1u);
   const int before = fake_.host_waits;

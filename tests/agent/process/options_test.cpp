@@ -39,6 +39,24 @@ TEST(Options, BadValuesAndUnknownNamesAreNamed) {
   EXPECT_EQ(options.complaints()[4], "MEMOPT_X is not an option of memopt; it is ignored");
 }
 
+TEST(Options, LimitsAreSizesOrParts) {
+  const char* const good[] = {"MEMOPT_LIMIT=60%", "MEMOPT_HOST_LIMIT=1.5GiB", nullptr};
+  const Options taken(good);
+  EXPECT_EQ(taken.value(shm::OptionId::kLimit), "60%");
+  EXPECT_EQ(taken.value(shm::OptionId::kHostLimit), "1.5GiB");
+  EXPECT_TRUE(taken.complaints().empty());
+
+  const char* const bad[] = {"MEMOPT_LIMIT=8GB", "MEMOPT_HOST_LIMIT=60%", nullptr};
+  const Options refused(bad);
+  EXPECT_EQ(refused.value(shm::OptionId::kLimit), "");
+  EXPECT_EQ(refused.value(shm::OptionId::kHostLimit), "");
+  ASSERT_EQ(refused.complaints().size(), 2u);
+  EXPECT_EQ(refused.complaints()[0],
+            "MEMOPT_LIMIT=8GB: expected a size (8GiB, 500M) or a part of the device (60%); it is ignored");
+  EXPECT_EQ(refused.complaints()[1],
+            "MEMOPT_HOST_LIMIT=60%: expected a size in bytes, or with K, M, G or T (8GiB, 500M); it is ignored");
+}
+
 TEST(Options, EveryDefaultIsAcceptedOrEmpty) {
   for (const shm::Option& option : shm::kOptions) {
     EXPECT_TRUE(option.default_value.empty() || option.accepts(option.default_value)) << option.name;

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <initializer_list>
 #include <nlohmann/json.hpp>
 #include <random>
@@ -103,6 +104,34 @@ TEST(StatusJson, NoPlanNoMember) {
                   .at("plan")
                   .at("planner")
                   .is_null());
+}
+
+TEST(StatusJson, HasEveryMemberOfTheSwaps) {
+  shm::Status status;
+  EXPECT_FALSE(nlohmann::json::parse(to_json(status)).contains("swaps"));
+  shm::SwapStatus swaps;
+  swaps.limit = shm::Bytes(1);
+  swaps.held = shm::Bytes(2);
+  swaps.held_peak = shm::Bytes(3);
+  swaps.beyond = shm::Bytes(4);
+  swaps.beyond_why = "b\"";
+  swaps.away = shm::Bytes(5);
+  swaps.host = shm::Bytes(6);
+  swaps.copied_out = shm::Bytes(7);
+  swaps.copied_in = shm::Bytes(8);
+  swaps.swapped_out = 9;
+  swaps.swapped_in = 10;
+  swaps.pinned = 11;
+  swaps.pinned_bytes = shm::Bytes(~std::uint64_t{0});
+  swaps.note = "n\"";
+  status.swaps = swaps;
+  const nlohmann::json expected = nlohmann::json::parse(R"({
+    "limit": 1, "held": 2, "held_peak": 3, "beyond": 4, "beyond_why": "b\"", "away": 5, "host": 6, "copied_out": 7,
+    "copied_in": 8, "swapped_out": 9, "swapped_in": 10, "pinned": 11, "pinned_bytes": 18446744073709551615,
+    "note": "n\""})");
+  EXPECT_EQ(nlohmann::json::parse(to_json(status)).at("swaps"), expected);
+  status.plan.emplace();
+  EXPECT_EQ(nlohmann::json::parse(to_json(status)).at("swaps"), expected);
 }
 
 TEST(StatusJson, NamesEveryState) {

@@ -10,6 +10,7 @@
 #include <thread>
 #include <vector>
 
+#include "agent/status/status_json.h"
 #include "tests/preload/status_client.h"
 
 namespace memopt::agent {
@@ -24,7 +25,10 @@ using test::read_all;
 class StatusServer : public testing::Test {
  protected:
   static void SetUpTestSuite() {
-    start_status_server([] { return std::string(900'000, 'x') + "\n"; });
+    start_status_server([](std::string_view request) {
+      if (request.starts_with("limit 1 ")) return "limited: " + std::string(request);
+      return request == "status 1\n" ? std::string(900'000, 'x') + "\n" : error_json("not known");
+    });
   }
   void SetUp() override {
     for (int i = 0; i < 1000 && name_.empty(); ++i) {
@@ -39,6 +43,20 @@ class StatusServer : public testing::Test {
 };
 
 TEST_F(StatusServer, AnswersTheRequest) { expect_serving(); }
+
+TEST_F(StatusServer, ARequestComesAsAWholeLine) {
+  const int client = connect_abstract(name_);
+  for (const std::string_view part : {"lim", "it 1 6", "0%", "\n"}) {
+    ASSERT_EQ(write(client, part.data(), part.size()), static_cast<ssize_t>(part.size()));
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  EXPECT_EQ(read_all(client), "limited: limit 1 60%\n");
+  close(client);
+  // As long as one can be, and longer.
+  const std::string most = "limit 1 " + std::string(55, '1') + "\n";
+  EXPECT_EQ(ask(name_, most), "limited: " + most);
+  EXPECT_FALSE(ask(name_, "limit 1 " + std::string(100, '1') + "\n").ends_with("1\n"));
+}
 
 TEST_F(StatusServer, UnknownRequestsAreToldSo) {
   for (const char* request : {"status 2\n", "\n", "GET / HTTP/1.1\r\n\r\n", "status 1\nand more"}) {
@@ -82,7 +100,7 @@ TEST_F(StatusServer, OtherUsersAreSentAway) {
   const pid_t child = fork();
   if (child == 0) {
     if (setuid(65534) != 0) _exit(2);
-    _exit(ask(name_, "status 1\n").empty() ? 0 : 1);
+    _exit(ask(name_, "status 1\n").empty() && ask(name_, "limit 1 60%\n").empty() ? 0 : 1);
   }
   int status = -1;
   waitpid(child, &status, 0);

@@ -21,6 +21,9 @@ int probe_driver();
 // What the system allows a process that matters to memopt: shared memory, locked memory, memory of the control group.
 void check_limits(Report& report);
 
+// What is set for memopt in `environment` (an array of "NAME=value", null-terminated, or nullptr): is it understood?
+void check_options(Report& report, const char* const* environment);
+
 // Does libmemopt.so get into programs? By its file, and by a small child that is started under it. Returns the version
 // that the child found; empty: none.
 std::string check_preload(Report& report, const std::string& own_version);

@@ -12,9 +12,12 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <utility>
 #include <vector>
 
+#include "shm/options.h"
+#include "shm/sizes.h"
 #include "tools/memoptctl/common/printable.h"
 #include "tools/memoptctl/common/suggestion.h"
 #include "tools/memoptctl/doctor/doctor_command.h"
@@ -26,6 +29,7 @@
 #include "tools/memoptctl/run/settings_commands.h"
 #include "tools/memoptctl/run/simulated_device.h"
 #include "tools/memoptctl/solve/solve_command.h"
+#include "tools/memoptctl/status/limit_command.h"
 #include "tools/memoptctl/status/status_command.h"
 
 namespace memopt::tools {
@@ -60,6 +64,17 @@ class Words {
   char** end_;
 };
 
+// Holds a value on the line to what the environment's variable of that option accepts.
+CLI::Validator as_option(shm::OptionId id) {
+  return CLI::Validator(
+      [id](std::string& value) {
+        const shm::Option& option = shm::option(id);
+        return option.accepts(value) ? std::string()
+                                     : fmt::format("'{}': expected {}", printable(value), option.values);
+      },
+      "");
+}
+
 class Line {
  public:
   Line();
@@ -68,6 +83,7 @@ class Line {
  private:
   void add_run();
   void add_status();
+  void add_limit();
   void add_record();
   void add_show();
   void add_plan();
@@ -87,6 +103,7 @@ class Line {
                 "memoptctl"};
   CLI::App* run_app_ = nullptr;
   CLI::App* status_app_ = nullptr;
+  CLI::App* limit_app_ = nullptr;
   CLI::App* record_app_ = nullptr;
   CLI::App* show_app_ = nullptr;
   CLI::App* plan_app_ = nullptr;
@@ -99,6 +116,7 @@ class Line {
 
   RunOptions run_;
   StatusOptions status_;
+  LimitOptions limit_;
   RecordOptions record_;
   ShowOptions show_;
   PlanLine plan_;
@@ -118,6 +136,7 @@ Line::Line() {
   app_.require_subcommand(1);
   add_run();
   add_status();
+  add_limit();
   add_record();
   add_show();
   add_plan();
@@ -142,11 +161,22 @@ void Line::add_run() {
   run_app_->add_flag("--disable", run_.disable, "load memopt, but let it only pass through (MEMOPT_DISABLE=1)");
   run_app_->add_flag("--native", run_.native, "without memopt, on the simulated device: to compare with")
       ->needs(run_app_->get_option("--sim"));
+  for (const auto& [name, value, id, help] :
+       {std::tuple{"--limit", &run_.limit, shm::OptionId::kLimit,
+                   "hold at most so much of the device (MEMOPT_LIMIT): a size, such as 8GiB, or a part, such as 60%"},
+        std::tuple{"--host-limit", &run_.host_limit, shm::OptionId::kHostLimit,
+                   "and at most so much page-locked host memory for what leaves it (MEMOPT_HOST_LIMIT): a size"}}) {
+    run_app_->add_option(name, *value, help)
+        ->type_name("VALUE")
+        ->check(as_option(id))
+        ->excludes(run_app_->get_option("--native"));
+  }
   run_app_->prefix_command();
   run_app_->footer(
-      "Form: memoptctl run [--sim PRESET [--native]] [--disable] -- COMMAND [ARGUMENT...]\nExit code: the program's; "
-      "125 if "
-      "memopt can't be set up, 126 if the program can't be executed, 127 if there is none.");
+      "Form: memoptctl run [--sim PRESET [--native]] [--disable] [--limit VALUE] [--host-limit VALUE] -- COMMAND "
+      "[ARGUMENT...]\nExit code: the program's; 125 if memopt can't be set up, 126 if the program can't be executed, "
+      "127 "
+      "if there is none; 2 for wrong use.");
 }
 
 void Line::add_status() {
@@ -155,6 +185,27 @@ void Line::add_status() {
   status_app_->add_option("--pid", pid_, "only this process")->check(CLI::Range(1, 1 << 22))->type_name("N");
   status_app_->footer(
       "Exit code: 0 all well, 3 no such process, 4 a problem is shown (for example: attached, but no call seen).");
+}
+
+void Line::add_limit() {
+  limit_app_ = app_.add_subcommand("limit", "Set, change or take away the limit of a process that runs under memopt");
+  limit_app_->add_option("pid", limit_.pid, "of a process of this user")
+      ->required()
+      ->check(CLI::Range(1, 1 << 22))
+      ->type_name("PID");
+  limit_app_
+      ->add_option("value", limit_.value, "hold at most so much of the device: " + std::string(shm::kNewLimitValues))
+      ->required()
+      ->check(CLI::Validator(
+          [](std::string& value) {
+            return shm::is_new_limit(value) ? std::string()
+                                            : fmt::format("'{}': expected {}", printable(value), shm::kNewLimitValues);
+          },
+          ""))
+      ->type_name("VALUE");
+  limit_app_->footer(
+      "What the process holds comes below the limit within a few iterations (memoptctl status --pid PID shows it).\n"
+      "Exit code: 0; 1 if there is no such process, or it refuses; 2 for wrong use.");
 }
 
 void Line::add_record() {
@@ -316,6 +367,7 @@ int Line::run_command(const Words& words) {
     if (pid_ != 0) status_.pid = pid_;
     return status(status_);
   }
+  if (*limit_app_) return limit(limit_);
   if (*show_app_) return run_show();
   if (*plan_app_) return plan_.run();
   if (*reduce_app_) {

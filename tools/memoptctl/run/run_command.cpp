@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "shm/frameworks.h"
+#include "shm/options.h"
 #include "tools/memoptctl/common/install_paths.h"
 #include "tools/memoptctl/common/printable.h"
 #include "tools/memoptctl/run/simulated_device.h"
@@ -26,6 +27,11 @@ int fail(int code, const std::string& why) {
 bool loader_takes(const std::string& path) { return path.find_first_of(" :\t\n;") == std::string::npos; }
 
 bool set(const char* name, const std::string& value) { return ::setenv(name, value.c_str(), 1) == 0; }
+
+// What is in the environment gives way to the line.
+bool set_option(shm::OptionId id, const std::string& value) {
+  return value.empty() || set(std::string(shm::option(id).name).c_str(), value);
+}
 
 }  // namespace
 
@@ -66,6 +72,8 @@ int prepare_memopt(const RunOptions& options, std::string& preload, bool& fits) 
   }
   preload = preload_with(library->string(), preload.c_str());
   if (options.disable) fits = fits && set("MEMOPT_DISABLE", "1");
+  fits = fits && set_option(shm::OptionId::kLimit, options.limit) &&
+         set_option(shm::OptionId::kHostLimit, options.host_limit);
   // The library does the same when it is loaded. That is too late for a program that is linked to its framework: the
   // framework reads the environment before.
   for (const shm::FrameworkSetting& setting : shm::framework_settings(shm::framework_route_of(environ), environ)) {

@@ -13,7 +13,9 @@ inline constexpr int kExitNotFound = 127;
 struct RunOptions {
   std::optional<std::string> simulated_device;  // preset or device file
   bool disable = false;
-  bool native = false;  // without memopt: on the simulated device, to compare with
+  bool native = false;     // without memopt: on the simulated device, to compare with
+  std::string limit;       // MEMOPT_LIMIT; empty: as it is in the environment
+  std::string host_limit;  // MEMOPT_HOST_LIMIT, likewise
   std::vector<std::string> command;
 };
 

@@ -26,7 +26,9 @@ constexpr int kDeepestAnswer = 16;
 
 // One connection on its way from connecting to the end of the answer.
 struct Exchange {
-  Agent* agent = nullptr;
+  explicit Exchange(Agent* of) : agent(of) {}
+
+  Agent* agent;
   int fd = -1;
   std::string answer;
 
@@ -94,6 +96,7 @@ std::string check_peer(int fd, Agent& agent) {
   return "";
 }
 
+// Connects; nothing is sent yet.
 void start(Exchange& exchange) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
@@ -111,8 +114,10 @@ void start(Exchange& exchange) {
   }
   if (std::string wrong = check_peer(exchange.fd, *exchange.agent); !wrong.empty())
     return exchange.finish(std::move(wrong));
+}
+
+void send(Exchange& exchange, std::string_view request) {
   // A few bytes always fit into a fresh socket's buffer.
-  const std::string_view request = shm::kStatusRequest;
   if (::send(exchange.fd, request.data(), request.size(), MSG_NOSIGNAL) != static_cast<ssize_t>(request.size())) {
     exchange.finish("it closed the connection without an answer");
   }
@@ -140,6 +145,30 @@ void receive(Exchange& exchange) {
   exchange.finish(std::move(error));
 }
 
+// The answers of those that are connected.
+void finish(std::vector<Exchange>& exchanges, Clock::time_point deadline) {
+  for (;;) {
+    std::vector<pollfd> waiting;
+    std::vector<Exchange*> owners;
+    for (Exchange& exchange : exchanges) {
+      if (exchange.done()) continue;
+      waiting.push_back({exchange.fd, POLLIN, 0});
+      owners.push_back(&exchange);
+    }
+    if (waiting.empty()) return;
+    const auto left = std::chrono::duration_cast<milliseconds>(deadline - Clock::now()).count();
+    const int ready = left <= 0 ? 0 : ::poll(waiting.data(), waiting.size(), static_cast<int>(left));
+    if (ready == 0 || (ready < 0 && errno != EINTR)) {
+      const std::string why = ready == 0 ? "it did not answer in time" : std::strerror(errno);
+      for (Exchange* exchange : owners) exchange->finish(why);
+      return;
+    }
+    for (std::size_t i = 0; i < waiting.size(); ++i) {
+      if (waiting[i].revents != 0) receive(*owners[i]);
+    }
+  }
+}
+
 }  // namespace
 
 std::vector<Agent> find_agents(const std::string& listing) {
@@ -165,28 +194,30 @@ std::vector<Agent> find_agents(const std::string& listing) {
 void query(std::vector<Agent>& agents, milliseconds timeout) {
   const auto deadline = Clock::now() + timeout;
   std::vector<Exchange> exchanges;
-  for (Agent& agent : agents) exchanges.push_back({&agent, -1, {}});
-  for (Exchange& exchange : exchanges) start(exchange);
-  for (;;) {
-    std::vector<pollfd> waiting;
-    std::vector<Exchange*> owners;
-    for (Exchange& exchange : exchanges) {
-      if (exchange.done()) continue;
-      waiting.push_back({exchange.fd, POLLIN, 0});
-      owners.push_back(&exchange);
-    }
-    if (waiting.empty()) return;
-    const auto left = std::chrono::duration_cast<milliseconds>(deadline - Clock::now()).count();
-    const int ready = left <= 0 ? 0 : ::poll(waiting.data(), waiting.size(), static_cast<int>(left));
-    if (ready == 0 || (ready < 0 && errno != EINTR)) {
-      const std::string why = ready == 0 ? "it did not answer in time" : std::strerror(errno);
-      for (Exchange* exchange : owners) exchange->finish(why);
-      return;
-    }
-    for (std::size_t i = 0; i < waiting.size(); ++i) {
-      if (waiting[i].revents != 0) receive(*owners[i]);
-    }
+  for (Agent& agent : agents) {
+    Exchange& exchange = exchanges.emplace_back(&agent);
+    start(exchange);
+    if (!exchange.done()) send(exchange, shm::kStatusRequest);
   }
+  finish(exchanges, deadline);
+}
+
+void query_one(std::vector<Agent>& agents, pid_t pid, std::string_view request, milliseconds timeout) {
+  const auto deadline = Clock::now() + timeout;
+  std::vector<Agent> asked;
+  for (Agent& agent : agents) {
+    std::vector<Exchange> exchanges;
+    Exchange& exchange = exchanges.emplace_back(&agent);
+    start(exchange);
+    if (agent.pid != pid) {
+      exchange.finish("");
+      continue;
+    }
+    if (!exchange.done()) send(exchange, request);
+    finish(exchanges, deadline);
+    asked.push_back(std::move(agent));
+  }
+  agents = std::move(asked);
 }
 
 }  // namespace memopt::tools

@@ -1,10 +1,11 @@
-// Asks every agent on this machine for its status.
+// Asks every agent on this machine for its status, or one of them for something else.
 #pragma once
 #include <sys/types.h>
 
 #include <chrono>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace memopt::tools {
@@ -27,5 +28,9 @@ std::vector<Agent> find_agents(const std::string& listing = "/proc/net/unix");
 // says that it comes from the user in the socket's name, and is one JSON object of the known format, of bounded size
 // and depth.
 void query(std::vector<Agent>& agents, std::chrono::milliseconds timeout);
+
+// Asks only the process with that pid, by the kernel's word for it: nothing is sent to the others, which are taken out
+// of the list.
+void query_one(std::vector<Agent>& agents, pid_t pid, std::string_view request, std::chrono::milliseconds timeout);
 
 }  // namespace memopt::tools

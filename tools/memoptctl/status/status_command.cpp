@@ -64,6 +64,29 @@ void read_plan(const nlohmann::json& status, StatusRow& row) {
   }
 }
 
+void read_swaps(const nlohmann::json& status, StatusRow& row) {
+  const auto bytes = [&](const char* name) { return count_member(status, {"swaps", name}); };
+  const auto limit = bytes("limit");
+  if (!limit) return;
+  std::string line =
+      fmt::format("limit {}: {} held, {} away; {} out, {} in", *limit == 0 ? "none" : precise_amount(limit),
+                  precise_amount(bytes("held")), precise_amount(bytes("away")), precise_amount(bytes("copied_out")),
+                  precise_amount(bytes("copied_in")));
+  if (const auto pinned = bytes("pinned"); pinned && *pinned != 0) {
+    line += fmt::format("; {} block{} ({}) may not leave", *pinned, *pinned == 1 ? "" : "s",
+                        precise_amount(bytes("pinned_bytes")));
+  }
+  row.swaps.push_back(std::move(line));
+  if (const auto beyond = bytes("beyond"); beyond && *beyond != 0) {
+    const std::string why = text_member(status, {"swaps", "beyond_why"});
+    row.swaps.push_back(
+        fmt::format("the limit was passed by {} at most{}{}", precise_amount(beyond), why.empty() ? "" : ": ", why));
+  }
+  if (const std::string note = text_member(status, {"swaps", "note"}); !note.empty()) {
+    row.swaps.push_back("nothing leaves: " + note);
+  }
+}
+
 StatusRow row_of(const Agent& agent) {
   StatusRow row;
   row.pid = agent.pid;
@@ -82,6 +105,7 @@ StatusRow row_of(const Agent& agent) {
   row.bytes_live_peak = count_member(status, {"memory", "peak_bytes"});
   row.stack_walker = text_member(status, {"stack_walker", "kind"});
   read_plan(status, row);
+  read_swaps(status, row);
   if (const nlohmann::json* loaded = member(status, {"frameworks"}); loaded != nullptr && loaded->is_array()) {
     for (const nlohmann::json& framework : *loaded) {
       const std::string text = text_member(framework, {"name"}) + ": " + text_member(framework, {"text"});
@@ -167,6 +191,16 @@ void say_none(const StatusOptions& options, std::size_t unreadable) {
 
 }  // namespace
 
+std::string precise_amount(const std::optional<std::uint64_t>& bytes) {
+  if (!bytes) return "-";
+  auto number = static_cast<double>(*bytes);
+  constexpr std::array kUnits = {"B", "KiB", "MiB", "GiB", "TiB"};
+  std::size_t unit = 0;
+  for (; number >= 1024 && unit + 1 < kUnits.size(); ++unit) number /= 1024;
+  const int decimals = unit == 0 || number >= 99.95 ? 0 : number >= 9.995 ? 1 : 2;
+  return fmt::format("{:.{}f} {}", number, decimals, kUnits[unit]);
+}
+
 std::vector<StatusRow> join(const std::vector<Agent>& agents, const Scan& scan) {
   std::vector<StatusRow> rows;
   const auto served = [&](pid_t pid) {
@@ -213,6 +247,7 @@ std::string table(const std::vector<StatusRow>& rows) {
     const std::string indent(widths[0] + 2, ' ');
     if (!row.why.empty()) text += indent + row.why + "\n";
     for (const std::string& framework : row.frameworks) text += indent + framework + "\n";
+    for (const std::string& kept : row.swaps) text += indent + kept + "\n";
     for (const std::string& why : row.why_not) text += indent + "why: " + why + "\n";
     for (const std::string& problem : row.problems) text += indent + "problem: " + problem + "\n";
   }

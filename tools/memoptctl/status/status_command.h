@@ -21,6 +21,9 @@ struct StatusOptions {
   std::optional<pid_t> pid;
 };
 
+// Three digits, so that what is held can be told from its limit; "-" for none.
+std::string precise_amount(const std::optional<std::uint64_t>& bytes);
+
 // One line of the table.
 struct StatusRow {
   pid_t pid = 0;
@@ -29,6 +32,7 @@ struct StatusRow {
   std::string why;                      // may be empty
   std::vector<std::string> why_not;     // why planning did not help, or not yet; empty: it does, or none was tried
   std::vector<std::string> frameworks;  // loaded, and what was set for them
+  std::vector<std::string> swaps;       // how a limit is kept; empty: there is none, or the agent is older than limits
   std::vector<std::string> problems;    // empty: all well
   std::optional<std::uint64_t> calls, bytes_live, bytes_live_peak;
   // Of the plan; empty where the agent does not plan.

@@ -23,6 +23,35 @@ TEST(Planner, WireVersionIsInTheSocketsName) {
   EXPECT_EQ(planner_wire_version(" @memoptd-0-99999999999-x\n @memoptd-0-", 0, "x"), -1);
 }
 
+TEST(OptionsOfTheEnvironment, AreShownOrComplainedOf) {
+  const char* const environment[] = {"HOME=/",
+                                     "MEMOPT_LIMIT=8GB",
+                                     "MEMOPT_HOST_LIMIT=64GiB",
+                                     "MEMOPT_LOG=info",
+                                     "MEMOPT_LIMTI=1",
+                                     "MEMOPT_LOG_FILE=a\033b",
+                                     nullptr};
+  Report report;
+  check_options(report, environment);
+  ASSERT_EQ(report.findings().size(), 3u);
+  EXPECT_EQ(report.count(Verdict::kWarning), 2u);
+  EXPECT_EQ(report.findings()[0].text,
+            "MEMOPT_LIMIT=8GB: expected a size (8GiB, 500M) or a part of the device (60%); it is ignored");
+  EXPECT_FALSE(report.findings()[0].remedy.empty());
+  EXPECT_EQ(report.findings()[1].text, "MEMOPT_LIMTI is not an option of memopt; it is ignored");
+  EXPECT_EQ(report.findings()[2].verdict, Verdict::kOk);
+  EXPECT_EQ(report.findings()[2].text,
+            "set in the environment: MEMOPT_HOST_LIMIT=64GiB, MEMOPT_LOG=info, MEMOPT_LOG_FILE=a?b");
+}
+
+TEST(OptionsOfTheEnvironment, NoneIsNoNews) {
+  Report report;
+  const char* const environment[] = {"HOME=/", "MEMOPTIMAL=1", nullptr};
+  check_options(report, environment);
+  check_options(report, nullptr);
+  EXPECT_TRUE(report.findings().empty());
+}
+
 TEST(Program, InterpretersOfScripts) {
   using Words = std::vector<std::string>;
   EXPECT_EQ(script_interpreter("#!/bin/sh"), (Words{"/bin/sh"}));

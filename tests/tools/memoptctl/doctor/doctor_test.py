@@ -195,6 +195,16 @@ class Limits(Cases):
         self.found(doctor(*SIM, before=lambda: resource.setrlimit(resource.RLIMIT_MEMLOCK, (-1, -1))), "memlock", "ok", "unlimited")
 
 
+class Options(Cases):
+    def test_values_that_are_not_understood(self):
+        found = doctor(*SIM, MEMOPT_LIMIT="8GB")
+        self.found(found, "options", "warning", "MEMOPT_LIMIT=8GB: expected a size")
+        self.assertEqual(found.code, 0, found.findings)
+
+    def test_values_that_are(self):
+        self.found(doctor(*SIM, MEMOPT_LIMIT="60%", MEMOPT_HOST_LIMIT="64GiB"), "options", "ok", "MEMOPT_LIMIT=60%")
+
+
 class Preload(Cases):
     def moved(self, library):
         """memoptctl beside another library."""

@@ -101,6 +101,39 @@ class Run(unittest.TestCase):
     def test_disable(self):
         self.assertEqual(self.preload("--disable"), ([LIBRARY], ["1", "", ""]))
 
+    def limits(self, *arguments, **environment):
+        """MEMOPT_LIMIT and MEMOPT_HOST_LIMIT, as a program finds them."""
+        done = ctl("run", *arguments, "--", "sh", "-c", 'echo "${MEMOPT_LIMIT-unset}|${MEMOPT_HOST_LIMIT-unset}"',
+                   env={**os.environ, **environment})
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return tuple(done.stdout.strip().split("|"))
+
+    def test_limits(self):
+        self.assertEqual(self.limits(), ("unset", "unset"))
+        self.assertEqual(self.limits("--limit", "8GiB"), ("8GiB", "unset"))
+        self.assertEqual(self.limits("--limit=12.5%", "--host-limit=1.5G"), ("12.5%", "1.5G"))
+        self.assertEqual(self.limits("--host-limit", "1048576"), ("unset", "1048576"))
+        environment = {"MEMOPT_LIMIT": "1G", "MEMOPT_HOST_LIMIT": "2G"}
+        self.assertEqual(self.limits(**environment), ("1G", "2G"))
+        self.assertEqual(self.limits("--limit", "60%", **environment), ("60%", "2G"))
+        shown = ctl("run", "sh", "-c", 'echo "$@"', "x", "--limit", "no limit")
+        self.assertEqual((shown.returncode, shown.stdout), (0, "--limit no limit\n"), "it is the program's own")
+
+    def test_limits_that_are_not_understood(self):
+        for value in ("8GB", "8g", "0", "101%", "-1G", "99999999T", "none", ""):
+            done = ctl("run", "--limit", value, "--", "echo", "started")
+            self.assertEqual((done.returncode, done.stdout), (2, ""), value)
+            self.assertIn(f"'{value}': expected a size (8GiB, 500M) or a part of the device (60%)", done.stderr)
+            self.assertIn("--limit", done.stderr)
+        done = ctl("run", "--host-limit", "60%", "--", "echo", "started")
+        self.assertEqual((done.returncode, done.stdout), (2, ""))
+        self.assertIn("'60%': expected a size in bytes, or with K, M, G or T (8GiB, 500M)", done.stderr)
+        for wrong in (["run", "--sim", "h200", "--native", "--limit", "8G"], ["run", "--limit"],
+                      ["record", "-o", "/nonexistent/file", "--limit", "8G"]):
+            done = ctl(*wrong, "--", "echo", "started")
+            self.assertNotEqual(done.returncode, 0, wrong)
+            self.assertEqual(done.stdout, "", wrong)
+
     def test_sim_sets_library_path_and_preset(self):
         self.assertEqual(self.preload("--sim", "h200")[1], ["", SIMULATOR, "h200"])
         self.assertEqual(self.preload("--sim", "h200", LD_LIBRARY_PATH="/a:/b c")[1], ["", f"{SIMULATOR}:/a:/b c", "h200"])
@@ -256,6 +289,7 @@ class Status(unittest.TestCase):
 class Rest(unittest.TestCase):
     def test_version_and_help(self):
         self.assertRegex(ctl("--version").stdout, r"^memoptctl \d+\.\d+\.\d+\n$")
+        self.assertIn("--host-limit VALUE", ctl("run", "--help").stdout)
         for arguments in (["--help"], ["run", "--help"], ["status", "--help"], ["options", "--help"]):
             done = ctl(*arguments)
             self.assertEqual(done.returncode, 0)

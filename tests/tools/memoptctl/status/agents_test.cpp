@@ -71,6 +71,30 @@ TEST(Query, BringsTheAnswer) {
   EXPECT_EQ(agent.status.at("calls").at("total"), 3);
 }
 
+TEST(Query, AsksOneProcessAndSendsNothingToOthers) {
+  std::string requests;
+  const auto ask_one = [&](pid_t pid) {
+    // One that has the name of another process: the kernel's word counts.
+    const StatusServer server("memopt-" + std::to_string(::geteuid()) + "-1-00000000000000a9", [](int connection) {
+      StatusServer::say(connection, R"({"format": 1, "limit": 3})"
+                                    "\n");
+    });
+    std::vector<Agent> agents = find_agents();
+    std::erase_if(agents, [&](const Agent& agent) { return agent.socket != server.name(); });
+    EXPECT_EQ(agents.size(), 1u);
+    query_one(agents, pid, "limit 1 3\n", kLong);
+    requests = server.requests();
+    return agents;
+  };
+  EXPECT_TRUE(ask_one(1).empty());
+  EXPECT_EQ(requests, "");
+  const std::vector<Agent> asked = ask_one(::getpid());
+  EXPECT_EQ(requests, "limit 1 3\n");
+  ASSERT_EQ(asked.size(), 1u);
+  EXPECT_EQ(asked[0].error, "");
+  EXPECT_EQ(asked[0].status.at("limit"), 3);
+}
+
 TEST(Query, BringsAnAnswerInPieces) {
   const StatusServer server(name("00000000000000ab"), [](int connection) {
     StatusServer::say(connection, R"({"format": 1, "list": [)");

@@ -44,6 +44,8 @@ class StatusServer {
   }
 
   const std::string& name() const { return name_; }
+  // All of them; to be read once they have been answered.
+  const std::string& requests() const { return requests_; }
 
   static void say(int connection, const std::string& text) {
     std::size_t sent = 0;
@@ -63,14 +65,18 @@ class StatusServer {
       if (connection < 0) continue;
       char request[64];
       const ssize_t got = ::recv(connection, request, sizeof request, 0);
-      if (got > 0 && std::string_view(request, static_cast<std::size_t>(got)) == shm::kStatusRequest)
+      const std::string_view line(request, got > 0 ? static_cast<std::size_t>(got) : 0);
+      if (line == shm::kStatusRequest || line.starts_with(shm::kLimitRequest)) {
+        requests_ += line;
         serve_(connection);
+      }
       ::close(connection);
     }
   }
 
   std::string name_;
   std::function<void(int)> serve_;
+  std::string requests_;
   int listener_ = -1;
   int stop_[2] = {-1, -1};
   std::thread thread_;

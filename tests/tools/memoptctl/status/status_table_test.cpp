@@ -132,6 +132,46 @@ TEST(Join, SurvivesAPlanOfTheWrongType) {
   }
 }
 
+std::vector<std::string> swaps_of(const std::string& swaps) {
+  const auto rows = join({agent(kNobody, R"({"calls": {"total": 1}, "swaps": )" + swaps + "}")}, {});
+  EXPECT_TRUE(rows.at(0).problems.empty()) << swaps;
+  return rows.at(0).swaps;
+}
+
+TEST(Join, ReadsHowALimitIsKept) {
+  EXPECT_EQ(swaps_of(R"({"limit": 6442450944, "held": 6421479424, "held_peak": 6442450944, "beyond": 0,
+      "beyond_why": "", "away": 3435973836, "host": 4294967296, "copied_out": 128849018880,
+      "copied_in": 127775277056, "swapped_out": 61440, "swapped_in": 60928, "pinned": 3, "pinned_bytes": 12582912,
+      "note": ""})"),
+            (std::vector<std::string>{"limit 6.00 GiB: 5.98 GiB held, 3.20 GiB away; 120 GiB out, 119 GiB in; 3 blocks "
+                                      "(12.0 MiB) may not leave"}));
+  EXPECT_EQ(swaps_of(R"({"limit": 1047552, "held": 0, "away": 512, "copied_out": 10480517, "copied_in": 104857599,
+      "pinned": 1, "pinned_bytes": 512, "beyond": 2097152, "beyond_why": "what is in\u001b use",
+      "note": "no\u001b room"})"),
+            (std::vector<std::string>{"limit 1023 KiB: 0 B held, 512 B away; 9.99 MiB out, 100 MiB in; 1 block (512 B) "
+                                      "may not leave",
+                                      "the limit was passed by 2.00 MiB at most: what is in? use",
+                                      "nothing leaves: no? room"}));
+  // What an agent leaves out is not made up.
+  EXPECT_EQ(swaps_of(R"({"limit": 1048576, "beyond": 1024})"),
+            (std::vector<std::string>{"limit 1.00 MiB: - held, - away; - out, - in",
+                                      "the limit was passed by 1.00 KiB at most"}));
+}
+
+TEST(Join, SurvivesSwapsOfTheWrongType) {
+  for (const char* swaps :
+       {"3", "[]", "null", "{}", R"({"limit": "8GiB", "note": "n"})", R"({"limit": -1, "beyond": 5})"}) {
+    EXPECT_TRUE(swaps_of(swaps).empty()) << swaps;
+  }
+  EXPECT_EQ(swaps_of(R"({"limit": 1, "held": [], "beyond": 1.5, "beyond_why": "b", "pinned": "x", "note": {}})"),
+            (std::vector<std::string>{"limit 1 B: - held, - away; - out, - in"}));
+}
+
+TEST(Join, KeepsTheWholeAnswer) {
+  const auto rows = join({agent(kNobody, R"({"calls": {"total": 1}, "swaps": {"limit": 7, "more": [1]}})")}, {});
+  EXPECT_EQ(rows.at(0).raw.at("swaps"), nlohmann::json::parse(R"({"limit": 7, "more": [1]})"));
+}
+
 TEST(Table, AlignsItsColumns) {
   StatusRow first;
   first.pid = 7;
@@ -155,6 +195,7 @@ TEST(Table, AlignsItsColumns) {
   third.footprint = 4u << 20;
   third.ratio = "2.000";
   third.deviations = 1;
+  third.swaps = {"limit 4.00 MiB: 4.00 MiB held"};
   third.why_not = {"the iteration is short"};
   EXPECT_EQ(table({first, second, third}),
             "   PID  COMMAND    STATE        ITERATION    CALLS      LIVE  PEAK LOAD  FOOTPRINT  RATIO  DEVIATIONS  "
@@ -164,6 +205,7 @@ TEST(Table, AlignsItsColumns) {
             "123456  a program  no call              -        -         -          -          -      -           -  -\n"
             "        problem: attached, but no call seen\n"
             "     8  train      planned             12        -         -    2.0 MiB    4.0 MiB  2.000           1  -\n"
+            "        limit 4.00 MiB: 4.00 MiB held\n"
             "        why: the iteration is short\n");
 }
 

@@ -1,0 +1,542 @@
+// A limit kept by swapping on demand (Zhang et al., section V): what has not been used for longest leaves for host
+// memory when room is needed, and comes back before an operation that names it is queued.
+//
+// What leaves is not in use: all work on it is over, or waited for, before a page is marked, and no thread has
+// announced more. From then on a page is one of four things (Region::Residency), each changed with the lock held; only
+// copies, and waits for copies, are made without it. A thread that meets a page on its way waits for the copy alone,
+// never for another thread's wait for the program's work: that may be held up by this very thread.
+#include <fmt/format.h>
+#include <sched.h>
+
+#include <algorithm>
+#include <cstring>
+#include <new>
+#include <vector>
+
+#include "agent/memory/arena.h"
+#include "agent/memory/arena_state.h"
+#include "agent/order/captures.h"
+#include "agent/order/current_context.h"
+#include "agent/order/in_flight.h"
+#include "agent/process/log.h"
+#include "agent/process/options.h"
+
+namespace memopt::agent {
+
+bool arena_limited = false;
+
+namespace {
+
+// What is waited for may be used by other threads meanwhile, and be in use again.
+constexpr int kPatience = 64;
+
+constinit thread_local CUresult t_refusal __attribute__((tls_model("initial-exec"))) = CUDA_SUCCESS;
+
+bool lies_in_region(const Block& block) noexcept {
+  return block.window != nullptr && block.window->kind == Window::Kind::kRegion;
+}
+
+// Its address is stored, a graph names it, or its chunks have an attribute that others would lack.
+bool is_pinned(const Block& block) noexcept { return block.escaped || block.kept || block.sync_memops; }
+
+void say(Arena& arena, const char* what, CUresult result) noexcept {
+  try {
+    std::string note =
+        result == CUDA_SUCCESS ? std::string(what) : fmt::format("{} (error {})", what, static_cast<int>(result));
+    arena.swaps.note = note;
+    if (arena.swaps.told_note == note) return;
+    arena.swaps.told_note = note;
+    log(LogLevel::kWarn, "the limit may be passed: {}", note);
+  } catch (const std::bad_alloc&) {
+  }
+}
+
+void tell_once(Arena& arena) noexcept {
+  if (arena.swaps.told) return;
+  arena.swaps.told = true;
+  log(LogLevel::kInfo,
+      "the limit of {} bytes is reached: blocks leave for host memory, and come back when they are used",
+      arena.chunks.limit());
+}
+
+// Pages that can leave now, up to `wanted`, of what has not been used for longest. Where there is none, what the first
+// of the others waits for goes to `awaited`. May throw std::bad_alloc.
+// `oldest`: no operation before it is in flight.
+std::vector<std::size_t> choose(Arena& arena, std::size_t wanted, std::uint64_t oldest, Release* awaited) {
+  struct Candidate {
+    std::uint64_t touched;
+    const Block* block;
+  };
+  Region& region = arena.bootstrap.region();
+  std::vector<Candidate> candidates;
+  arena.blocks.for_each([&](const Block& block) {
+    if (lies_in_region(block) && !is_pinned(block)) candidates.push_back({block.touched, &block});
+  });
+  std::sort(candidates.begin(), candidates.end(),
+            [](const Candidate& a, const Candidate& b) { return a.touched < b.touched; });
+  // A block that is being made or freed is in no list, and stays; so does what an operation touches that is in flight.
+  const auto in_flight = [&](const Block& block) {
+    return block.uses.everything ? block.touched >= oldest : !arena.streams.is_queued(block.uses);
+  };
+  const auto may_leave = [&](const Block& block) {
+    return !is_pinned(block) && !in_flight(block) && arena.blocks.find(block.base) == &block;
+  };
+  const auto is_over = [&](const Block& block) { return block.touched <= arena.over; };
+  std::vector<std::size_t> pages;
+  bool waits = false;
+  for (const Candidate& candidate : candidates) {
+    const auto [first, last] = region.pages_of(*candidate.block);
+    for (std::size_t page = first; page < last; ++page) {
+      if (pages.size() == wanted) return pages;
+      Release uses;
+      if (!region.may_leave(page, may_leave, is_over, &uses)) continue;
+      if (!arena.streams.is_over(uses, true)) {
+        if (!waits) *awaited = uses;
+        waits = true;
+        break;
+      }
+      // The last page of a block may be the first one of the next.
+      if (std::find(pages.begin(), pages.end(), page) == pages.end()) pages.push_back(page);
+    }
+  }
+  return pages;
+}
+
+// A page's copy, as it is known with the lock held: the region's list of pages may be another one without it.
+struct PageCopy {
+  std::uint64_t address;
+  std::byte* bytes;
+  std::size_t count;
+};
+
+// Of pages that have a piece. False: out of host memory.
+bool describe(const Region& region, const std::vector<std::size_t>& pages, std::vector<PageCopy>* copies) noexcept {
+  try {
+    copies->reserve(pages.size());
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
+  for (const std::size_t number : pages) {
+    const Region::Page& page = region.page(number);
+    if (page.piece == nullptr) continue;
+    copies->push_back({region.address_of(number) + page.begin, page.piece->bytes + page.begin, page.end - page.begin});
+  }
+  return true;
+}
+
+// Copies the pages, which are leaving, and unmaps them. Returns how many chunks are free for it.
+std::size_t carry_out(Arena& arena, ArenaLock& lock, const std::vector<std::size_t>& pages) noexcept {
+  Region& region = arena.bootstrap.region();
+  const std::uint64_t releases = arena.releases;
+  const CUstream stream = arena.streams.own_stream(kOutSlot);
+  std::vector<PageCopy> page_copies;
+  const bool copies_begin = stream != nullptr && describe(region, pages, &page_copies);
+  CUresult result = copies_begin ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+  bool waits_in_vain = false;
+  if (copies_begin) {
+    // Pieces may still be read by a copy that brings other bytes back.
+    UseSet needs;
+    for (const std::size_t page : pages) arena.streams.add_needs(kOutSlot, region.page(page).piece->former, &needs);
+    arena.streams.wait(lock, kOutSlot, needs);
+    if (arena.releases != releases) return 0;
+    const CUcontext context = arena.context;
+    const Unlocked unlocked(lock);
+    const BesideCaptures beside(driver());
+    const CurrentContext current(driver(), context);
+    for (const PageCopy& copy : page_copies) {
+      if (result != CUDA_SUCCESS) break;
+      result = driver().copy_to_host_async(copy.bytes, copy.address, copy.count, stream);
+    }
+    const CUresult waited = driver().stream_synchronize(stream);
+    if (result == CUDA_SUCCESS) result = waited;
+    waits_in_vain = waited != CUDA_SUCCESS;
+  }
+  if (arena.releases != releases) return 0;
+  // Copies may be under way still: they count as uses, as if they had been queued for what is here.
+  Release copies;
+  StreamUse copy;
+  if (waits_in_vain) copies.add(copy = arena.streams.queued_on_own(kOutSlot));
+  std::size_t freed = 0;
+  for (const std::size_t page : pages) {
+    const std::uint64_t bytes = region.page(page).end - region.page(page).begin;
+    Chunk* const chunk = result == CUDA_SUCCESS ? region.end_leaving(page) : nullptr;
+    if (chunk == nullptr) {
+      arena.host.give_back(region.cancel_leaving(page, waits_in_vain ? &copy : nullptr), copies);
+      if (result == CUDA_SUCCESS) arena.swaps.refused = true;
+      continue;
+    }
+    arena.bootstrap.keep(chunk);
+    arena.swaps.out_bytes += bytes;
+    ++arena.swaps.out_pages;
+    ++freed;
+  }
+  if (result != CUDA_SUCCESS) {
+    say(arena, "the driver does not copy blocks to the host", result);
+    arena_failed(arena, result);
+  } else if (arena.swaps.refused) {
+    say(arena, "the driver does not unmap what has been copied to the host: nothing leaves any more", CUDA_SUCCESS);
+  }
+  return freed;
+}
+
+// Marks the pages as leaving; those for which there is no piece, or no host memory, are dropped from the list.
+void begin(Arena& arena, std::vector<std::size_t>* pages) noexcept {
+  std::size_t begun = 0;
+  try {
+    for (; begun < pages->size(); ++begun) {
+      HostPiece* const piece = arena.host.take();
+      if (piece == nullptr) break;
+      try {
+        arena.bootstrap.region().begin_leaving((*pages)[begun], piece);
+      } catch (const std::bad_alloc&) {
+        arena.host.give_back(piece, piece->former);
+        throw;
+      }
+    }
+  } catch (const std::bad_alloc&) {
+  }
+  pages->resize(begun);
+}
+
+void note_beyond(Arena& arena, std::string_view why) noexcept {
+  // What is held is on its way below a new limit.
+  if (arena.limit_change.is_new && arena.limit_change.vain < LimitChange::kPassed) return;
+  const std::uint64_t beyond =
+      arena.chunks.counts().held_bytes - std::min(arena.chunks.counts().held_bytes, arena.chunks.limit());
+  if (arena.chunks.limit() == 0 || beyond == 0) return;
+  const bool first = arena.swaps.beyond == 0;
+  arena.swaps.beyond = std::max(arena.swaps.beyond, beyond);
+  try {
+    arena.swaps.beyond_why = why;
+    if (first) log(LogLevel::kWarn, "the limit is passed by {} bytes: {}", beyond, why);
+  } catch (const std::bad_alloc&) {
+  }
+}
+
+std::string_view why_beyond(const Arena& arena) noexcept {
+  if (!arena.swaps.note.empty()) return arena.swaps.note;
+  return "what is in use at once, or may not leave, needs more";
+}
+
+// Chunks for pages that come back, added to the list until it has so many: from what is idle, from what leaves, from
+// beyond the limit. CUDA_ERROR_NOT_READY: the lock was given back, and all is to be looked at again. `impatient`:
+// nothing is waited for, and nothing leaves.
+CUresult take_chunks(Arena& arena, ArenaLock& lock, std::size_t count, bool impatient,
+                     std::vector<Chunk*>* taken) noexcept {
+  CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
+  if (!impatient) {
+    result = arena.bootstrap.take_chunks(count, false, taken);
+    if (result == CUDA_ERROR_NOT_READY) {
+      const Release awaited = arena.bootstrap.awaited();
+      if (arena.streams.finish_or_give_up(lock, awaited) == CUDA_SUCCESS) return CUDA_ERROR_NOT_READY;
+      result = CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    if (result != CUDA_ERROR_OUT_OF_MEMORY) return result;
+    const std::uint64_t releases = arena.releases;
+    arena.slab.give_up_unfinished();
+    if (arena_send_away(arena, lock, count - taken->size()) != 0 || arena.releases != releases) {
+      return CUDA_ERROR_NOT_READY;
+    }
+  }
+  arena.chunks.allow_beyond(true);
+  result = arena.bootstrap.take_chunks(count, impatient, taken);
+  arena.chunks.allow_beyond(false);
+  if (result == CUDA_SUCCESS) arena_note_beyond(arena);
+  return result == CUDA_ERROR_NOT_READY ? CUDA_ERROR_OUT_OF_MEMORY : result;
+}
+
+// Maps the pages and copies what was in them. All of them, or none.
+CUresult carry_in(Arena& arena, ArenaLock& lock, const std::vector<std::size_t>& pages, std::vector<Chunk*>& chunks,
+                  StreamUse* copied) noexcept {
+  Region& region = arena.bootstrap.region();
+  const std::uint64_t releases = arena.releases;
+  const CUstream stream = arena.streams.own_stream(kInSlot);
+  CUresult result = stream != nullptr ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+  std::size_t mapped = 0;
+  try {
+    while (result == CUDA_SUCCESS && mapped < pages.size()) {
+      result = region.begin_coming(pages[mapped], chunks[mapped]);
+      if (result == CUDA_SUCCESS) ++mapped;
+    }
+  } catch (const std::bad_alloc&) {
+    result = CUDA_ERROR_OUT_OF_MEMORY;
+  }
+  std::vector<PageCopy> page_copies;
+  if (result == CUDA_SUCCESS && !describe(region, pages, &page_copies)) result = CUDA_ERROR_OUT_OF_MEMORY;
+  if (result == CUDA_SUCCESS) {
+    const CUcontext context = arena.context;
+    const Unlocked unlocked(lock);
+    const BesideCaptures beside(driver());
+    const CurrentContext current(driver(), context);
+    for (const PageCopy& copy : page_copies) {
+      if (result != CUDA_SUCCESS) break;
+      result = driver().copy_to_device_async(copy.address, copy.bytes, copy.count, stream);
+    }
+    // Nothing is unmapped that is still being written.
+    if (result != CUDA_SUCCESS) driver().stream_synchronize(stream);
+  }
+  if (arena.releases != releases) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+  if (result != CUDA_SUCCESS) {
+    for (std::size_t i = 0; i < pages.size(); ++i) {
+      Chunk* const chunk = i < mapped ? region.cancel_coming(pages[i]) : chunks[i];
+      if (chunk != nullptr) arena.bootstrap.keep(chunk);
+    }
+    arena_failed(arena, result);
+    return result;
+  }
+  *copied = arena.streams.queued_on_own(kInSlot);
+  Release read;
+  read.add(*copied);
+  for (const std::size_t page : pages) {
+    const std::uint64_t bytes = region.page(page).end - region.page(page).begin;
+    HostPiece* const piece = region.end_coming(page, *copied);
+    if (piece == nullptr) continue;
+    arena.host.give_back(piece, read);
+    arena.swaps.in_bytes += bytes;
+    ++arena.swaps.in_pages;
+  }
+  return CUDA_SUCCESS;
+}
+
+// Chunks that a thread has taken and not used yet: other threads can't have them while it goes on looking.
+class TakenChunks {
+ public:
+  explicit TakenChunks(Arena& arena) noexcept : arena_(arena), releases_(arena.releases) {}
+  ~TakenChunks() { put_back(0); }
+  TakenChunks(const TakenChunks&) = delete;
+  TakenChunks& operator=(const TakenChunks&) = delete;
+
+  std::vector<Chunk*>& list() noexcept { return list_; }
+  void put_back(std::size_t from) noexcept {
+    for (std::size_t i = from; i < list_.size(); ++i) {
+      if (arena_.releases == releases_) {
+        arena_.bootstrap.keep(list_[i]);
+      } else {
+        // All else went with its context.
+        driver().release(list_[i]->handle);
+        delete list_[i];
+      }
+    }
+    list_.resize(std::min(from, list_.size()));
+  }
+
+ private:
+  Arena& arena_;
+  const std::uint64_t releases_;
+  std::vector<Chunk*> list_;
+};
+
+// The block at the address is on the device afterwards, or on its way: behind the uses added to `copies`.
+CUresult bring_back(Arena& arena, ArenaLock& lock, std::uint64_t base, Release* copies) noexcept {
+  const std::uint64_t releases = arena.releases;
+  TakenChunks chunks(arena);
+  for (int waits = 0; arena.releases == releases;) {
+    Block* const block = arena.blocks.find(base);
+    if (block == nullptr) return CUDA_SUCCESS;
+    if (block->away == 0) {
+      // Another thread may have brought it back since the operation looked: the operation is behind that copy, too.
+      copies->add(block->former);
+      return CUDA_SUCCESS;
+    }
+    Region& region = arena.bootstrap.region();
+    if (region.is_moving(*block)) {
+      const Unlocked unlocked(lock);
+      sched_yield();
+      continue;
+    }
+    std::vector<std::size_t> pages;
+    try {
+      const auto [first, last] = region.pages_of(*block);
+      for (std::size_t page = first; page < last; ++page) {
+        if (region.page(page).residency == Region::Residency::kAway) pages.push_back(page);
+      }
+    } catch (const std::bad_alloc&) {
+      return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    // What leaves may be taken by other threads each time: rather beyond the limit than not at all.
+    CUresult result = take_chunks(arena, lock, pages.size(), waits == kPatience, &chunks.list());
+    if (arena.releases != releases) break;
+    if (result == CUDA_ERROR_NOT_READY) {
+      ++waits;
+      continue;
+    }
+    if (result != CUDA_SUCCESS) return result;
+    chunks.put_back(pages.size());
+    // While something was waited for in vain, another thread may have brought them back.
+    const bool still_away = std::all_of(pages.begin(), pages.end(), [&](std::size_t page) {
+      return region.page(page).residency == Region::Residency::kAway;
+    });
+    if (!still_away) continue;
+    StreamUse copied;
+    result = carry_in(arena, lock, pages, chunks.list(), &copied);
+    chunks.list().clear();  // they are the region's, or have been put back
+    if (result != CUDA_SUCCESS) return result;
+    copies->add(copied);
+  }
+  return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+}
+
+// Blocks that the operation touches and that are away, by address. May throw std::bad_alloc.
+std::vector<std::uint64_t> away_blocks(Arena& arena, const Operation& operation) {
+  if (operation.away <= Operation::kMostAway) {
+    return {operation.away_bases, operation.away_bases + operation.away};
+  }
+  std::vector<std::uint64_t> bases;
+  arena.blocks.for_each([&](const Block& block) {
+    if (block.away != 0 && block.touched == operation.ticket) bases.push_back(block.base);
+  });
+  return bases;
+}
+
+void refuse(CUresult result) noexcept {
+  t_refusal = result == CUDA_ERROR_CONTEXT_IS_DESTROYED || result == CUDA_SUCCESS ? CUDA_SUCCESS : result;
+}
+
+}  // namespace
+
+CUresult take_refusal() noexcept {
+  const CUresult refusal = t_refusal;
+  if (refusal != CUDA_SUCCESS) [[unlikely]]
+    t_refusal = CUDA_SUCCESS;
+  return refusal;
+}
+
+std::size_t arena_send_away(Arena& arena, ArenaLock& lock, std::size_t chunks) noexcept {
+  // Where there is no limit any more, what is still away may find the device full.
+  if (!arena.host.is_started() || arena.swaps.refused) return 0;
+  // More than is held can't leave, whatever is asked for.
+  chunks = std::min(chunks, static_cast<std::size_t>(arena.chunks.counts().held_bytes / arena.chunks.chunk_bytes()));
+  if (chunks == 0) return 0;
+  const std::uint64_t releases = arena.releases;
+  for (int i = 0; i < kPatience; ++i) {
+    if (captures_are_open()) {
+      say(arena, "nothing leaves while a stream is captured into a graph", CUDA_SUCCESS);
+      return 0;
+    }
+    if (arena.host.free_pieces() < chunks) {
+      arena.host.grow(lock, chunks);
+      if (arena.releases != releases) return 0;
+    }
+    const std::size_t pieces = arena.host.free_pieces();
+    if (pieces == 0) {
+      say(arena, arena.host.note().c_str(), CUDA_SUCCESS);
+      return 0;
+    }
+    Release awaited;
+    std::vector<std::size_t> pages;
+    const std::uint64_t oldest = oldest_in_flight();
+    try {
+      pages = choose(arena, std::min(pieces, chunks), oldest, &awaited);
+    } catch (const std::bad_alloc&) {
+      return 0;
+    }
+    begin(arena, &pages);
+    if (!pages.empty()) {
+      tell_once(arena);
+      const std::size_t freed = carry_out(arena, lock, pages);
+      if (freed != 0 && arena.releases == releases) arena.swaps.note.clear();
+      return freed;
+    }
+    // Another thread is about to make room.
+    if (awaited.empty() && arena.bootstrap.region().leaving_pages() != 0) {
+      {
+        const Unlocked unlocked(lock);
+        sched_yield();
+      }
+      if (arena.releases != releases) return 0;
+      if (arena.bootstrap.free_chunks() >= chunks) return chunks;
+      --i;
+      continue;
+    }
+    // All that is not in flight has been queued.
+    const std::uint64_t queued = std::min(oldest, arena.tickets + 1) - 1;
+    if (awaited.empty() || arena.streams.finish_or_give_up(lock, awaited) != CUDA_SUCCESS) return 0;
+    if (arena.releases != releases) return 0;
+    if (awaited.everything) arena.over = std::max(arena.over, queued);
+  }
+  return 0;
+}
+
+void arena_bring_back(Arena& arena, ArenaLock& lock, Operation& operation) noexcept {
+  const std::uint64_t releases = arena.releases;
+  CUresult result = CUDA_SUCCESS;
+  Release copies;
+  try {
+    const std::vector<std::uint64_t> bases = away_blocks(arena, operation);
+    operation.away = 0;
+    for (const std::uint64_t base : bases) {
+      result = bring_back(arena, lock, base, &copies);
+      if (result != CUDA_SUCCESS) break;
+    }
+  } catch (const std::bad_alloc&) {
+    result = CUDA_ERROR_OUT_OF_MEMORY;
+  }
+  if (arena.releases != releases) return;
+  arena.streams.leave_own_event(lock, kInSlot);
+  if (arena.releases != releases) return;
+  arena.streams.add_needs(static_cast<StreamSlot>(operation.use.slot), copies, &operation.needs);
+  if (result != CUDA_SUCCESS) refuse(result);
+}
+
+bool arena_bring_back(Arena& arena, ArenaLock& lock, Block& block) noexcept {
+  if (block.away == 0) return true;
+  const std::uint64_t base = block.base;
+  const std::uint64_t number = block.number;
+  const std::uint64_t releases = arena.releases;
+  Release copies;
+  if (bring_back(arena, lock, base, &copies) != CUDA_SUCCESS || arena.releases != releases) return false;
+  if (arena.streams.finish(lock, copies) != CUDA_SUCCESS || arena.releases != releases) return false;
+  const Block* const there = arena.blocks.find(base);
+  return there == &block && there->number == number && there->away == 0;
+}
+
+Block* arena_settled(Arena& arena, ArenaLock& lock, Block* block) noexcept {
+  const std::uint64_t base = block->base;
+  while (block != nullptr && lies_in_region(*block) && arena.bootstrap.region().is_moving(*block)) {
+    {
+      const Unlocked unlocked(lock);
+      sched_yield();
+    }
+    block = arena.blocks.find(base);
+  }
+  return block;
+}
+
+void arena_note_beyond(Arena& arena) noexcept {
+  note_beyond(arena, why_beyond(arena));
+  // What is in use now need not be at the next call.
+  if (arena.chunks.is_beyond()) arena.limit_change.pending = true;
+}
+
+void read_swaps(const Arena& arena, shm::Status* status) {
+  shm::SwapStatus swaps;
+  if (!arena.host.is_started()) {
+    if (arena.service == Arena::Service::kNotStarted || options().value(shm::OptionId::kLimit).empty()) return;
+    swaps.note = "MEMOPT_LIMIT has no effect: " + arena.why;
+    status->swaps = std::move(swaps);
+    return;
+  }
+  const ChunkCounts& counts = arena.chunks.counts();
+  swaps.limit = shm::Bytes(arena.chunks.limit());
+  swaps.held = shm::Bytes(counts.held_bytes);
+  swaps.held_peak = shm::Bytes(counts.peak_bytes);
+  swaps.beyond = shm::Bytes(arena.swaps.beyond);
+  swaps.beyond_why = arena.swaps.beyond_why;
+  swaps.away = shm::Bytes(const_cast<Arena&>(arena).bootstrap.region().away_bytes());
+  swaps.host = shm::Bytes(arena.host.held_bytes());
+  swaps.copied_out = shm::Bytes(arena.swaps.out_bytes);
+  swaps.copied_in = shm::Bytes(arena.swaps.in_bytes);
+  swaps.swapped_out = arena.swaps.out_pages;
+  swaps.swapped_in = arena.swaps.in_pages;
+  std::uint64_t pinned_bytes = 0;
+  const_cast<Arena&>(arena).blocks.for_each([&](const Block& block) {
+    if (!lies_in_region(block) || !is_pinned(block)) return;
+    ++swaps.pinned;
+    pinned_bytes += block.bytes;
+  });
+  swaps.pinned_bytes = shm::Bytes(pinned_bytes);
+  swaps.note = arena.swaps.note;
+  status->swaps = std::move(swaps);
+}
+
+}  // namespace memopt::agent

@@ -1,0 +1,134 @@
+#!/usr/bin/env python3
+"""Awkward programs (programs/limit_cases.cpp) whose blocks are more than memopt may hold: they read the same as without
+memopt, in any order that the declared edges allow, the limit is kept where it can be, and nothing hangs. With --full: more
+orders, every access of the kernels checked.
+
+Captures and graphs are not among them: the simulated driver has none. tests/agent has what is true of them."""
+import unittest
+
+import cases
+from limit_runs import LIMIT, MIB, PROGRAM, LimitCase, native
+from runs import FULL
+
+BLOCK = 6 * MIB
+WITHOUT_A_PLANNER = {"MEMOPT_PLANNER": "/bin/false", "MEMOPT_SYNC_PLAN": "0"}
+# In which order the device does what it may do in any.
+ORDERS = [{}, {"CUDASIM_SEED": "1"}, WITHOUT_A_PLANNER | {"CUDASIM_SEED": "2"}]
+if cases.SANITIZER:
+    ORDERS = [{"CUDASIM_SEED": "1"}]
+if FULL:
+    ORDERS += [{"CUDASIM_SEED": str(seed), "CUDASIM_INSTRUMENT": "1"} for seed in range(3, 9)]
+    ORDERS += [WITHOUT_A_PLANNER | {"CUDASIM_INSTRUMENT": "1"}]
+
+
+class Cases(LimitCase):
+    def same(self, *arguments, limit=LIMIT, moved=2, kept=True, in_use=0, orders=tuple(ORDERS), **options):
+        """`moved`: as many blocks leave and come back at least. `in_use`: bytes that several threads may use at once, which stay."""
+        reference, run = native(PROGRAM, *arguments), None
+        for order in orders:
+            with self.subTest(case=arguments, **order):
+                run = self.limited([PROGRAM, *arguments], limit, **order, **options)
+                self.assertEqual(run.output, reference.output, run.errors)
+                if run.report is None:
+                    continue
+                for copied in run.copied(reference):
+                    self.assertGreaterEqual(copied, moved * BLOCK, run.errors)
+                if kept and in_use == 0:
+                    self.assert_kept(run)
+                elif kept:
+                    self.assertLessEqual(run.held, max(limit, in_use) + 2 * MIB, run.errors)
+        return run
+
+    def test_copies_to_the_host(self):
+        self.same("copies-to-the-host", moved=6)
+
+    def test_copies_from_the_host(self):
+        self.same("copies-from-the-host", moved=5)
+
+    def test_copies_on_the_device(self):
+        self.same("copies-on-the-device", moved=12)
+
+    def test_fills(self):
+        self.same("fills", moved=6)
+
+    def test_pointers_into_the_middle_and_to_the_end(self):
+        self.same("middle")
+        self.same("end")
+
+    def test_addresses_among_other_parameters(self):
+        self.same("parameters")
+
+    def test_questions_are_answered_as_ever(self):
+        self.same("questions", moved=1)
+
+    def test_addresses_in_memory_keep_their_blocks(self):
+        self.same("escaped", moved=4)
+        self.same("escaped-to-the-host", moved=1)
+
+    def test_what_may_not_leave_is_more_than_the_limit(self):
+        run = self.same("escaped-beyond-the-limit", moved=0, kept=False)
+        self.assertAlmostEqual(run.passed_by, 72 * MIB - LIMIT, delta=4 * MIB)
+        self.assertLessEqual(run.held, LIMIT + run.passed_by + 2 * MIB)
+
+    def test_one_operation_needs_more_than_the_limit(self):
+        run = self.same("more-than-the-limit", kept=False)
+        self.assertAlmostEqual(run.passed_by, 64 * MIB - LIMIT, delta=4 * MIB)
+        # Beside the block that is being made.
+        run = self.same("one-large-block", moved=1, kept=False)
+        self.assertAlmostEqual(run.passed_by, 64 * MIB - LIMIT, delta=4 * MIB + BLOCK)
+
+    def test_blocks_end_while_they_are_away(self):
+        self.same("freed")
+        self.same("freed-by-another-thread")
+        self.same("pooled")
+
+    def test_contexts_end(self):
+        self.same("reset")
+        self.same("destroyed-context")
+
+    def test_processes_end(self):
+        self.same("exit", moved=1)
+        self.same("exit", "_exit", moved=1)
+        self.same("exit", "exit-by-thread", moved=1)
+
+    def test_forks(self):
+        self.same("fork")
+        self.same("fork", "_exit")
+        self.same("fork", "frees")
+
+    def test_streams_hand_blocks_on(self):
+        for case in "handed-on", "rounds", "reused", "legacy-stream":
+            self.same(case)
+
+    def test_threads(self):
+        # Three threads with two blocks of 6 MiB that a launch names and one of 12 that is being made; four with two that a launch names, one
+        # that is being made and one that is read on the stream that all share.
+        self.same("same-block", moved=1, in_use=72 * MIB)
+        self.same("threads", in_use=96 * MIB)
+
+    def test_work_that_waits_for_a_call_that_wants_memory(self):
+        self.same("blocked", moved=0, timeout=30)
+        self.same("blocked-touch", moved=1, timeout=30)
+
+    def test_all_that_could_leave_waits_for_a_call_that_wants_memory(self):
+        """Natively the call returns; so it does here, beyond the limit."""
+        self.same("all-blocked", moved=0, kept=False, timeout=30)
+
+    def test_iterations_under_a_plan(self):
+        self.same("iterations", "12", moved=8)
+
+    def test_limits_that_are_parts_of_the_device(self):
+        run = self.same("turns", limit="50%", CUDASIM_CAPACITY="96M", orders=ORDERS[:1], kept=False)
+        self.assertLessEqual(run.held, 50 * MIB)
+
+    def test_small_limits(self):
+        """The least feasible one is what an operation needs: two blocks, each on four pages; a page more or two lies between."""
+        for limit in (32, 24, 8, 2):
+            with self.subTest(limit=limit):
+                run = self.same("turns", limit=limit * MIB, orders=ORDERS[1:2], kept=False)
+                self.assertLessEqual(run.held, max(limit, 32) * MIB)
+                self.assertEqual(run.passed_by > 0, run.held > limit * MIB, run.errors)
+
+
+if __name__ == "__main__":
+    cases.main()

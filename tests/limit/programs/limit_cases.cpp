@@ -1,0 +1,38 @@
+// Programs whose blocks are more than memopt may hold of the device: awkward ones, a case each. Each prints what it has
+// read that is not as it must be, the same with a limit as without memopt. Under MEMOPT_LIMIT=48MiB what a case uses of
+// its blocks is away when it does.
+//
+//   limit_cases CASE [ARGUMENT]
+//
+//   copies-to-the-host, copies-from-the-host, copies-on-the-device, fills    of blocks that are away (limit_copies.cpp)
+//   middle, end, parameters       how a launch names a block that is away (limit_accesses.cpp)
+//   questions                     what the driver is asked about it
+//   more-than-the-limit, one-large-block           what the limit has no room for
+//   escaped, escaped-to-the-host, escaped-beyond-the-limit    addresses in memory (limit_escapes.cpp)
+//   freed, pooled, freed-by-another-thread    blocks that end while they are away (limit_lives.cpp)
+//   reset, destroyed-context      contexts that do
+//   exit [_exit|exit-by-thread], fork [_exit|frees]    processes that do
+//   turns, iterations N           blocks come and go
+//   handed-on, rounds, reused, legacy-stream     streams (limit_order.cpp)
+//   same-block, threads           threads
+//   blocked, all-blocked, blocked-touch    work that ends only after a call that wants memory
+//
+// Exit code 3: the driver's error, which is named; 1: `turns` has read something wrong.
+#include <cstdio>
+#include <string>
+
+#include "limit_program.h"
+
+const char* const kProgram = "limit_cases";
+
+int main(int argc, char** argv) {
+  const std::string name = argc > 1 ? argv[1] : "";
+  const std::string argument = argc > 2 ? argv[2] : "";
+  limit::open();
+  if (limit::run_access_case(name) || limit::run_copy_case(name) || limit::run_escape_case(name) ||
+      limit::run_life_case(name, argument) || limit::run_order_case(name)) {
+    return 0;
+  }
+  std::fprintf(stderr, "limit_cases: unknown case '%s'\n", name.c_str());
+  return 2;
+}

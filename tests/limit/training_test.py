@@ -1,0 +1,48 @@
+#!/usr/bin/env python3
+"""Programs that train, at a part of what they need: the same losses and weights, bit for bit. With --full: more limits and orders."""
+import os
+import sys
+import unittest
+
+import cases
+from limit_runs import CHUNK, MIB, LimitCase, native
+from runs import FULL, WORKLOADS
+
+DIGITS = [os.path.join(WORKLOADS, "digits_cnn")]
+TRAIN = [sys.executable, os.path.join(WORKLOADS, "train.py")]
+SEEDS = (None, "1", "2") if FULL else (None, "1")
+PARTS = (90, 75, 60, 45) if FULL else (60,)
+EPOCHS = "4" if FULL else "1"
+
+
+class Training(LimitCase):
+    def train(self, command, limit, seed, **more):
+        reference = native(*command)
+        more |= {} if seed is None else {"CUDASIM_SEED": seed}
+        run = self.limited(command, limit, timeout=600, **more)
+        # Losses, accuracy and the checksum over the weights.
+        self.assertEqual(run.output, reference.output, run.errors)
+        return run
+
+    def test_digits_cnn(self):
+        """Of 85 MB at most, 18 blocks have at least 2 MiB; the others stay."""
+        command = (*DIGITS, "--epochs", EPOCHS)
+        peak = native(*command).report["counters"]["bytes_live_peak"]
+        for part in PARTS:
+            for seed in SEEDS:
+                with self.subTest(part=part, seed=seed):
+                    limit = peak * part // 100 // CHUNK * CHUNK
+                    run = self.train(command, limit, seed)
+                    self.assertGreater(min(run.copied(native(*command))), 0, run.errors)
+                    self.assert_kept(run)
+
+    def test_train_py(self):
+        """All of its blocks are small: nothing can leave, so it passes a limit of one chunk, and says so."""
+        for seed in SEEDS:
+            with self.subTest(seed=seed):
+                run = self.train(tuple(TRAIN), 2 * MIB, seed)
+                self.assertEqual(run.held > run.limit, run.passed_by > 0, run.errors)
+
+
+if __name__ == "__main__":
+    cases.main()

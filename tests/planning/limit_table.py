@@ -1,0 +1,104 @@
+#!/usr/bin/env python3
+"""Prints, as a table in Markdown, what a limit that is kept by swapping on demand costs, on the simulated device.
+
+usage: limit_table.py [--parts P,...] [--device NAME] [--iterations N] [--batch N] [--planned] [TRACE]...
+
+Each trace is replayed natively, under memopt without a limit, and with MEMOPT_LIMIT at each part (per cent) of its peak load.
+Footprint: the most that was held of the device at any time, by the driver's count. Time: virtual, of an iteration in the second half of the
+run; kernels take their bytes. Natively each cudaFree waits for the device, under memopt none does. Out and in: bytes of an iteration,
+over the whole run. Without a TRACE: three networks of integration/workloads, and the traces of ../shared that are there. TEST_BUILD names
+the build folder (default: build/release of this checkout). Exit code 1: something else was read than natively, or a limit was passed that
+is not said to be passed."""
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+
+SOURCE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+os.environ.setdefault("TEST_SOURCE", SOURCE)
+os.environ.setdefault("TEST_BUILD", os.path.join(SOURCE, "build", "release"))
+sys.path.insert(0, os.path.join(SOURCE, "tests", "tools"))
+
+import runs  # noqa: E402 (it reads the environment)
+
+MIB = 1 << 20
+CHUNK = 2 * MIB
+REPLAY = os.path.join(runs.WORKLOADS, "replay")
+NETS = ("vgg11", "vgg16", "resnet18")
+TRACES = ("blockInfo_Alex_316.text", "blockInfo_VGG_315.text", "vec_block_fresh_vgg.csv")
+DEVICES = ("gtx1080ti", "a100-40g", "h200")
+
+
+def parse():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("traces", nargs="*", metavar="TRACE", help="of operations, as integration/workloads/replay reads them")
+    parser.add_argument("--parts", default="90,75,60,45", metavar="P,...", help="per cent of the peak load (default 90,75,60,45)")
+    parser.add_argument("--device", default="a100-40g", choices=DEVICES, help="the simulated one (default a100-40g)")
+    parser.add_argument("--iterations", type=int, default=8, metavar="N", help="(default 8)")
+    parser.add_argument("--batch", type=int, default=100, metavar="N", help="of the networks that are generated (default 100)")
+    parser.add_argument("--planned", action="store_true", help="with a planner")
+    options = parser.parse_args()
+    try:
+        options.parts = [int(part) for part in options.parts.split(",")]
+    except ValueError:
+        parser.error("--parts: expected numbers with commas between them")
+    if options.iterations < 1 or any(not 1 <= part <= 100 for part in options.parts):
+        parser.error("--iterations, --parts: expected numbers above 0")
+    return options
+
+
+def traces_of(options, folder):
+    if options.traces:
+        return options.traces
+    found = []
+    for name in NETS:
+        path = os.path.join(folder, name)
+        subprocess.run([sys.executable, runs.NETS, name, "--batch", str(options.batch), "-o", path], check=True)
+        found.append(path)
+    return found + [path for path in (os.path.join(runs.SHARED, "traces", name) for name in TRACES) if os.path.exists(path)]
+
+
+def replay(trace, options, limit=None, natively=False):
+    more = {"planned": False} if natively else {}
+    if limit is not None:
+        more["MEMOPT_LIMIT"] = str(limit)
+        if not options.planned:
+            more |= {"MEMOPT_PLANNER": "/bin/false", "MEMOPT_SYNC_PLAN": "0"}
+    run = runs.Run([REPLAY, trace, "--iterations", options.iterations], numbers=True, CUDASIM_DEVICE=options.device, CUDASIM_POISON="off",
+                   **more)
+    if run.code != 0:
+        sys.exit(f"{trace}: {run.output}{run.errors}")
+    return run
+
+
+def table(options, out=sys.stdout):
+    """Is everything as it should be?"""
+    right = True
+    print("| workload | limit (MiB) | of the peak load | footprint (MiB) | ms natively | ms under memopt | ms with the limit | out (MiB) | "
+          "in (MiB) |\n|---|---:|---:|---:|---:|---:|---:|---:|---:|", file=out)
+    with tempfile.TemporaryDirectory() as folder:
+        for trace in traces_of(options, folder):
+            native = replay(trace, options, natively=True)
+            without = replay(trace, options)
+            before = [run.numbers["per_iteration"]["virtual_ns"] / 1e6 for run in (native, without)]
+            for part in options.parts:
+                limit = native.numbers["peak_load"] * part // 100 // CHUNK * CHUNK
+                run = replay(trace, options, limit)
+                held = run.report["counters"]["bytes_held_peak"]
+                passed = "; passed by" in run.errors
+                right = right and run.last_line == native.last_line and (passed or held <= limit + CHUNK)
+                after = run.numbers["per_iteration"]["virtual_ns"] / 1e6
+                ways = [(run.report["counters"][way] - native.report["counters"][way]) / options.iterations / MIB
+                        for way in ("bytes_copied_out", "bytes_copied_in")]
+                print(f"| {os.path.basename(trace)} | {limit // MIB} | {part} % | {held // MIB}{' (passed)' if passed else ''} | "
+                      f"{before[0]:.2f} | {before[1]:.2f} | {after:.2f} | {ways[0]:.0f} | {ways[1]:.0f} |", file=out, flush=True)
+    return right
+
+
+def main():
+    return 0 if table(parse()) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
