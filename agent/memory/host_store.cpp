@@ -5,13 +5,13 @@
 #include <sys/mman.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <new>
 #include <utility>
 
 #include "agent/order/captures.h"
 #include "agent/order/current_context.h"
 #include "agent/process/host_room.h"
+#include "agent/process/kept_errno.h"
 
 namespace memopt::agent {
 namespace {
@@ -24,17 +24,6 @@ constexpr std::size_t kSmallPage = 4096;
 
 // Guarded by the arena's lock.
 constinit std::uint64_t g_generations = 0;
-
-class KeptErrno {
- public:
-  KeptErrno() noexcept : kept_(errno) {}
-  ~KeptErrno() { errno = kept_; }
-  KeptErrno(const KeptErrno&) = delete;
-  KeptErrno& operator=(const KeptErrno&) = delete;
-
- private:
-  int kept_;
-};
 
 // The mapping's begin is a multiple of a huge page, without which the kernel gives none.
 void* map_aligned(std::size_t bytes) noexcept {

@@ -2,7 +2,7 @@
 //
 // Pieces are taken in the order in which they were given back, so that copies which still read one are over by then, as
 // a rule. Memory is made in steps: pages with huge pages behind them where the kernel has some, touched, then
-// registered with the driver, which is three to five times faster than to have the driver make it
+// registered with the driver, which others found faster than to have the driver make it
 // (docs/adr/0015-a-limit-on-demand.md). It goes back when the context goes, not before: pinning is what is slow.
 //
 // Guarded by the arena's lock, which grow() gives back while the kernel and the driver work. A forked child has none of

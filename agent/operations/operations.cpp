@@ -1,7 +1,6 @@
 #include "agent/operations/operations.h"
 
 #include <algorithm>
-#include <cerrno>
 #include <cstring>
 
 #include "agent/memory/arena.h"
@@ -10,6 +9,7 @@
 #include "agent/operations/launch_parameters.h"
 #include "agent/operations/pinned_memory.h"
 #include "agent/process/driver.h"
+#include "agent/process/kept_errno.h"
 #include "agent/process/own_cost.h"
 #include "agent/process/spin_lock.h"
 #include "agent/recording/device_times.h"
@@ -23,17 +23,6 @@ constexpr std::size_t kBatch = 64;
 constexpr std::size_t kMaxAccesses = 512;
 
 constinit int g_naming_lock = 0;
-
-class KeptErrno {
- public:
-  KeptErrno() noexcept : kept_(errno) {}
-  ~KeptErrno() { errno = kept_; }
-  KeptErrno(const KeptErrno&) = delete;
-  KeptErrno& operator=(const KeptErrno&) = delete;
-
- private:
-  int kept_;
-};
 
 // One operation on its way through the arena: gathers addresses, looks them up in batches, keeps the list for the
 // record. Nothing is locked before there is something to look up.

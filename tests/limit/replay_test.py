@@ -18,7 +18,7 @@ TRACES = ["blockInfo_Alex_316.text"]
 if FULL:
     NETS += ["vgg13", "vgg16", "vgg19", "resnet18", "resnet34", "resnet50", "resnet101"]
     TRACES += ["blockInfo_VGG_315.text", "blockInfo_resnet_315.text", "vec_block_fresh_vgg.csv"]
-# Per cent of the peak load below which the limit is passed: what operations need at once, in whole blocks.
+# Per cent of the peak load below which the limit is passed: Alex has a block of 103 MiB, 47 % of it, beside which others are used.
 LEAST = {"blockInfo_Alex_316.text": 56}
 SEEDS = ("1", "2") + (("3", "4", "5", "6") if FULL else ())
 QUIET = {"CUDASIM_POISON": "off"}
