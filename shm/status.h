@@ -125,6 +125,19 @@ struct SwapStatus {
   std::uint64_t pinned = 0;  // live blocks that may not leave: their addresses are stored, or a graph names them
   Bytes pinned_bytes;
   std::string note;  // why nothing leaves; empty: it can
+  // As the plan says: swaps an iteration; how long one takes without them, and how much longer with them. 0: none are
+  // planned.
+  std::uint64_t planned = 0;
+  Nanoseconds planned_period;
+  Nanoseconds planned_added;
+  // What has become of planned swaps.
+  std::uint64_t planned_out = 0;
+  std::uint64_t planned_in = 0;
+  Bytes planned_bytes_out;
+  Bytes planned_bytes_in;
+  std::uint64_t left_out = 0;   // the block had to stay
+  std::uint64_t late = 0;       // its place was another block's when it was to come back
+  std::uint64_t unplanned = 0;  // it was touched while away
 };
 
 // A framework with a pool of its own that is loaded in the process.

@@ -12,6 +12,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "agent/plan/plan.h"
@@ -24,11 +25,12 @@ namespace memopt::agent {
 inline constexpr std::uint32_t kMaxLanes = shm::kMaxLanes;
 
 struct LinkOptions {
-  bool synchronous = false;            // host threads will wait_processed()
-  bool record_only = false;            // recorded for a file: no plans are wanted, no planner is started
-  std::size_t ring_bytes = 16u << 20;  // a power of two; halved when memory is short
-  std::string planner;                 // path of memoptd; empty: the one beside this library
-  std::string instance;                // of the planner, empty for the user's own
+  bool synchronous = false;                 // host threads will wait_processed()
+  bool record_only = false;                 // recorded for a file: no plans are wanted, no planner is started
+  std::size_t ring_bytes = 16u << 20;       // a power of two; halved when memory is short
+  std::string planner;                      // path of memoptd; empty: the one beside this library
+  std::string instance;                     // of the planner, empty for the user's own
+  std::optional<shm::SwapTermsBody> swaps;  // plans may swap
 };
 LinkOptions link_options(const Options& options);  // may throw std::bad_alloc
 

@@ -198,9 +198,12 @@ LinkThread::Step LinkThread::greet() {
   char path[sizeof(hello.program)] = {};
   if (readlink("/proc/self/exe", path, sizeof(path) - 1) > 0) std::memcpy(hello.program, path, sizeof(path));
   refusal_.clear();
-  const int failure = state_.control_memory.intact() ? shm::send_message(state_.socket.get(), shm::MessageKind::kHello,
-                                                                         hello, state_.control_memory.get())
-                                                     : EBADF;
+  int failure = state_.control_memory.intact() ? shm::send_message(state_.socket.get(), shm::MessageKind::kHello, hello,
+                                                                   state_.control_memory.get())
+                                               : EBADF;
+  if (failure == 0 && options_.swaps) {
+    failure = shm::send_message(state_.socket.get(), shm::MessageKind::kSwapTerms, *options_.swaps);
+  }
   const auto deadline = Clock::now() + kGreetingTimeout;
   while (failure == 0 && Clock::now() < deadline) {
     if (!send_lanes()) break;
@@ -255,8 +258,12 @@ void LinkThread::receive_plan() {
     received_.descriptor.reset();
     std::unique_ptr<const Plan> plan;
     if (memory) plan = parse_plan(memory.bytes(), &why);
-    if (plan != nullptr && !plan->swaps.empty()) {
-      why = fmt::format("it swaps {} times an iteration: this agent carries out no swaps", plan->swaps.size());
+    if (plan != nullptr && !plan->swaps.empty() && !options_.swaps) {
+      why = fmt::format("it swaps {} times an iteration: expected no swaps, as there is no limit", plan->swaps.size());
+      plan = nullptr;
+    }
+    if (plan != nullptr && !plan->swaps.empty() && plan->chunk_bytes != options_.swaps->chunk_bytes) {
+      why = fmt::format("its chunks have {} bytes: expected {}", plan->chunk_bytes, options_.swaps->chunk_bytes);
       plan = nullptr;
     }
     if (plan != nullptr && plan->generation == body.generation) {
@@ -291,6 +298,7 @@ LinkThread::Step LinkThread::receive_all() {
         return Step::kLost;
       case shm::MessageKind::kNote:
         state_.set_text(state_.note, std::string(received_.text()).c_str());
+        log(LogLevel::kDebug, "the planner: {}", received_.text());
         break;
       case shm::MessageKind::kPlan:
         receive_plan();

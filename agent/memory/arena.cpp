@@ -8,6 +8,7 @@
 
 #include "agent/link/link.h"
 #include "agent/memory/arena_state.h"
+#include "agent/memory/points.h"
 #include "agent/order/captures.h"
 #include "agent/order/current_context.h"
 #include "agent/order/in_flight.h"
@@ -31,6 +32,9 @@ constinit Arena* g_arena = nullptr;
 
 // Acquire pairs with the release in arena_allocate: who sees the arena sees what it was made of.
 inline Arena* current() noexcept { return __atomic_load_n(&g_arena, __ATOMIC_ACQUIRE); }
+
+// One operation of so many is measured where there is a limit.
+constexpr std::uint32_t kEveryAtLimit = 4;
 
 // Nothing will be served, or the context has failed: the driver answers, and no lock is taken.
 constinit bool g_refused = false;
@@ -92,10 +96,16 @@ std::uint64_t ready_streams(const Release& former) noexcept {
     arena.streams.set_context(arena.context);
     arena.pools.start(device);
     switch_on(true);
-    start_device_times(shm::sampling(chosen.value(shm::OptionId::kDeviceTimes)));
-    start_link(link_options(chosen));
-    start_recording(arena.record_only);
     arena_limit(arena);
+    std::uint32_t every = shm::sampling(chosen.value(shm::OptionId::kDeviceTimes));
+    // Swaps are planned as soon as nearly all operations have a time, and until then copies on demand cost far more
+    // than events.
+    if (arena.chunks.limit() != 0) every = std::min(every, kEveryAtLimit);
+    start_device_times(every);
+    LinkOptions link = link_options(chosen);
+    link.swaps = arena_swap_terms(arena);
+    start_link(link);
+    start_recording(arena.record_only);
     if (arena.restarted) arena.to_report = {shm::StateChange::kNewContext, 0};
   } catch (...) {
     arena.service = Arena::Service::kNone;
@@ -155,7 +165,7 @@ bool serve_planned(Arena& arena, Block& block, FollowedPlace& place) noexcept {
 }
 
 // Where the thread is in the plans, one malloc further. Null: this malloc is not planned.
-FollowedMalloc* next_malloc(Arena& arena, ThreadState& thread, std::uint64_t bytes,
+FollowedMalloc* next_malloc(Arena& arena, ArenaLock& lock, ThreadState& thread, std::uint64_t bytes,
                             std::uint64_t return_address) noexcept {
   LaneState* lane = thread.lane;
   if (lane == nullptr || lane->serial != arena.serial) [[unlikely]] {
@@ -166,7 +176,7 @@ FollowedMalloc* next_malloc(Arena& arena, ThreadState& thread, std::uint64_t byt
   if (lane->next.lane != nullptr) [[unlikely]] {
     LanePosition& at = lane->next;
     if (at.following && at.position == 0 && arena.phase == Arena::Phase::kArmed) {
-      arena_go_live(arena);
+      arena_go_live(arena, lock);
       refresh(arena, thread);
     }
     // Also where it could not go live, for want of memory: it may at the next beginning.
@@ -183,17 +193,25 @@ FollowedMalloc* next_malloc(Arena& arena, ThreadState& thread, std::uint64_t byt
   if (at.lane == nullptr) return nullptr;
   const bool begins = at.following && at.position == 0 && at.lane->main;
   const Step step = expect(at, bytes, return_address, &expected);
-  if (step == Step::kLeaves) [[unlikely]]
+  if (step == Step::kLeaves) [[unlikely]] {
+    arena_stop_points();
     arena_deviated(arena, at);
+  }
   if (begins && step == Step::kFollows) arena_at_boundary(arena, *at.lane);
+  if (expected != nullptr && !arena.plan->steps.empty()) [[unlikely]]
+    arena_begin_points(*lane, *expected);
   return expected != nullptr && expected->count != 0 ? expected : nullptr;
 }
 
 // The block's place, or the next free one of those that it may have; false if there is none.
 bool serve_planned(Arena& arena, Block& block, FollowedMalloc& malloc) noexcept {
   for (std::uint32_t left = malloc.count; left != 0; --left) {
-    if (serve_planned(arena, block, *malloc.next_place())) [[likely]]
-      return true;
+    FollowedPlace& place = *malloc.next_place();
+    if (!serve_planned(arena, block, place)) [[unlikely]]
+      continue;
+    if (malloc.swapped != nullptr) [[unlikely]]
+      arena_enter_window(arena, block, *malloc.swapped, place);
+    return true;
   }
   return false;
 }
@@ -253,6 +271,8 @@ void record(Arena& arena, const Made& made, std::size_t bytes, void* return_addr
 [[gnu::cold]] Served refuse_late(Arena& arena, Block* block) noexcept {
   if (block->window != nullptr && block->window->kind == Window::Kind::kSlab) {
     block->window->map.give_back(block->span, block->former);
+  } else if (own_window(*block) != nullptr) {
+    arena_leave_window(arena, *block, block->former);
   } else if (block->window != nullptr) {
     arena.bootstrap.take_back(*block, block->former);
   } else {
@@ -292,6 +312,11 @@ void record(Arena& arena, const Made& made, std::size_t bytes, void* return_addr
       // Its context is gone.
       if (arena.releases != releases) return {};
     }
+    if (point_cursor.next != PointCursor::kNever) [[unlikely]] {
+      const std::uint64_t releases = arena.releases;
+      arena_finish_points(arena, lock);
+      if (arena.releases != releases) return {};
+    }
     CUmemoryPool pool = nullptr;
     if (order != nullptr) {
       // Not ours to refuse: the driver does it.
@@ -304,7 +329,8 @@ void record(Arena& arena, const Made& made, std::size_t bytes, void* return_addr
     Block* const block = arena.blocks.make();
     block->bytes = bytes;
     ++arena.mallocs;
-    FollowedMalloc* const malloc = next_malloc(arena, thread, bytes, reinterpret_cast<std::uint64_t>(return_address));
+    FollowedMalloc* const malloc =
+        next_malloc(arena, lock, thread, bytes, reinterpret_cast<std::uint64_t>(return_address));
     if (malloc == nullptr || !serve_planned(arena, *block, *malloc)) [[unlikely]] {
       if (arena.plan != nullptr) ++arena.displaced;
       CUresult result = CUDA_ERROR_NOT_SUPPORTED;
@@ -346,6 +372,10 @@ void record(Arena& arena, const Made& made, std::size_t bytes, void* return_addr
       return refuse_late(arena, block);
     insert(arena, block);
     *address = block->base;
+    if (point_cursor.next == 0) [[unlikely]]
+      arena_look_at_points(arena, lock);
+    if (arena.wanted_pieces != 0) [[unlikely]]
+      arena_make_pieces(arena, lock);
     if (!recording()) [[likely]]
       return {true, CUDA_SUCCESS};
     made_block = made(arena, *block);
@@ -524,6 +554,7 @@ void forget_arena_after_fork() noexcept {
   __atomic_store_n(&g_arena, nullptr, __ATOMIC_RELAXED);
   set_range(0, 0);
   t_state = {};
+  arena_stop_points();
 }
 
 }  // namespace memopt::agent

@@ -4,6 +4,7 @@
 
 #include "agent/memory/arena.h"
 #include "agent/memory/arena_state.h"
+#include "agent/memory/points.h"
 #include "agent/order/captures.h"
 #include "agent/order/in_flight.h"
 #include "agent/process/own_cost.h"
@@ -49,6 +50,8 @@ Release with_copies(const Block& block, Release uses) noexcept {
 void give_back(Arena& arena, Block* block, const Release& uses) noexcept {
   if (block->window->kind == Window::Kind::kSlab) [[likely]] {
     block->window->map.give_back(block->span, uses);
+  } else if (block->window->kind == Window::Kind::kOwn) {
+    arena_leave_window(arena, *block, with_copies(*block, uses));
   } else {
     arena.bootstrap.take_back(*block, arena.host.is_started() ? with_copies(*block, uses) : uses);
     // What lived across the switch to a plan is not needed again. Later the same is served off the plan each time.
@@ -132,7 +135,9 @@ void abandon_kept(Arena& arena, Block* block) noexcept {
 
 }  // namespace
 
-Served arena_free(CUdeviceptr address) noexcept {
+namespace {
+
+Served free_plainly(CUdeviceptr address) noexcept {
   if (arena() == nullptr || !arena_may_own(address)) return {};
   const CostProbe probe;
   queued();  // whatever this thread announced before
@@ -169,7 +174,7 @@ Served arena_free(CUdeviceptr address) noexcept {
   return {true, CUDA_SUCCESS};
 }
 
-Served arena_free_async(CUdeviceptr address, StreamName stream) noexcept {
+Served free_in_order(CUdeviceptr address, StreamName stream) noexcept {
   if (arena() == nullptr || !arena_may_own(address)) return {};
   const CostProbe probe;
   queued();
@@ -213,6 +218,20 @@ Served arena_free_async(CUdeviceptr address, StreamName stream) noexcept {
   unlist(arena, block);
   give_back(arena, block, uses);
   return {true, CUDA_SUCCESS};
+}
+
+}  // namespace
+
+Served arena_free(CUdeviceptr address) noexcept {
+  const Served served = free_plainly(address);
+  look_for_points_behind_free();
+  return served;
+}
+
+Served arena_free_async(CUdeviceptr address, StreamName stream) noexcept {
+  const Served served = free_in_order(address, stream);
+  look_for_points_behind_free();
+  return served;
 }
 
 }  // namespace memopt::agent

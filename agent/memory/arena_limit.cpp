@@ -7,6 +7,7 @@
 
 #include "agent/memory/arena.h"
 #include "agent/memory/arena_state.h"
+#include "agent/memory/copy_rates.h"
 #include "agent/order/captures.h"
 #include "agent/process/log.h"
 #include "agent/process/options.h"
@@ -64,6 +65,29 @@ void arena_limit(Arena& arena) noexcept {
     return;
   }
   apply(arena, text);
+}
+
+std::optional<shm::SwapTermsBody> arena_swap_terms(Arena& arena) {
+  if (arena.chunks.limit() == 0 || arena.service != Arena::Service::kChunks || arena.record_only) return std::nullopt;
+  CopyRates rates;
+  std::string why;
+  const CUstream out = arena.streams.own_stream(kOutSlot);
+  const CUstream in = arena.streams.own_stream(kInSlot);
+  if (!measure_copies(driver(), arena.chunks, out, in, &rates, &why)) {
+    log(LogLevel::kInfo, "no swaps are planned: {}", why);
+    return std::nullopt;
+  }
+  log(LogLevel::kDebug, "copies: {:.2f} bytes/ns to the host, {:.0f} ns before; {:.2f} back, {:.0f} ns", rates.out,
+      rates.out_latency, rates.in, rates.in_latency);
+  const shm::SwapTermsBody terms{rates.out,
+                                 rates.in,
+                                 rates.out_latency,
+                                 rates.in_latency,
+                                 arena.chunks.chunk_bytes(),
+                                 arena.chunks.limit(),
+                                 shm::kPersistentStays};
+  if (!shm::is_valid(terms)) return std::nullopt;
+  return terms;
 }
 
 NewLimit arena_set_limit(std::string_view text) {

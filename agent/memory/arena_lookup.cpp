@@ -28,6 +28,12 @@ Block* find_inside(Arena& arena, std::uint64_t address, Block** ends_here) noexc
       arena.service == Arena::Service::kDriver ? &arena.slab.window() : arena.chunks.window_at(address);
   if (window == nullptr || window->base == 0) return nullptr;
   const std::uint64_t offset = address - window->base;
+  if (window->kind == Window::Kind::kOwn) {
+    Block* const block = static_cast<OwnWindow*>(window)->block;
+    if (block == nullptr) return nullptr;
+    if (ends(block)) *ends_here = block;
+    return offset < block->bytes ? block : nullptr;
+  }
   if (offset >= window->map.bytes()) {
     Span* const last = offset == window->map.bytes() && offset != 0 ? window->find(offset - 1) : nullptr;
     if (last != nullptr && ends(last->owner)) *ends_here = last->owner;

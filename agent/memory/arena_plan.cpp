@@ -7,6 +7,7 @@
 
 #include "agent/link/link.h"
 #include "agent/memory/arena_state.h"
+#include "agent/order/captures.h"
 #include "agent/process/log.h"
 #include "agent/process/own_cost.h"
 #include "agent/recording/recorder.h"
@@ -29,6 +30,10 @@ constexpr std::uint32_t kLoans = 3;
 constexpr std::uint32_t kPatienceForLanes = 2;
 // A plan may need so many chunks more than are held without it: the slab ends in one, and so do the blocks beside it.
 constexpr std::uint64_t kSpareChunks = 2;
+// At which blocks leave for the slab: others may take what they leave.
+constexpr int kTriesToMakeRoom = 4;
+// Host memory that is page-locked at one allocation, for a plan that swaps.
+constexpr std::uint64_t kPinned = std::uint64_t{256} << 20;
 
 std::string in_units(std::uint64_t bytes) {
   constexpr std::uint64_t kMib = std::uint64_t{1} << 20;
@@ -89,7 +94,8 @@ std::uint64_t needed_by(Arena& arena, const FollowedPlan& plan) {
   std::vector<bool> stays(static_cast<std::size_t>(arena.chunks.range_bytes() / chunk_bytes));
   std::uint64_t chunks = (plan.slab_bytes + chunk_bytes - 1) / chunk_bytes;
   arena.blocks.for_each([&](const Block& block) {
-    if (block.window == nullptr || block.window->kind == Window::Kind::kSlab || !plan.is_persistent(block.number)) {
+    if (block.window == nullptr || block.window->kind == Window::Kind::kSlab || own_window(block) != nullptr ||
+        !plan.is_persistent(block.number)) {
       return;
     }
     const std::uint64_t offset = block.base - arena.chunks.range_begin();
@@ -165,6 +171,18 @@ SwitchTimes times_of_switch(Arena& arena, const FollowedPlan& plan) noexcept {
   return times;
 }
 
+// Windows that the plan has no use for. Returns whether there is more to do.
+bool close_windows(Arena& arena) noexcept {
+  std::vector<Chunk*> freed;
+  bool more = true;
+  try {
+    more = arena.slab.own_windows().tidy_up(arena.streams, arena.host, &freed);
+  } catch (const std::bad_alloc&) {
+  }
+  for (Chunk* const chunk : freed) arena.bootstrap.keep(chunk);
+  return more;
+}
+
 // Chunks that were needed for the switch, or before it, and are for nothing now.
 void tidy_up(Arena& arena) noexcept {
   if (arena.service != Arena::Service::kChunks) {
@@ -181,8 +199,9 @@ void tidy_up(Arena& arena) noexcept {
   const bool longer = arena.phase == Arena::Phase::kLive && arena.slab.shorten(limit);
   // A program that is served off its plan again and again needs some of it each time: the most of late stays.
   const bool settled = arena.calm_iterations > 4 * kCalm;
+  const bool windows = close_windows(arena);
   const bool more = arena.bootstrap.trim(limit, settled ? arena.bootstrap.needed_of_late() : 0);
-  arena.housekeeping = more || longer;
+  arena.housekeeping = more || longer || windows;
   if (arena.chunks.counts().vmm_calls != before) {
     arena.last_rest = 0;
     return;
@@ -318,10 +337,65 @@ void arena_look_for_plan(Arena& arena) noexcept {
 
 void arena_build(Arena& arena) noexcept {
   const std::size_t limit = arena.synchronous ? ~std::size_t{0} : kSlice;
-  if (arena.slab.build(limit)) arena.phase = Arena::Phase::kArmed;
+  if (!arena.slab.build(limit)) return;
+  const std::size_t pieces = arena_swap_pieces(arena, *arena.next);
+  if (pieces <= arena.host.free_pieces()) {
+    arena.phase = Arena::Phase::kArmed;
+  } else {
+    arena.wanted_pieces = pieces;
+  }
 }
 
-void arena_go_live(Arena& arena) noexcept {
+void arena_make_pieces(Arena& arena, ArenaLock& lock) noexcept {
+  const std::size_t pieces = std::exchange(arena.wanted_pieces, 0);
+  // A part at a time: pinning takes long.
+  const std::size_t step = std::max<std::size_t>(kPinned / arena.chunks.chunk_bytes(), 1);
+  const std::uint64_t releases = arena.releases;
+  const std::size_t before = arena.host.free_pieces();
+  const bool grown = arena.host.grow(lock, std::min(pieces, before + step));
+  if (arena.releases != releases || arena.phase != Arena::Phase::kBuilding || arena.next == nullptr) return;
+  if (grown || arena.host.free_pieces() > before) {
+    arena_build(arena);
+    return;
+  }
+  if (captures_are_open()) return;
+  try {
+    abandon(arena, fmt::format("there is no host memory for its swaps, {}: {}",
+                               in_units(pieces * arena.chunks.chunk_bytes()), arena.host.note()));
+  } catch (const std::bad_alloc&) {
+    arena.next.reset();
+    arena.phase = arena.plan != nullptr ? Arena::Phase::kLive : Arena::Phase::kNoPlan;
+    ++arena.serial;
+  }
+}
+
+namespace {
+
+// At a limit all chunks are blocks', or will be: so many leave as the slab lacks. They come back when there is room, as
+// the plan needs no more than the limit. False: the plan is not armed any more.
+bool make_room_for_slab(Arena& arena, ArenaLock& lock) noexcept {
+  const std::uint64_t generation = arena.next->generation;
+  const std::uint64_t releases = arena.releases;
+  const auto is_armed = [&] {
+    return arena.releases == releases && arena.phase == Arena::Phase::kArmed && arena.next != nullptr &&
+           arena.next->generation == generation;
+  };
+  for (int tries = 0; tries < kTriesToMakeRoom; ++tries) {
+    // What was mapped ahead has been given up for what was served meanwhile.
+    arena.slab.build(~std::size_t{0});
+    const std::size_t missing = arena.slab.missing_chunks();
+    const std::size_t free = arena.bootstrap.free_chunks();
+    if (missing <= free || arena.chunks.could_create(missing - free)) return true;
+    const std::size_t sent = arena_send_away(arena, lock, missing - free);
+    if (!is_armed()) return false;
+    if (sent == 0) return true;
+  }
+  return true;
+}
+
+}  // namespace
+
+void arena_go_live(Arena& arena, ArenaLock& lock) noexcept {
   if (arena.wait_for_lanes != 0 && !lanes_are_in_step(arena)) {
     --arena.wait_for_lanes;
     return;
@@ -332,8 +406,7 @@ void arena_go_live(Arena& arena) noexcept {
   const std::uint64_t peak_before =
       arena.service == Arena::Service::kDriver ? arena.driver_peak : arena.chunks.counts().peak_bytes;
   const SwitchTimes times = times_of_switch(arena, *arena.next);
-  // At a limit what was mapped ahead has been given up for what was served meanwhile, and new chunks there are none.
-  if (arena.chunks.limit() != 0) arena.slab.build(~std::size_t{0});
+  if (arena.chunks.limit() != 0 && !make_room_for_slab(arena, lock)) return;
   const CUresult result = arena.slab.go_live(&times);
   if (result == CUDA_ERROR_OUT_OF_MEMORY && arena.plan == nullptr && arena_postpone(arena)) return;
   if (result != CUDA_SUCCESS) {
@@ -357,6 +430,7 @@ void arena_go_live(Arena& arena) noexcept {
   arena.calm_iterations = 0;
   arena.deviating = false;
   ++arena.serial;
+  arena_begin_swaps(arena);
   arena.to_report = {shm::StateChange::kLive, arena.plan->generation};
   arena.declined = {};
   plan_adopted(arena.plan->generation);
@@ -501,7 +575,12 @@ void read_arena(shm::Status* status) {
   plan.dropped_events = link.dropped;
   plan.planner = link.planner;
   plan.planner_reason = link.connected ? std::string() : link.reason;
-  plan.note = arena.abandoned.empty() ? link.note : arena.abandoned;
+  plan.note = arena.abandoned;
+  // What becomes of a plan that is not used is the planner's to say.
+  if (!link.note.empty()) plan.note.append(plan.note.empty() ? "" : "; ").append(link.note);
+  if (link.connected && link.refused_plans != 0 && !link.reason.empty()) {
+    plan.note.append(plan.note.empty() ? "" : "; ").append(link.reason);
+  }
   if (plan.note.empty() && !link.connected && arena.plan == nullptr) plan.note = link.reason;
   status->reason = arena.why;
   if (arena.plan != nullptr) {
@@ -531,6 +610,12 @@ void say_how_limit_was_kept(const Arena& arena) noexcept {
 void say_goodbye() noexcept {
   const Arena* const now = arena();
   if (now == nullptr || !log_wants(LogLevel::kWarn)) return;
+  const PlannedSwaps& planned = now->planned_swaps;
+  log(LogLevel::kDebug,
+      "planned swaps: {} out, {} back; {} left out, {} late, {} back when touched, {} of them beside their place; "
+      "{} displaced, {} deviations",
+      planned.out, planned.in, planned.left_out, planned.late_returns, planned.unplanned_returns, planned.beside,
+      now->displaced, now->deviations);
   say_how_limit_was_kept(*now);
   if (now->iteration_at_live == 0) return;
   // Without the lock: threads may still run, or have been killed with it; these are words that only grow.

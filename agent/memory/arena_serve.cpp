@@ -57,24 +57,28 @@ bool serve_in_slab(Arena& arena, Block& block) noexcept {
   return true;
 }
 
-// From what is held, then, `from_slab`, from free bytes of the slab, then from new chunks; from the slab in any case
-// where the device has no more. CUDA_ERROR_NOT_READY: what could serve is still in use (Bootstrap::awaited).
-CUresult serve_from_chunks(Arena& arena, Block& block, bool from_slab) noexcept {
+// When bytes of the slab that no block owns serve a block which the plan does not place there: it lies in the way of
+// those that it does.
+enum class SlabUse { kNever, kLast, kFirst };
+
+// From what is held, then from free bytes of the slab (kFirst), then from new chunks; from the slab (kLast) where the
+// device has no more. CUDA_ERROR_NOT_READY: what could serve is still in use (Bootstrap::awaited).
+CUresult serve_from_chunks(Arena& arena, Block& block, SlabUse use) noexcept {
   const bool has_slab = arena.slab.live_bytes() != 0 && !arena.limit_change.dissolving;
   if (has_slab) {
     const CUresult held = arena.bootstrap.serve(block, true);
     if (held == CUDA_SUCCESS || held == CUDA_ERROR_NOT_READY) return held;
-    if (from_slab && serve_in_slab(arena, block)) return CUDA_SUCCESS;
+    if (use == SlabUse::kFirst && serve_in_slab(arena, block)) return CUDA_SUCCESS;
     arena.housekeeping = true;
   }
   const CUresult result = arena.bootstrap.serve(block, false);
-  const bool may_help = result == CUDA_ERROR_OUT_OF_MEMORY && !from_slab && has_slab;
+  const bool may_help = result == CUDA_ERROR_OUT_OF_MEMORY && use == SlabUse::kLast && has_slab;
   return may_help && serve_in_slab(arena, block) ? CUDA_SUCCESS : result;
 }
 
 // What is used least leaves until there is room; where nothing can, the limit is passed.
 [[gnu::cold, gnu::noinline]] CUresult serve_at_limit(Arena& arena, ArenaLock& lock, Block& block,
-                                                     bool from_slab) noexcept {
+                                                     SlabUse use) noexcept {
   constexpr int kPatience = 256;
   const std::uint64_t chunk_bytes = arena.chunks.chunk_bytes();
   // Programs try how much they can have.
@@ -87,8 +91,10 @@ CUresult serve_from_chunks(Arena& arena, Block& block, bool from_slab) noexcept 
     const std::uint64_t releases = arena.releases;
     const bool sent = arena_send_away(arena, lock, chunks) != 0;
     if (arena.releases != releases) return CUDA_ERROR_NOT_SUPPORTED;
+    if (!sent && use == SlabUse::kNever) result = serve_from_chunks(arena, block, SlabUse::kLast);
+    if (result == CUDA_SUCCESS) break;
     if (!sent) arena.chunks.allow_beyond(true);
-    result = serve_from_chunks(arena, block, from_slab);
+    result = serve_from_chunks(arena, block, use);
     arena.chunks.allow_beyond(false);
     if (result == CUDA_ERROR_NOT_READY) {
       const Release uses = arena.bootstrap.awaited();
@@ -109,15 +115,18 @@ CUresult arena_serve_dynamically(Arena& arena, ArenaLock& lock, Block& block, bo
   constexpr int kPatience = 64;
   if (arena.service == Arena::Service::kDriver) return serve_by_driver(arena, lock, block);
   block.touched = arena.tickets;
-  CUresult result = serve_from_chunks(arena, block, from_slab);
+  // At a limit rather other blocks leave: what lies in the slab's places once would displace others, and these others,
+  // in each iteration.
+  const SlabUse use = from_slab ? SlabUse::kFirst : arena.chunks.limit() != 0 ? SlabUse::kNever : SlabUse::kLast;
+  CUresult result = serve_from_chunks(arena, block, use);
   for (int i = 0; result == CUDA_ERROR_NOT_READY; ++i) {
     const Release uses = arena.bootstrap.awaited();
     if (arena.streams.finish(lock, uses) != CUDA_SUCCESS || i == kPatience) return CUDA_ERROR_OUT_OF_MEMORY;
     if (arena.service != Arena::Service::kChunks) return CUDA_ERROR_NOT_SUPPORTED;
-    result = serve_from_chunks(arena, block, from_slab);
+    result = serve_from_chunks(arena, block, use);
   }
   if (result == CUDA_ERROR_OUT_OF_MEMORY && arena.chunks.limit() != 0) [[unlikely]]
-    result = serve_at_limit(arena, lock, block, from_slab);
+    result = serve_at_limit(arena, lock, block, use);
   return result;
 }
 

@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "agent/memory/arena.h"
@@ -63,6 +64,20 @@ struct SwapSums {
   bool refused = false;   // the driver has not unmapped what had left: nothing leaves any more
 };
 
+// What a plan's swaps have done so far.
+struct PlannedSwaps {
+  std::uint64_t out = 0;
+  std::uint64_t in = 0;
+  std::uint64_t out_bytes = 0;
+  std::uint64_t in_bytes = 0;
+  std::uint64_t left_out = 0;                 // of blocks that had to stay
+  std::uint64_t late_returns = 0;             // whose place was another block's when it was to be taken
+  std::uint64_t unplanned_returns = 0;        // touched while away
+  std::uint64_t beside = 0;                   // of those: into chunks beside the slab
+  bool told = false;                          // that one was left out
+  std::vector<SwappedMalloc::Instance> late;  // blocks that are to come back as soon as their places are free
+};
+
 // The limit has changed: until what is held is below it, and plans that need more have been left.
 struct LimitChange {
   // Tries in a row after which the limit counts as passed.
@@ -89,6 +104,7 @@ struct ArenaSums {
   std::uint64_t displaced = 0;
   bool restarted = false;  // there was such a context
   SwapSums swaps;
+  PlannedSwaps planned_swaps;
 };
 
 struct Arena : ArenaSums {
@@ -164,6 +180,7 @@ struct Arena : ArenaSums {
   std::uint64_t over = 0;     // all up to that one are over
   bool deviating = false;     // the main lane, now
   StateReport to_report;
+  std::size_t wanted_pieces = 0;  // of host memory, for the plan that is being built
 };
 
 // Block::ready of a block that every stream may touch.
@@ -209,6 +226,33 @@ void arena_bring_back(Arena& arena, ArenaLock& lock, Operation& operation) noexc
 bool arena_bring_back(Arena& arena, ArenaLock& lock, Block& block) noexcept;
 // Waits until none of the block's bytes is being copied. Null: the block that lay there is gone meanwhile.
 Block* arena_settled(Arena& arena, ArenaLock& lock, Block* block) noexcept;
+// So many chunks for a block that comes back beside its place; they are the caller's. Gives the lock back, and may
+// wait.
+CUresult arena_take_chunks(Arena& arena, ArenaLock& lock, std::size_t count, std::vector<Chunk*>* taken) noexcept;
+
+// Of plans that swap; none where there is no limit, or swaps can't be had. Measures, and waits for that.
+std::optional<shm::SwapTermsBody> arena_swap_terms(Arena& arena);
+
+// Planned swaps (planned_swaps.cpp). --------------------------------------------------------------------------------
+// The block has been given its place of the slab: it lies there by addresses of its own, where there are some.
+void arena_enter_window(Arena& arena, Block& block, SwappedMalloc& swapped, const FollowedPlace& place) noexcept;
+// It is freed, or was not to be had; what used it last.
+void arena_leave_window(Arena& arena, Block& block, const Release& uses) noexcept;
+// Host memory for all that the plan swaps, in pieces.
+std::size_t arena_swap_pieces(const Arena& arena, const FollowedPlan& plan) noexcept;
+// A plan has gone live.
+void arena_begin_swaps(Arena& arena) noexcept;
+// The lane's thread makes a malloc of a plan that swaps / has left the plan.
+void arena_begin_points(LaneState& lane, FollowedMalloc& malloc) noexcept;
+void arena_stop_points() noexcept;
+// What is due behind the malloc itself. Gives the lock back.
+void arena_look_at_points(Arena& arena, ArenaLock& lock) noexcept;
+// All that was due before the calling thread's next malloc. Gives the lock back.
+void arena_finish_points(Arena& arena, ArenaLock& lock) noexcept;
+// As arena_bring_back(), for one that has a window of its own, is away, and of which no copy is being queued. What
+// touches it is behind `copies` then.
+CUresult arena_bring_back_window(Arena& arena, ArenaLock& lock, Block& block, Release* copies) noexcept;
+
 // Reads the options. Called when memory begins to be served.
 void arena_limit(Arena& arena) noexcept;
 // The limit has changed (LimitChange::pending): plans that need more are left, one that needed more is taken up again,
@@ -228,8 +272,11 @@ void arena_look_for_plan(Arena& arena) noexcept;
 void arena_adopt(Arena& arena, const Plan& plan) noexcept;
 // A little more of what is being built; armed when it is there.
 void arena_build(Arena& arena) noexcept;
+// Makes some of the host memory that it lacks (Arena::wanted_pieces). Gives the lock back.
+void arena_make_pieces(Arena& arena, ArenaLock& lock) noexcept;
 // At the beginning of an iteration of the plan that is armed: from here on it is followed, or given up if it can't be.
-void arena_go_live(Arena& arena) noexcept;
+// Gives the lock back where blocks have to leave for it first.
+void arena_go_live(Arena& arena, ArenaLock& lock) noexcept;
 // At the beginning of each iteration: a little of what is to be tidied up.
 void arena_at_boundary(Arena& arena, const FollowedLane& lane) noexcept;
 // Memory was short: at the beginning of an iteration, makes again what of the slab was given up.

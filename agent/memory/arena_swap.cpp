@@ -245,6 +245,13 @@ CUresult take_chunks(Arena& arena, ArenaLock& lock, std::size_t count, bool impa
   return result == CUDA_ERROR_NOT_READY ? CUDA_ERROR_OUT_OF_MEMORY : result;
 }
 
+// Is one of the block's copies being queued?
+bool is_moving(const Arena& arena, const Block& block) noexcept {
+  const OwnWindow* const window = own_window(block);
+  if (window != nullptr) return window->moving;
+  return lies_in_region(block) && const_cast<Arena&>(arena).bootstrap.region().is_moving(block);
+}
+
 // Maps the pages and copies what was in them. All of them, or none.
 CUresult carry_in(Arena& arena, ArenaLock& lock, const std::vector<std::size_t>& pages, std::vector<Chunk*>& chunks,
                   StreamUse* copied) noexcept {
@@ -339,11 +346,12 @@ CUresult bring_back(Arena& arena, ArenaLock& lock, std::uint64_t base, Release* 
       return CUDA_SUCCESS;
     }
     Region& region = arena.bootstrap.region();
-    if (region.is_moving(*block)) {
+    if (is_moving(arena, *block)) {
       const Unlocked unlocked(lock);
       sched_yield();
       continue;
     }
+    if (own_window(*block) != nullptr) return arena_bring_back_window(arena, lock, *block, copies);
     std::vector<std::size_t> pages;
     try {
       const auto [first, last] = region.pages_of(*block);
@@ -457,6 +465,20 @@ std::size_t arena_send_away(Arena& arena, ArenaLock& lock, std::size_t chunks) n
   return 0;
 }
 
+CUresult arena_take_chunks(Arena& arena, ArenaLock& lock, std::size_t count, std::vector<Chunk*>* taken) noexcept {
+  const std::uint64_t releases = arena.releases;
+  TakenChunks chunks(arena);
+  for (int waits = 0;; ++waits) {
+    const CUresult result = take_chunks(arena, lock, count, waits == kPatience, &chunks.list());
+    if (arena.releases != releases) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+    if (result == CUDA_ERROR_NOT_READY) continue;
+    if (result != CUDA_SUCCESS) return result;
+    chunks.put_back(count);
+    taken->swap(chunks.list());
+    return CUDA_SUCCESS;
+  }
+}
+
 void arena_bring_back(Arena& arena, ArenaLock& lock, Operation& operation) noexcept {
   const std::uint64_t releases = arena.releases;
   CUresult result = CUDA_SUCCESS;
@@ -492,7 +514,7 @@ bool arena_bring_back(Arena& arena, ArenaLock& lock, Block& block) noexcept {
 
 Block* arena_settled(Arena& arena, ArenaLock& lock, Block* block) noexcept {
   const std::uint64_t base = block->base;
-  while (block != nullptr && lies_in_region(*block) && arena.bootstrap.region().is_moving(*block)) {
+  while (block != nullptr && is_moving(arena, *block)) {
     {
       const Unlocked unlocked(lock);
       sched_yield();
@@ -536,6 +558,24 @@ void read_swaps(const Arena& arena, shm::Status* status) {
   });
   swaps.pinned_bytes = shm::Bytes(pinned_bytes);
   swaps.note = arena.swaps.note;
+  const PlannedSwaps& planned = arena.planned_swaps;
+  if (arena.plan != nullptr && arena.plan->swaps != 0) {
+    swaps.planned = arena.plan->swaps;
+    swaps.planned_period = shm::Nanoseconds(arena.plan->period_ns);
+    swaps.planned_added = shm::Nanoseconds(arena.plan->added_ns);
+  }
+  swaps.planned_out = planned.out;
+  swaps.planned_in = planned.in;
+  swaps.planned_bytes_out = shm::Bytes(planned.out_bytes);
+  swaps.planned_bytes_in = shm::Bytes(planned.in_bytes);
+  swaps.left_out = planned.left_out;
+  swaps.late = planned.late_returns;
+  swaps.unplanned = planned.unplanned_returns;
+  std::uint64_t away = swaps.away.value();
+  arena.slab.own_windows().for_each([&](const OwnWindow& window) {
+    if (window.block != nullptr && window.block->away != 0) away += window.bytes;
+  });
+  swaps.away = shm::Bytes(away);
   status->swaps = std::move(swaps);
 }
 

@@ -17,6 +17,68 @@ bool equal(const FollowedMalloc& a, std::uint64_t bytes, std::uint64_t return_ad
 
 }  // namespace
 
+// The steps of the plan's swaps, point by point.
+void FollowedPlan::add_swaps(const Plan& plan) {
+  if (plan.swaps.empty()) return;
+  std::vector<std::uint32_t> swapped_of(plan.mallocs.size());  // 1 + index into `swapped`, by malloc
+  struct Timed {
+    std::uint64_t rank;
+    SwapStep step;
+  };
+  std::vector<Timed> timed;
+  std::uint32_t count = 0;
+  for (const shm::PlannedSwap& swap : plan.swaps) {
+    if ((swap.flags & shm::kSwapPersistent) != 0) continue;
+    std::uint32_t& number = swapped_of[swap.block];
+    if (number == 0) number = ++count;
+    const shm::PlannedMalloc& malloc = plan.mallocs[swap.block];
+    const auto add = [&](std::uint64_t position, bool leaves) {
+      const std::uint64_t rank = position % operations;
+      // The next block is made only behind that rank of the iteration.
+      const std::uint64_t back = position / operations - (rank < malloc.born ? 1 : 0);
+      timed.push_back({rank, {number - 1, static_cast<std::uint32_t>(back), leaves, swap.order}});
+    };
+    add(swap.out_after, true);
+    if (swap.in_after != shm::kNoPosition) add(swap.in_after, false);
+    ++swaps;
+  }
+  swapped.resize(count);
+  std::stable_sort(timed.begin(), timed.end(), [](const Timed& a, const Timed& b) {
+    return std::tuple(a.rank, a.step.order) < std::tuple(b.rank, b.step.order);
+  });
+  steps.reserve(timed.size());
+  auto next = timed.begin();
+  for (const shm::PlannedPoint& point : plan.points) {
+    const auto first = static_cast<std::uint32_t>(steps.size());
+    for (; next != timed.end() && next->rank <= point.rank; ++next) steps.push_back(next->step);
+    FollowedLane* const lane = find_lane(point.lane);
+    if (steps.size() == first || lane == nullptr) continue;
+    lane->points.push_back({point.malloc, point.operations, (point.flags & shm::kPointUncounted) != 0, first,
+                            static_cast<std::uint32_t>(steps.size()) - first});
+  }
+  for (std::size_t i = 0; i < lanes.size(); ++i) {
+    FollowedLane& lane = lanes[i];
+    // Lanes stand by their numbers, the plan's mallocs as they came.
+    auto number_of = swapped_of.begin() + (plan.lanes[i].mallocs.data() - plan.mallocs.data());
+    for (FollowedMalloc& malloc : lane.mallocs) {
+      const std::uint32_t number = *number_of++;
+      if (number != 0) malloc.swapped = &swapped[number - 1];
+    }
+    if (lane.points.empty()) continue;
+    std::stable_sort(lane.points.begin(), lane.points.end(), [](const SwapPoint& a, const SwapPoint& b) {
+      return std::tuple(a.malloc, a.operations, a.behind_free) < std::tuple(b.malloc, b.operations, b.behind_free);
+    });
+    lane.first_point.reserve(lane.mallocs.size() + 1);
+    std::uint32_t point = 0;
+    for (std::uint32_t malloc = 0; malloc <= lane.mallocs.size(); ++malloc) {
+      while (point < lane.points.size() && lane.points[point].malloc < malloc) ++point;
+      lane.first_point.push_back(point);
+    }
+  }
+  period_ns = plan.period_ns;
+  added_ns = plan.added_ns;
+}
+
 FollowedPlan::FollowedPlan(const Plan& plan)
     : generation(plan.generation),
       operations(plan.operations),
@@ -73,6 +135,7 @@ FollowedPlan::FollowedPlan(const Plan& plan)
       break;
     }
   }
+  add_swaps(plan);
 }
 
 void keep_in_step(LanePosition& at) noexcept {

@@ -25,12 +25,51 @@ struct FollowedPlace {
   std::uint32_t turn = 0;  // of the first of several: which is next
 };
 
+struct OwnWindow;
+
+// A malloc whose blocks are swapped.
+struct SwappedMalloc {
+  // Of its last blocks, the one made last at `made % kRecent`: further ones have been freed, as a swap begins and ends
+  // within so many iterations of its block's malloc (agent/plan/plan_swaps.cpp).
+  static constexpr std::uint64_t kRecent = 8;
+  struct Instance {
+    std::uint64_t base = 0;
+    std::uint64_t number = 0;
+  };
+
+  std::vector<OwnWindow*> windows;  // one for each place, more where one block is away while the next is there
+  Instance recent[kRecent];
+  std::uint64_t made = 0;
+
+  void note(const Instance& instance) noexcept { recent[++made % kRecent] = instance; }
+  Instance& last() noexcept { return recent[made % kRecent]; }
+};
+
+// What is to be done behind an operation: the block made by the malloc, `back` blocks before the last one, leaves or
+// comes back.
+struct SwapStep {
+  std::uint32_t swapped = 0;  // into FollowedPlan::swapped
+  std::uint32_t back = 0;
+  bool leaves = false;
+  std::uint64_t order = 0;
+};
+
+// An operation of a lane behind which there are such steps: the so-manieth since the lane's malloc.
+struct SwapPoint {
+  std::uint32_t malloc = 0;
+  std::uint32_t operations = 0;  // launches, copies and memsets; 0: the malloc itself
+  bool behind_free = false;      // behind a free that comes after these
+  std::uint32_t first_step = 0;  // into FollowedPlan::steps
+  std::uint32_t steps = 0;
+};
+
 struct FollowedMalloc {
   std::uint64_t bytes = 0;
   std::uint64_t return_address = 0;
   FollowedPlace* places = nullptr;
   std::uint32_t count = 0;  // of places; 0: not planned
   std::uint32_t born = 0;   // rank
+  SwappedMalloc* swapped = nullptr;
 
   // Other mallocs may take turns with it.
   FollowedPlace* next_place() {
@@ -53,7 +92,9 @@ struct FollowedLane {
 
   static constexpr std::uint64_t kUnknown = ~std::uint64_t{0};
   std::vector<FollowedMalloc> mallocs;
-  std::vector<std::uint32_t> fallback;  // Knuth, Morris, Pratt: of the last `match` mallocs
+  std::vector<SwapPoint> points;           // by malloc and operations
+  std::vector<std::uint32_t> first_point;  // of each malloc, and of one behind the last; empty without points
+  std::vector<std::uint32_t> fallback;     // Knuth, Morris, Pratt: of the last `match` mallocs
 };
 
 // A block that lives across the end of an iteration, as it is when the next one begins.
@@ -73,10 +114,18 @@ struct FollowedPlan {
   std::vector<FollowedLane> lanes;
   std::vector<FollowedPlace> places;
   std::vector<CrossingMalloc> crossing;  // by bytes, the youngest first
+  std::vector<SwappedMalloc> swapped;
+  std::vector<SwapStep> steps;
+  std::uint64_t swaps = 0;      // an iteration
+  std::uint64_t period_ns = 0;  // with swaps: of an iteration, and how much longer it is expected to be for them
+  std::uint64_t added_ns = 0;
 
   explicit FollowedPlan(const Plan& plan);  // may throw std::bad_alloc
   FollowedLane* find_lane(std::uint32_t lane);
   bool is_persistent(std::uint64_t block) const;
+
+ private:
+  void add_swaps(const Plan& plan);
 };
 
 // A thread's place in a plan.
@@ -86,6 +135,7 @@ struct LanePosition {
   std::uint64_t position = 0;    // of the next malloc
   std::uint32_t matched = 0;     // off the plan: how many of the last mallocs fit the end of an iteration
   bool following = false;
+  std::uint32_t point = 0;  // of the lane's: the next one
 };
 
 enum class Step : std::uint8_t {

@@ -297,6 +297,7 @@ void Slab::give_up_lent() noexcept {
   for (std::size_t slot = 0; slot < window_.chunks.size(); ++slot) {
     Chunk* const chunk = window_.chunks[slot];
     // Refused (and said so): nothing is ever served from these bytes.
+    if (chunk != nullptr && chunk->lent) own_windows_.unmap_chunk(chunk);
     if (chunk == nullptr || !chunk->lent ||
         chunks_.unmap(window_.base + slot * chunk_bytes, chunk_bytes) != CUDA_SUCCESS)
       continue;
@@ -328,6 +329,7 @@ bool Slab::shorten(std::size_t limit) noexcept {
   while (window_.chunks.size() > count) {
     Chunk* const chunk = window_.chunks.back();
     window_.chunks.pop_back();
+    own_windows_.unmap_chunk(chunk);
     chunk->slab_slot = -1;
     if (chunk->home == nullptr) chunks_.release(chunk);
   }
@@ -343,6 +345,7 @@ void Slab::give_up_idle(Release* awaited) noexcept {
     // What was unmapped until then is in `freed`.
   }
   for (Chunk* const chunk : freed) {
+    own_windows_.unmap_chunk(chunk);
     if (chunk->home == nullptr) chunks_.release(chunk);
   }
 }
@@ -421,6 +424,7 @@ void Slab::release() noexcept {
   // What is being built is made of the bootstrap's chunks, which gives them back itself.
   drop_beyond(0);
   end_loans(0);
+  own_windows_.release();
   for (std::size_t slot = 0; slot < window_.chunks.size(); ++slot) {
     Chunk* const chunk = window_.chunks[slot];
     if (chunk == nullptr) continue;

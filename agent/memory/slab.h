@@ -12,6 +12,7 @@
 #include <functional>
 
 #include "agent/memory/bootstrap.h"
+#include "agent/memory/own_windows.h"
 #include "agent/memory/switch_over.h"
 
 namespace memopt::agent {
@@ -32,6 +33,9 @@ class Slab {
 
   // Maps up to `limit` more chunks; returns whether all that can be mapped now is.
   bool build(std::size_t limit) noexcept;
+
+  // That are wanted and not mapped yet.
+  std::size_t missing_chunks() const { return wanted_ > window_.chunks.size() ? wanted_ - window_.chunks.size() : 0; }
 
   // Makes everything that is wanted usable. CUDA_SUCCESS, or the driver's code: then the slab is as it was before
   // want(), with what had been live still live. `times`: where chunks in which blocks lie are to be lent; null: where
@@ -69,6 +73,9 @@ class Slab {
   CUdeviceptr give_up_driver_block() noexcept;
 
   Window& window() { return window_; }
+  // Of blocks that are swapped: other addresses of the same chunks.
+  OwnWindows& own_windows() { return own_windows_; }
+  const OwnWindows& own_windows() const { return own_windows_; }
   std::uint64_t live_bytes() const { return window_.map.bytes(); }
   bool covers(std::uint64_t address) const {
     return address - window_.base <= window_.map.bytes() && window_.base != 0;
@@ -98,7 +105,8 @@ class Slab {
   StreamTable& streams_;
   ChunkStore& chunks_;
   Bootstrap& bootstrap_;
-  Window window_;           // chunks beyond map.bytes() are mapped, but not live
+  Window window_;  // chunks beyond map.bytes() are mapped, but not live
+  OwnWindows own_windows_{chunks_, window_};
   std::size_t wanted_ = 0;  // chunks
   std::uint64_t wanted_bytes_ = 0;
   bool driver_block_ = false;

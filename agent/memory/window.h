@@ -18,7 +18,7 @@ class ChunkStore;
 class StreamTable;
 
 struct Window {
-  enum class Kind : std::uint8_t { kShared, kRegion, kSlab };
+  enum class Kind : std::uint8_t { kShared, kRegion, kSlab, kOwn };
   using Hook = boost::intrusive::list_member_hook<>;
 
   Kind kind = Kind::kShared;

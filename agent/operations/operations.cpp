@@ -352,6 +352,7 @@ bool before_launch(const LaunchCall& call) noexcept {
   }
   touch.end();
   if (visible) touch.make_visible(true);
+  if (!captured) count_operation();
   if (recorded && !captured) record_this_launch(call, layout, touch);
   return call.overlaps_previous && touch.touched();
 }
@@ -377,6 +378,7 @@ void before_copy(const CopyCall& call) noexcept {
   touch.end();
   const bool to_host = call.to_host != nullptr || call.kind == shm::CopyKind::kToHost;
   if (!call.host_waits && (to_host || call.kind == shm::CopyKind::kUnknown)) touch.make_visible(false);
+  if (!captured) count_operation();
   if (!recorded || captured) return;
   body.stream = stream_number(call.stream);
   time_operation(call.stream, record_copy(call.kind, body));
@@ -391,6 +393,7 @@ void before_memset(const MemsetCall& call) noexcept {
   const std::uint64_t block = touch.look_up_extent(call.address, call.bytes);
   touch.end();
   if (is_pinned_memory(call.address)) touch.make_visible(false);
+  if (!captured) count_operation();
   if (!recorded || captured) return;
   time_operation(call.stream, record_memset({stream_number(call.stream), block, call.bytes}));
 }
@@ -415,6 +418,7 @@ void before_unknown_work(StreamName stream) noexcept {
   Touch touch(stream, false, false);
   touch.use_all();
   touch.make_visible(true);
+  count_operation();
   if (!recording()) return;
   shm::LaunchBody body{};
   body.stream = stream_number(stream);

@@ -11,6 +11,7 @@
 
 #include "agent/memory/arena.h"
 #include "agent/memory/arena_streams.h"
+#include "agent/memory/points.h"
 #include "agent/order/captures.h"
 #include "agent/order/in_flight.h"
 #include "agent/order/streams.h"
@@ -77,6 +78,7 @@ class QueuedAtEnd {
   ~QueuedAtEnd() {
     queued();
     operation_queued();
+    look_for_points();
   }
   // Makes the call, unless there is no memory for what it touches; what is said of it, for the hook to hand on.
   template <typename Call>

@@ -91,7 +91,11 @@ std::string swaps_json(const shm::SwapStatus& swaps) {
   add(R"("copied_out": {}, "copied_in": {}, "swapped_out": {}, "swapped_in": {}, "pinned": {}, "pinned_bytes": {}, )",
       swaps.copied_out.value(), swaps.copied_in.value(), swaps.swapped_out, swaps.swapped_in, swaps.pinned,
       swaps.pinned_bytes.value());
-  add(R"("note": {}}})", quoted(swaps.note));
+  add(R"("note": {}, "planned": {{"swaps": {}, "period_ns": {}, "added_ns": {}, "out": {}, "in": {}, )",
+      quoted(swaps.note), swaps.planned, swaps.planned_period.value(), swaps.planned_added.value(), swaps.planned_out,
+      swaps.planned_in);
+  add(R"("bytes_out": {}, "bytes_in": {}, "left_out": {}, "late": {}, "unplanned": {}}}}})",
+      swaps.planned_bytes_out.value(), swaps.planned_bytes_in.value(), swaps.left_out, swaps.late, swaps.unplanned);
   return out;
 }
 

@@ -61,6 +61,12 @@ std::uint64_t IterationTimes::total() const {
                          [](std::uint64_t sum, const Time& time) { return sum + time.idle + time.busy; });
 }
 
+void IterationTimes::forget_idle() {
+  for (Time& time : operations) time.idle = 0;
+  idle_at_end = 0;
+  period = 0;
+}
+
 void MeasuredTimes::add(std::uint32_t lane, const shm::RecordView& record, bool gap) {
   // Operations that are missing have no number.
   if (gap) {
@@ -125,10 +131,15 @@ void MeasuredTimes::measured(const shm::KernelTimeBody& body, std::uint32_t idle
 }
 
 // What others say of an operation that was never measured; `launch`: the median of launches, 0 if there is none.
-IterationTimes::Time MeasuredTimes::of_others(const Step& step, std::uint64_t launch) const {
+IterationTimes::Time MeasuredTimes::of_others(const Step& step, std::uint64_t launch, double launched_rate) const {
   using Source = IterationTimes::Source;
   if (const auto alike = least_by_shape_.find(step.shape); alike != least_by_shape_.end()) {
     return {0, alike->second, Source::kAlike};
+  }
+  if (step.kind == kLaunches && step.bytes != 0 && launched_rate > 0) {
+    const double guess =
+        std::min(static_cast<double>(step.bytes) * launched_rate, static_cast<double>(kMostNanoseconds));
+    return {0, static_cast<std::uint64_t>(guess), Source::kGuessed};
   }
   if (step.kind == kLaunches) {
     return launch == 0 ? IterationTimes::Time{} : IterationTimes::Time{0, launch, Source::kGuessed};
@@ -174,6 +185,9 @@ void MeasuredTimes::begin(const OperationStore& store, const IterationPlan& plan
       step.shape = recent->shape;
       step.bytes = recent->bytes;
       step.kind = recent->kind;
+    }
+    if (op.kind == OperationKind::kLaunch) {
+      for (const Access& access : store.accesses(position)) step.bytes += store.blocks()[access.block].bytes;
     }
     steps_.push_back(step);
   }
@@ -256,6 +270,24 @@ IterationTimes MeasuredTimes::of_iteration() const {
   if (!periods.empty()) result.period = median(std::move(periods));
 
   const std::uint64_t launch = launches_.empty() ? 0 : median(launches_);
+  // How long the launches that are known take for a byte of the blocks that they name.
+  double known_time = 0, known_bytes = 0;
+  // Of the same function with the same grid, those that name as many bytes are more alike than others.
+  std::map<std::pair<std::uint64_t, std::uint64_t>, std::uint64_t> least_by_bytes;
+  for (const Step& step : steps_) {
+    if (!step.on_device || step.kind != kLaunches || step.bytes == 0) continue;
+    const Own& mine = own[step.lane][step.phase];
+    const auto alike = least_by_shape_.find(step.shape);
+    const bool measured = mine.least != std::numeric_limits<std::uint64_t>::max();
+    if (!measured && alike == least_by_shape_.end()) continue;
+    if (measured) {
+      const auto [least, first] = least_by_bytes.try_emplace({step.shape, step.bytes}, mine.least);
+      if (!first) least->second = std::min(least->second, mine.least);
+    }
+    known_time += static_cast<double>(measured ? mine.least : alike->second);
+    known_bytes += static_cast<double>(step.bytes);
+  }
+  const double launched_rate = known_bytes > 0 ? known_time / known_bytes : 0;
   std::uint64_t idle = 0;
   std::vector<IterationTimes::Time*> unknown;  // how long the device idles before it
   for (std::size_t k = 0; k < steps_.size(); ++k) {
@@ -271,7 +303,9 @@ IterationTimes MeasuredTimes::of_iteration() const {
       if (knows_slot) time.idle = mine.least_slot - mine.least;
       time.source = IterationTimes::Source::kMeasured;
     } else {
-      time = of_others(step, launch);
+      time = of_others(step, launch, launched_rate);
+      const auto alike = least_by_bytes.find({step.shape, step.bytes});
+      if (step.kind == kLaunches && alike != least_by_bytes.end()) time.busy = alike->second;
     }
     ++result.on_device;
     ++result.of[static_cast<std::size_t>(time.source)];

@@ -3,7 +3,8 @@
 //
 // An operation has the least time that was measured of it in the iterations that were seen. Without any, it has the
 // least that was measured of one like it (a launch of the same function with the same grid, a copy of as many bytes in
-// the same direction, a memset of as many). Else it is guessed: the median of all launches, the least of the next
+// the same direction, a memset of as many). Else it is guessed: a launch as long for each byte of the blocks that it
+// names as those of the iteration that are known (or the median of all launches), a copy as the least of the next
 // larger copy in that direction, or memset, or in proportion to the largest. How long its stream had nothing to do
 // before it is the least of its own.
 //
@@ -47,6 +48,8 @@ struct IterationTimes {
   // Something of the iteration itself was measured.
   bool known() const { return from(Source::kMeasured) != 0; }
   std::uint64_t total() const;
+  // As if the device never idled: for what was measured while it waited for something that will not be.
+  void forget_idle();
 };
 
 // Not thread-safe. Memory is bounded by a constant: of very many measurements the latest are kept.
@@ -101,13 +104,13 @@ class MeasuredTimes {
     std::uint32_t lane = 0;  // into lanes_
     std::uint64_t phase = 0;
     std::uint64_t shape = 0;
-    std::uint64_t bytes = 0;
+    std::uint64_t bytes = 0;  // of a launch: of the blocks that it names
     std::uint32_t kind = 0;
   };
 
   void measured(const shm::KernelTimeBody& body, std::uint32_t idle);
   const Recent* find(std::uint64_t sequence) const;
-  IterationTimes::Time of_others(const Step& step, std::uint64_t launch) const;
+  IterationTimes::Time of_others(const Step& step, std::uint64_t launch, double launched_rate) const;
 
   std::vector<std::uint64_t> counts_;  // operations, by lane
   std::deque<Recent> recent_;          // by sequence

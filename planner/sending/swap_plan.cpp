@@ -103,6 +103,7 @@ class Writer {
         operations_(static_cast<std::int64_t>(points.size())),
         positions_(swaps, operations_),
         points_(points),
+        liveness_(swap::find_liveness(swaps.problem)),
         parts_(parts) {
     if (swaps.ranks.size() != swaps.problem.operations.size()) throw std::logic_error("ranks of another problem");
     for (const LaneMallocs& lane : lanes) {
@@ -131,7 +132,6 @@ class Writer {
  private:
   void write_places(const std::vector<std::uint64_t>& persistent) {
     const swap::Problem& problem = swaps_.problem;
-    const swap::Liveness liveness = swap::find_liveness(problem);
     const bool persistent_stays = problem.blocks.size() == planned_.size();
     if (!persistent_stays && problem.blocks.size() != planned_.size() + persistent.size())
       throw std::logic_error("blocks of another problem");
@@ -141,8 +141,8 @@ class Writer {
       malloc.first_place = parts_.places.size();
       malloc.places = 0;
       // As the swaps were planned for: where threads meet differently each time, the last repeat counts.
-      malloc.born = static_cast<std::uint32_t>(positions_.at(liveness.of[block].born));
-      malloc.freed = static_cast<std::uint64_t>(positions_.at(liveness.of[block].freed));
+      malloc.born = static_cast<std::uint32_t>(positions_.at(liveness_.of[block].born));
+      malloc.freed = static_cast<std::uint64_t>(positions_.at(liveness_.of[block].freed));
       if (!planned_[block]) continue;
       for (const std::uint64_t offset : swaps_.decisions.places[block].offsets) {
         parts_.places.push_back(place(offset, problem.blocks[block].bytes));
@@ -182,9 +182,10 @@ class Writer {
       if (!persistent && !planned_[swap.block]) {
         throw CannotFollow("it swaps a block of the driver's own");
       }
-      std::int64_t out = positions_.behind(swap.out_after);
-      std::int64_t in = swap.returns() ? positions_.behind(swap.in_after) : 0;
+      std::int64_t out = std::max(positions_.behind(swap.out_after), last_access_until(swap.block, swap.out_after));
+      std::int64_t in = swap.returns() ? std::max(positions_.behind(swap.in_after), out) : 0;
       std::int64_t need = swap.returns() ? positions_.at(swap.need) : 0;
+      if (swap.returns() && in >= need) throw CannotFollow("it swaps a block within one operation");
       if (out < 0) out += operations_, in += operations_, need += operations_;  // before the first of an iteration
       parts_.swaps.push_back({persistent ? persistent_at_[swap.block - planned_.size()] : swap.block,
                               (persistent ? shm::kSwapPersistent : 0) | (swap.copy ? shm::kSwapCopies : 0), point(out),
@@ -205,6 +206,15 @@ class Writer {
     }
   }
 
+  // A launch that takes no time has its blocks' accesses one after the other; as an operation it has them all.
+  std::int64_t last_access_until(std::uint32_t block, std::uint64_t position) const {
+    const auto accesses = liveness_.accesses_of(block);
+    const auto behind =
+        std::upper_bound(accesses.begin(), accesses.end(), position,
+                         [](std::uint64_t p, const swap::Access& access) { return p < access.position; });
+    return behind == accesses.begin() ? -operations_ : positions_.at(std::prev(behind)->position);
+  }
+
   std::uint64_t point(std::int64_t position) {
     ranks_.push_back(static_cast<std::uint64_t>(position % operations_));
     return static_cast<std::uint64_t>(position);
@@ -214,6 +224,7 @@ class Writer {
   std::int64_t operations_;
   Positions positions_;
   const Points& points_;  // by rank
+  const swap::Liveness liveness_;
   PlanParts& parts_;
   std::vector<bool> planned_;                 // by malloc
   std::vector<std::uint64_t> persistent_at_;  // of the problem's persistent blocks, among parts_.persistent_places

@@ -15,6 +15,11 @@ constexpr std::uint64_t kManyIterations = 32;
 // Of the search, where it is waited for: a second or two. Fewer where each takes longer.
 constexpr std::uint64_t kMostAttempts = 8000, kLeastAttempts = 200;
 constexpr std::uint64_t kAttemptsTimesOperations = 24'000'000;
+// Parts of kEnough: of the operations, how many have to be known.
+constexpr std::uint64_t kEnough = 10, kHalf = 5, kNearlyAll = 9;
+// Swaps are planned again, so many times, where the operations take this part of the time more or less.
+constexpr std::uint64_t kWorthwhileChange = 20;
+constexpr std::uint32_t kMostChanges = 3;
 // Plans of one iteration that are too large for the agent, each smaller than the last.
 constexpr std::uint32_t kMostRefusals = 4;
 
@@ -58,11 +63,19 @@ void SwapPlanner::look_at_times(bool no_more, std::uint64_t unswapped) {
   if (!pending_ || measured_ < look_at_) return;
   look_at_ = measured_ + measured_ / 8 + 1;
   using Source = IterationTimes::Source;
-  const IterationTimes times = iteration_.times();
+  IterationTimes times = times_of_iteration();
   const std::uint64_t measured = times.from(Source::kMeasured);
-  const bool enough =
-      measured == times.on_device || (no_more && 2 * (measured + times.from(Source::kAlike)) >= times.on_device);
+  const std::uint64_t known = measured + times.from(Source::kAlike);
+  const bool enough = measured == times.on_device || (no_more && kEnough * known >= enough_known_ * times.on_device);
   if (times.known() && enough) start(times, unswapped);
+}
+
+// At a limit a program waits for copies that are made on demand, and the device idles: that is no time in which planned
+// copies could hide.
+IterationTimes SwapPlanner::times_of_iteration() const {
+  IterationTimes times = iteration_.times();
+  if (terms_.memory_limit != 0) times.forget_idle();
+  return times;
 }
 
 bool SwapPlanner::check(const IterationPlanner& planner, bool waiting) {
@@ -74,10 +87,14 @@ bool SwapPlanner::check(const IterationPlanner& planner, bool waiting) {
     followed_ = false;
     first_sent_ = look_at_ = 0;
     reserve_ = refusals_ = 0;
+    planned_busy_ = changes_ = 0;
   }
+  if (!pending_) look_at_changes(planner.plan() ? planner.plan()->footprint() : 0);
   if (!pending_) return another;
   const std::uint64_t since = planner.store().last_sequence() - planner.plan()->detected_at;
   const bool long_enough = since / kManyIterations >= planner.plan()->lifetimes.operations;
+  // At a limit no layout is followed meanwhile, so that more operations are measured in each iteration.
+  enough_known_ = terms_.memory_limit != 0 && !long_enough && !followed_ && !waiting ? kNearlyAll : kHalf;
   if (long_enough) look_at_ = 0;
   look_at_times(waited_for_ || followed_ || waiting || long_enough, planner.plan()->footprint());
   if (pending_ && long_enough) {
@@ -86,8 +103,23 @@ bool SwapPlanner::check(const IterationPlanner& planner, bool waiting) {
   return another;
 }
 
+// The program follows swaps that were planned for other times: of more operations it is known by now how long they
+// take.
+void SwapPlanner::look_at_changes(std::uint64_t unswapped) {
+  if (!followed_ || blind_ || planned_busy_ == 0 || changes_ == kMostChanges || measured_ < look_at_) return;
+  if (planning_ && !planning_->has_answered()) return;
+  look_at_ = measured_ + measured_ / 8 + 1;
+  const IterationTimes times = times_of_iteration();
+  const std::uint64_t change = times.busy > planned_busy_ ? times.busy - planned_busy_ : planned_busy_ - times.busy;
+  if (change * kWorthwhileChange < planned_busy_) return;
+  ++changes_;
+  stop("swaps are planned again: the operations take another time than was known");
+  start(times, unswapped);
+}
+
 void SwapPlanner::start(const IterationTimes& times, std::uint64_t unswapped) {
   pending_ = false;
+  planned_busy_ = times.busy;
   SwapTask task;
   IterationProblem iteration = iteration_.problem(times);
   task.problem = std::move(iteration.problem);
@@ -113,7 +145,10 @@ void SwapPlanner::start(const IterationTimes& times, std::uint64_t unswapped) {
 std::optional<std::vector<std::byte>> SwapPlanner::take(std::uint64_t unswapped) {
   std::erase_if(ending_, [](const auto& planning) { return planning->is_over(); });
   // No check comes while the program records nothing.
-  if (followed_) look_at_times(true, unswapped);
+  if (followed_) {
+    enough_known_ = kHalf;
+    look_at_times(true, unswapped);
+  }
   if (planning_) found_ = planning_->take(note_);
   const std::optional<PlannedSwaps> found = std::exchange(found_, std::nullopt);
   if (!found || !is_worthwhile(*found, unswapped)) return std::nullopt;
@@ -147,7 +182,7 @@ void SwapPlanner::refused(std::uint64_t excess) {
   if (excess == 0 || terms_.memory_limit == 0 || blind_ || ++refusals_ > kMostRefusals) return;
   if (excess >= terms_.memory_limit - std::min(terms_.memory_limit, reserve_)) return;
   reserve_ += excess;
-  start(iteration_.times(), unswapped_);
+  start(times_of_iteration(), unswapped_);
 }
 
 }  // namespace memopt::planner

@@ -4,7 +4,8 @@
 // The layout is sent at once; swaps follow when it is known how long the device takes for the operations: all were
 // measured, or half of them were, or others like them, and there will hardly be more soon: the program follows the
 // layout, or has repeated the iteration often. A program that waits, for its plans or for the next swaps in the place
-// of those that it follows, has them as soon as half of the operations are known.
+// of those that it follows, has them as soon as half of the operations are known; one that keeps to a limit meanwhile,
+// and so follows nothing, when nearly all are.
 #pragma once
 
 #include <cstddef>
@@ -60,6 +61,8 @@ class SwapPlanner {
 
  private:
   void look_at_times(bool no_more, std::uint64_t unswapped);
+  IterationTimes times_of_iteration() const;
+  void look_at_changes(std::uint64_t unswapped);
   void start(const IterationTimes& times, std::uint64_t unswapped);
   void stop(std::string note);
   bool is_worthwhile(const PlannedSwaps& swaps, std::uint64_t unswapped);
@@ -69,15 +72,18 @@ class SwapPlanner {
   const bool waited_for_;
   TimedIteration iteration_{""};
   bool blind_ = false;
-  bool pending_ = false;          // swaps of the iteration are to be planned
-  bool followed_ = false;         // the program follows a plan of it
-  std::uint64_t first_sent_ = 0;  // number of its first plan; 0: none was sent
-  std::uint64_t measured_ = 0;    // operations, of all records
-  std::uint64_t look_at_ = 0;     // when so many were, times are looked at again
+  bool pending_ = false;            // swaps of the iteration are to be planned
+  bool followed_ = false;           // the program follows a plan of it
+  std::uint64_t first_sent_ = 0;    // number of its first plan; 0: none was sent
+  std::uint64_t measured_ = 0;      // operations, of all records
+  std::uint64_t enough_known_ = 0;  // tenths of the operations
+  std::uint64_t look_at_ = 0;       // when so many were, times are looked at again
   std::optional<SwapPlanWriter> writer_;
-  std::uint64_t unswapped_ = 0;  // of the task
-  std::uint64_t reserve_ = 0;    // by so much less than the limit plans of this iteration are to need
-  std::uint32_t refusals_ = 0;   // of them
+  std::uint64_t unswapped_ = 0;     // of the task
+  std::uint64_t planned_busy_ = 0;  // how long the operations take that swaps were planned for last; 0: none were
+  std::uint32_t changes_ = 0;       // of that, for which they were planned again
+  std::uint64_t reserve_ = 0;       // by so much less than the limit plans of this iteration are to need
+  std::uint32_t refusals_ = 0;      // of them
   std::optional<PlannedSwaps> found_;
   std::unique_ptr<SwapPlanning> planning_;
   std::vector<std::unique_ptr<SwapPlanning>> ending_;  // cancelled, and not over yet

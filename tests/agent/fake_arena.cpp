@@ -3,12 +3,15 @@
 #include <deque>
 
 #include "agent/memory/arena_streams.h"
+#include "agent/memory/points.h"
 
 namespace memopt::agent {
 std::uint64_t arena_range_begin = 0;
 bool arena_limited = false;
 std::uint64_t arena_range_bytes = 0;
 bool arena_on = true;
+constinit thread_local PointCursor point_cursor __attribute__((tls_model("initial-exec"))) = {};
+void arena_reach_points(bool /*behind_free*/) noexcept {}
 }  // namespace memopt::agent
 
 namespace memopt::test {

@@ -112,11 +112,21 @@ class Finder {
     }
   }
 
+  // All blocks of a launch are there until it is over, whatever its operations' order.
+  bool is_one_launch(std::uint64_t first, std::uint64_t last) const {
+    const std::uint64_t n = liveness_.operations;
+    for (std::uint64_t at = first + 1; at <= last; ++at) {
+      if (!problem_.operations[at % n].continues) return false;
+    }
+    return true;
+  }
+
   // `read`: the operation by which it leaves only reads it.
   void add(std::uint64_t leaves, std::uint64_t needed, bool read) {
     const std::uint64_t bytes = problem_.blocks[item_.block].bytes;
     const Machine& machine = problem_.machine;
     const bool returns = needed != kNever;
+    if (returns && is_one_launch(leaves, needed)) return;
     const double end = clock_.begin(returns ? needed : liveness_.of[item_.block].freed);
     const double out = read && problem_.clean_drops ? 0 : machine.out_ns(bytes);
     const double copies = out + (returns ? machine.in_ns(bytes) : 0);

@@ -237,7 +237,7 @@ TEST(LinkTest, APlanThatFailsVerificationIsRefusedAndTheNextOneTaken) {
 }
 
 TEST(LinkTest, APlanThatSwapsIsRefusedAndTheNextOneTaken) {
-  expect_refused(PlanBuilder::swapping(), "it swaps 6 times an iteration: this agent carries out no swaps");
+  expect_refused(PlanBuilder::swapping(), "it swaps 6 times an iteration: expected no swaps, as there is no limit");
 }
 
 TEST(LinkTest, ThreadsGetLanesAndGiveThemBack) {

@@ -77,6 +77,16 @@ void read_swaps(const nlohmann::json& status, StatusRow& row) {
                         precise_amount(bytes("pinned_bytes")));
   }
   row.swaps.push_back(std::move(line));
+  const auto planned = [&](const char* name) { return count_member(status, {"swaps", "planned", name}).value_or(0); };
+  if (const std::uint64_t count = planned("swaps"); count != 0) {
+    constexpr double kMillisecond = 1e6;
+    std::string plan = fmt::format("{} planned swaps an iteration, expected to add {:.3f} ms to {:.3f}", count,
+                                   static_cast<double>(planned("added_ns")) / kMillisecond,
+                                   static_cast<double>(planned("period_ns")) / kMillisecond);
+    const std::uint64_t otherwise = planned("left_out") + planned("late") + planned("unplanned");
+    if (otherwise != 0) plan += fmt::format("; {} times not as planned", otherwise);
+    row.swaps.push_back(std::move(plan));
+  }
   if (const auto beyond = bytes("beyond"); beyond && *beyond != 0) {
     const std::string why = text_member(status, {"swaps", "beyond_why"});
     row.swaps.push_back(

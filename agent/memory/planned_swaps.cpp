@@ -1,0 +1,479 @@
+// A plan's swaps carried out: blocks leave for host memory and come back behind the operations that the plan names, by
+// copies on two streams of ours, each behind what it needs by events. The host waits for nothing here.
+//
+// A block that leaves gives its bytes of the slab up to whoever takes them next, who is behind the copy; it comes back
+// by taking them again, behind their last owner's use, and whatever touches it then is behind that copy. All of this is
+// the ownership map's: where it says no (the bytes are another block's still), the block stays away, and is tried again
+// at the next points; an operation that touches it before that brings it back at once, into its place if that is free,
+// into chunks beside the slab otherwise.
+#include <sched.h>
+
+#include <algorithm>
+#include <new>
+#include <vector>
+
+#include "agent/memory/arena.h"
+#include "agent/memory/arena_state.h"
+#include "agent/memory/copy_rates.h"
+#include "agent/memory/points.h"
+#include "agent/order/captures.h"
+#include "agent/order/current_context.h"
+#include "agent/order/in_flight.h"
+#include "agent/process/driver.h"
+#include "agent/process/kept_errno.h"
+#include "agent/process/log.h"
+#include "shm/plan.h"
+
+namespace memopt::agent {
+
+constinit thread_local PointCursor point_cursor __attribute__((tls_model("initial-exec"))) = {};
+
+namespace {
+
+// Of the thread, where it follows a plan that swaps.
+constinit thread_local LaneState* t_lane __attribute__((tls_model("initial-exec"))) = nullptr;
+
+void stop_counting() noexcept { point_cursor.next = point_cursor.at_free = PointCursor::kNever; }
+
+std::uint32_t last_malloc(const LanePosition& at) noexcept {
+  const std::size_t count = at.lane->mallocs.size();
+  return static_cast<std::uint32_t>((at.position + count - 1) % count);
+}
+
+// The cursor is set to the lane's next point before its next malloc.
+void set_next(const LanePosition& at) noexcept {
+  const FollowedLane& lane = *at.lane;
+  if (at.point >= lane.first_point[last_malloc(at) + std::size_t{1}]) {
+    stop_counting();
+    return;
+  }
+  const SwapPoint& point = lane.points[at.point];
+  point_cursor.next = point.operations + (point.behind_free ? 1 : 0);
+  point_cursor.at_free = point.behind_free ? point.operations : PointCursor::kNever;
+}
+
+// A part of the block, and where it lies in host memory.
+struct PartialCopy {
+  std::uint64_t address;
+  std::byte* bytes;
+  std::size_t count;
+};
+
+// Pieces that lie side by side are one copy. May throw std::bad_alloc.
+std::vector<PartialCopy> copies_of(const Block& block, const OwnWindow& window, std::uint64_t piece_bytes) {
+  std::vector<PartialCopy> copies;
+  std::uint64_t done = 0;
+  for (const HostPiece* const piece : window.pieces) {
+    if (done == block.bytes) break;
+    const auto count = static_cast<std::size_t>(std::min(piece_bytes, block.bytes - done));
+    PartialCopy* const last = copies.empty() ? nullptr : &copies.back();
+    if (last != nullptr && last->bytes + last->count == piece->bytes && last->count + count <= kMostCopiedAtOnce) {
+      last->count += count;
+    } else {
+      copies.push_back({block.base + done, piece->bytes, count});
+    }
+    done += count;
+  }
+  return copies;
+}
+
+// Queues the copies on the stream, with the lock given back. False: not all of them have been queued.
+bool queue_copies(Arena& arena, ArenaLock& lock, const std::vector<PartialCopy>& copies, CUstream stream, bool out,
+                  CUresult* result) noexcept {
+  const CUcontext context = arena.context;
+  *result = CUDA_SUCCESS;
+  const Unlocked unlocked(lock);
+  const BesideCaptures beside(driver());
+  const CurrentContext current(driver(), context);
+  for (const PartialCopy& copy : copies) {
+    *result = out ? driver().copy_to_host_async(copy.bytes, copy.address, copy.count, stream)
+                  : driver().copy_to_device_async(copy.address, copy.bytes, copy.count, stream);
+    if (*result != CUDA_SUCCESS) return false;
+  }
+  return true;
+}
+
+bool is_in_flight(Arena& arena, const Block& block) noexcept {
+  return block.uses.everything ? block.touched >= oldest_in_flight() : !arena.streams.is_queued(block.uses);
+}
+
+// It is to stay, for as long as it lives or for now.
+bool must_stay(Arena& arena, const Block& block) noexcept {
+  return block.escaped || block.kept || block.sync_memops || captures_are_open() || is_in_flight(arena, block);
+}
+
+void say_once(Arena& arena, const char* why) noexcept {
+  if (arena.planned_swaps.told) return;
+  arena.planned_swaps.told = true;
+  log(LogLevel::kInfo, "a planned swap is left out: {}", why);
+}
+
+// The block leaves. Gives the lock back.
+void send_out(Arena& arena, ArenaLock& lock, Block& block) noexcept {
+  OwnWindow* const window = own_window(block);
+  if (window == nullptr || window->moving || window->beside || block.away != 0) return;
+  PlannedSwaps& swaps = arena.planned_swaps;
+  const CUstream stream = arena.streams.own_stream(kOutSlot);
+  if (stream == nullptr || must_stay(arena, block)) {
+    ++swaps.left_out;
+    say_once(arena,
+             stream == nullptr ? "the driver makes no stream" : "the block's address is stored, or it is in use");
+    return;
+  }
+  if (!arena.slab.own_windows().take_pieces(*window, arena.host)) {
+    // What leaves on demand may have them.
+    ++swaps.left_out;
+    say_once(arena, "there is no host memory");
+    arena.wanted_pieces = window->chunks.size();
+    return;
+  }
+  std::vector<PartialCopy> copies;
+  try {
+    copies = copies_of(block, *window, arena.chunks.chunk_bytes());
+  } catch (const std::bad_alloc&) {
+    ++swaps.left_out;
+    return;
+  }
+  const std::uint64_t releases = arena.releases;
+  // From here on other threads that touch the block wait until the copies are queued; what they add to its uses is done
+  // when it is back.
+  Release before = block.former;
+  before.add(block.uses);
+  window->moving = true;
+  block.away = static_cast<std::uint32_t>(window->chunks.size());
+  block.former = {};
+  block.uses = {};
+  block.ready = 0;
+  UseSet needs;
+  if (before.everything) arena.streams.cut();
+  arena.streams.add_needs(kOutSlot, before, &needs);
+  for (const HostPiece* const piece : window->pieces) arena.streams.add_needs(kOutSlot, piece->former, &needs);
+  arena.streams.wait(lock, kOutSlot, needs);
+  if (arena.releases != releases) return;
+  CUresult result = CUDA_SUCCESS;
+  const bool queued = queue_copies(arena, lock, copies, stream, true, &result);
+  if (arena.releases != releases) return;
+  const StreamUse copy = arena.streams.queued_on_own(kOutSlot);
+  arena.streams.leave_own_event(lock, kOutSlot);
+  if (arena.releases != releases) return;
+  Release read;
+  read.add(copy);
+  for (HostPiece* const piece : window->pieces) piece->former = read;
+  window->moving = false;
+  if (!queued) {
+    // What has been queued of it only reads the block.
+    block.uses.add(before);
+    block.uses.add(copy);
+    block.away = 0;
+    ++swaps.left_out;
+    arena_failed(arena, result);
+    return;
+  }
+  arena.slab.window().map.give_back(block.span, read);
+  block.span = nullptr;
+  window->last_uses = read;
+  ++swaps.out;
+  swaps.out_bytes += block.bytes;
+  arena.swaps.out_bytes += block.bytes;
+}
+
+// The block's bytes are brought back to where its window lies, by the copies; `former`: whose bytes these were last.
+// False: it is away still.
+bool carry_back(Arena& arena, ArenaLock& lock, Block& block, OwnWindow& window, Span* span,
+                const Release& former) noexcept {
+  const std::uint64_t releases = arena.releases;
+  const CUstream stream = arena.streams.own_stream(kInSlot);
+  std::vector<PartialCopy> copies;
+  CUresult result = stream != nullptr ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+  try {
+    copies = copies_of(block, window, arena.chunks.chunk_bytes());
+  } catch (const std::bad_alloc&) {
+    result = CUDA_ERROR_OUT_OF_MEMORY;
+  }
+  bool queued = false;
+  window.moving = true;
+  StreamUse copy;
+  if (result == CUDA_SUCCESS) {
+    UseSet needs;
+    if (former.everything) arena.streams.cut();
+    arena.streams.add_needs(kInSlot, former, &needs);
+    for (const HostPiece* const piece : window.pieces) arena.streams.add_needs(kInSlot, piece->former, &needs);
+    arena.streams.wait(lock, kInSlot, needs);
+    if (arena.releases != releases) return false;
+    queued = queue_copies(arena, lock, copies, stream, false, &result);
+    if (arena.releases != releases) return false;
+    copy = arena.streams.queued_on_own(kInSlot);
+    arena.streams.leave_own_event(lock, kInSlot);
+    if (arena.releases != releases) return false;
+  }
+  window.moving = false;
+  Release used;
+  if (copy.position != 0) used.add(copy);
+  if (!queued) {
+    Release both = former;
+    both.add(used);
+    if (span != nullptr) arena.slab.window().map.give_back(span, both);
+    window.last_uses.add(used);
+    arena_failed(arena, result);
+    return false;
+  }
+  for (HostPiece* const piece : window.pieces) piece->former = used;
+  block.span = span;
+  block.former = used;
+  block.ready = 0;
+  block.away = 0;
+  arena.swaps.in_bytes += block.bytes;
+  return true;
+}
+
+// Takes the block's bytes of the slab again. Null: they are another's.
+Span* take_place(Arena& arena, Block& block, const OwnWindow& window, Release* former) noexcept {
+  if (!arena.slab.own_windows().is_mapped(window)) return nullptr;
+  Block* in_the_way = nullptr;
+  const std::uint64_t end =
+      window.place + (block.bytes + shm::kPlanAlignment - 1) / shm::kPlanAlignment * shm::kPlanAlignment;
+  return arena.slab.window().map.take(window.place, end, &block, nullptr, former, &in_the_way);
+}
+
+// The block comes back to its place. False: that is another's, for now. Gives the lock back.
+bool bring_in(Arena& arena, ArenaLock& lock, Block& block) noexcept {
+  OwnWindow* const window = own_window(block);
+  if (window == nullptr || window->moving || block.away == 0 || captures_are_open()) return true;
+  Release former;
+  Span* const span = take_place(arena, block, *window, &former);
+  if (span == nullptr) return false;
+  PlannedSwaps& swaps = arena.planned_swaps;
+  const std::uint64_t bytes = block.bytes;
+  if (!carry_back(arena, lock, block, *window, span, former)) return true;
+  ++swaps.in;
+  swaps.in_bytes += bytes;
+  return true;
+}
+
+Block* find(Arena& arena, const SwappedMalloc::Instance& instance) noexcept {
+  Block* const block = arena.blocks.find(instance.base);
+  return block != nullptr && block->number == instance.number ? block : nullptr;
+}
+
+// Blocks whose places were another's when they were to come back.
+void try_late_ones(Arena& arena, ArenaLock& lock) noexcept {
+  std::vector<SwappedMalloc::Instance>& late = arena.planned_swaps.late;
+  const std::uint64_t generation = arena.plan->generation;
+  for (std::size_t i = 0; i < late.size();) {
+    Block* const block = find(arena, late[i]);
+    if (block != nullptr && !bring_in(arena, lock, *block)) {
+      ++i;
+      continue;
+    }
+    // Another thread may have been here meanwhile.
+    if (arena.plan == nullptr || arena.plan->generation != generation || i >= late.size()) return;
+    late[i] = late.back();
+    late.pop_back();
+  }
+}
+
+void carry_out(Arena& arena, ArenaLock& lock, const SwapStep& step) noexcept {
+  SwappedMalloc& swapped = arena.plan->swapped[step.swapped];
+  if (step.back >= swapped.made || step.back >= SwappedMalloc::kRecent) return;
+  const SwappedMalloc::Instance instance = swapped.recent[(swapped.made - step.back) % SwappedMalloc::kRecent];
+  Block* const block = find(arena, instance);
+  if (block == nullptr) return;
+  if (step.leaves) {
+    send_out(arena, lock, *block);
+    return;
+  }
+  if (bring_in(arena, lock, *block)) return;
+  PlannedSwaps& swaps = arena.planned_swaps;
+  ++swaps.late_returns;
+  // There is room for all of a plan's.
+  if (swaps.late.size() < swaps.late.capacity()) swaps.late.push_back(instance);
+}
+
+void reach(Arena& arena, ArenaLock& lock, LaneState& lane, bool all, bool behind_free) noexcept {
+  LanePosition& at = lane.live;
+  const std::uint64_t generation = at.plan;
+  // Other threads may leave the plan, or take up another, while the lock is given back.
+  const auto follows = [&] {
+    return arena.plan != nullptr && arena.plan->generation == generation && at.plan == generation && at.following &&
+           at.lane != nullptr && !at.lane->points.empty();
+  };
+  if (!follows()) {
+    stop_counting();
+    return;
+  }
+  if (!arena.planned_swaps.late.empty()) [[unlikely]]
+    try_late_ones(arena, lock);
+  while (follows() && at.point < at.lane->first_point[last_malloc(at) + std::size_t{1}]) {
+    const SwapPoint point = at.lane->points[at.point];
+    const std::uint32_t since = point_cursor.since;
+    const bool due = all || point.operations + (point.behind_free ? 1 : 0) <= since ||
+                     (behind_free && point.behind_free && point.operations <= since);
+    if (!due) break;
+    ++at.point;
+    for (std::uint32_t i = 0; i < point.steps && follows(); ++i) {
+      carry_out(arena, lock, arena.plan->steps[point.first_step + i]);
+    }
+  }
+  if (!follows()) {
+    stop_counting();
+    return;
+  }
+  set_next(at);
+}
+
+// A window for the malloc's next block at the place: one that is there and free, or another.
+OwnWindow* window_for(Arena& arena, SwappedMalloc& swapped, const FollowedPlace& place) noexcept {
+  OwnWindows& windows = arena.slab.own_windows();
+  for (OwnWindow* const window : swapped.windows) {
+    if (window->place == place.begin && window->block == nullptr && windows.is_mapped(*window)) return window;
+  }
+  // Off the beaten path: the chunks beneath have changed, or a block is away for longer than planned.
+  for (OwnWindow* const window : swapped.windows) {
+    if (window->place != place.begin || window->block != nullptr || window->beside) continue;
+    if (arena.streams.is_over(window->last_uses, true) && windows.map(*window) == CUDA_SUCCESS) return window;
+  }
+  try {
+    swapped.windows.reserve(swapped.windows.size() + 1);
+  } catch (const std::bad_alloc&) {
+    return nullptr;
+  }
+  OwnWindow* const made = windows.open(place.begin, place.end - place.begin);
+  if (made == nullptr) return nullptr;
+  if (!windows.is_mapped(*made)) {
+    if (!arena.streams.is_over(made->last_uses, true) || windows.map(*made) != CUDA_SUCCESS) return nullptr;
+  }
+  swapped.windows.push_back(made);
+  return made;
+}
+
+// The block's place is another's, or gone: its window is mapped onto chunks beside the slab, when all that was done by
+// its addresses is over. Gives the lock back, and waits.
+CUresult give_chunks_beside(Arena& arena, ArenaLock& lock, OwnWindow& window) noexcept {
+  const std::uint64_t releases = arena.releases;
+  window.moving = true;
+  CUresult result = CUDA_SUCCESS;
+  if (!arena.streams.is_over(window.last_uses, true)) {
+    const Release uses = window.last_uses;
+    result = arena.streams.finish(lock, uses);
+    if (arena.releases != releases) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+  }
+  std::vector<Chunk*> chunks;
+  if (result == CUDA_SUCCESS) result = arena_take_chunks(arena, lock, window.chunks.size(), &chunks);
+  if (arena.releases != releases) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+  window.moving = false;
+  if (result != CUDA_SUCCESS) return result;
+  result = arena.slab.own_windows().map_beside(window, chunks);
+  if (result == CUDA_SUCCESS) {
+    ++arena.planned_swaps.beside;
+    return result;
+  }
+  for (Chunk* const chunk : chunks) arena.bootstrap.keep(chunk);
+  return result;
+}
+
+}  // namespace
+
+void arena_enter_window(Arena& arena, Block& block, SwappedMalloc& swapped, const FollowedPlace& place) noexcept {
+  OwnWindow* const window = window_for(arena, swapped, place);
+  // In the slab's own window it can't be swapped, and is served all the same.
+  if (window == nullptr) return;
+  window->block = &block;
+  block.window = window;
+  block.base = window->base;
+  swapped.last() = {block.base, block.number};
+}
+
+void arena_leave_window(Arena& arena, Block& block, const Release& uses) noexcept {
+  OwnWindow* const window = own_window(block);
+  window->block = nullptr;
+  if (block.away == 0) {
+    window->last_uses = uses;
+    if (block.span != nullptr) arena.slab.window().map.give_back(block.span, uses);
+  }
+  if (window->beside || !window->wanted) arena.housekeeping = true;
+}
+
+std::size_t arena_swap_pieces(const Arena& arena, const FollowedPlan& plan) noexcept {
+  const std::uint64_t chunk_bytes = arena.chunks.chunk_bytes();
+  std::size_t pieces = 0;
+  for (const FollowedLane& lane : plan.lanes) {
+    for (const FollowedMalloc& malloc : lane.mallocs) {
+      if (malloc.swapped != nullptr) pieces += static_cast<std::size_t>((malloc.bytes + chunk_bytes - 1) / chunk_bytes);
+    }
+  }
+  return pieces;
+}
+
+void arena_begin_swaps(Arena& arena) noexcept {
+  FollowedPlan& plan = *arena.plan;
+  arena.planned_swaps.late.clear();
+  arena.slab.own_windows().begin_plan();
+  for (SwappedMalloc& swapped : plan.swapped) swapped = {};
+  if (arena.slab.own_windows().size() != 0) arena.housekeeping = true;
+  if (plan.swapped.empty() || arena.service != Arena::Service::kChunks) return;
+  try {
+    arena.planned_swaps.late.reserve(plan.swapped.size());
+  } catch (const std::bad_alloc&) {
+    // Late ones come back when they are touched.
+  }
+  log(LogLevel::kInfo, "{} swaps an iteration of {:.3f} ms, to which they are expected to add {:.3f}", plan.swaps,
+      static_cast<double>(plan.period_ns) / 1e6, static_cast<double>(plan.added_ns) / 1e6);
+  // All windows are there, and mapped, before the first block needs one.
+  for (FollowedLane& lane : plan.lanes) {
+    for (FollowedMalloc& malloc : lane.mallocs) {
+      for (std::uint32_t i = 0; malloc.swapped != nullptr && i < malloc.count; ++i) {
+        OwnWindow* const window = window_for(arena, *malloc.swapped, malloc.places[i]);
+        if (window != nullptr) arena.slab.own_windows().take_pieces(*window, arena.host);
+      }
+    }
+  }
+}
+
+void arena_begin_points(LaneState& lane, FollowedMalloc& malloc) noexcept {
+  // It counts, whether it gets its place or not.
+  if (malloc.swapped != nullptr) malloc.swapped->note({});
+  LanePosition& at = lane.live;
+  t_lane = &lane;
+  point_cursor.since = 0;
+  if (at.lane->points.empty()) return stop_counting();
+  at.point = at.lane->first_point[last_malloc(at)];
+  set_next(at);
+}
+
+void arena_stop_points() noexcept { stop_counting(); }
+
+void arena_look_at_points(Arena& arena, ArenaLock& lock) noexcept {
+  if (t_lane != nullptr) reach(arena, lock, *t_lane, false, false);
+}
+
+void arena_finish_points(Arena& arena, ArenaLock& lock) noexcept {
+  if (t_lane == nullptr) return stop_counting();
+  reach(arena, lock, *t_lane, true, false);
+}
+
+void arena_reach_points(bool behind_free) noexcept {
+  const KeptErrno kept;
+  Arena* const now = arena();
+  if (now == nullptr || t_lane == nullptr) return stop_counting();
+  ArenaLock lock;
+  reach(*now, lock, *t_lane, false, behind_free);
+}
+
+CUresult arena_bring_back_window(Arena& arena, ArenaLock& lock, Block& block, Release* copies) noexcept {
+  OwnWindow& window = *own_window(block);
+  const std::uint64_t releases = arena.releases;
+  ++arena.planned_swaps.unplanned_returns;
+  Release former;
+  Span* const span = take_place(arena, block, window, &former);
+  if (span == nullptr && !window.beside) {
+    const CUresult result = give_chunks_beside(arena, lock, window);
+    if (result != CUDA_SUCCESS) return result;
+  }
+  const bool back = carry_back(arena, lock, block, window, span, former);
+  if (arena.releases != releases) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+  if (!back) return arena.failure != CUDA_SUCCESS ? arena.failure : CUDA_ERROR_OUT_OF_MEMORY;
+  copies->add(block.former);
+  return CUDA_SUCCESS;
+}
+
+}  // namespace memopt::agent
