@@ -42,5 +42,16 @@ if(MEMOPT_COVERAGE)
   target_link_options(memopt_flags INTERFACE --coverage)
 endif()
 
+# memopt_reads_options(TARGET…): sources that read a command line by CLI11, each of which takes as long to compile as twenty others. Not
+# optimised, and without UndefinedBehaviorSanitizer, which doubles that: what they have of ours is names of options and their help.
+function(memopt_reads_options)
+  foreach(target IN LISTS ARGN)
+    target_compile_options(${target} PRIVATE $<$<CONFIG:RelWithDebInfo,Release>:-Og>)
+    if("undefined" IN_LIST MEMOPT_SANITIZE)
+      target_compile_options(${target} PRIVATE -fno-sanitize=undefined)
+    endif()
+  endforeach()
+endfunction()
+
 find_package(Threads REQUIRED)
 find_package(Python3 REQUIRED COMPONENTS Interpreter)

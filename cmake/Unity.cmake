@@ -1,23 +1,57 @@
-# memopt_compile_together(TARGET…), once, when all of their sources are known: in sanitised builds, sources are compiled up to eight at a
-# time, which spares reading headers and making inline functions for each (docs/adr/0013). Other presets compile one by one, which finds
-# includes that are missing. cmake/unity_groups.py keeps those apart whose names would clash: it looks at the sources when CMake runs,
-# so a new clash (`redefinition of …`) goes away with `cmake --preset asan`.
+# memopt_compile_together([BY_FOLDER target…]), once, when all targets and their sources are known: sources of a target are compiled up to
+# eight at a time, which spares reading headers and making inline functions for each (docs/adr/0013). BY_FOLDER: only with those of the same
+# folder, so that a test can put files of its own in the place of a folder's.
+#
+# `debug` and `coverage` compile one by one. cmake/unity_groups.py keeps those apart whose names would clash: it looks at the sources when
+# CMake runs, so a new clash (`redefinition of …`) goes away with `cmake --preset NAME`. An include of ours that is missing is found by
+# tests/tools/check_includes.py.
 include_guard(GLOBAL)
-option(MEMOPT_UNITY "Compile several sources at once in sanitised builds" ON)
+option(MEMOPT_UNITY "Compile several sources at once" ON)
+
+# All targets of the folder and those below it.
+function(_memopt_targets folder out)
+  get_property(found DIRECTORY ${folder} PROPERTY BUILDSYSTEM_TARGETS)
+  get_property(folders DIRECTORY ${folder} PROPERTY SUBDIRECTORIES)
+  foreach(below IN LISTS folders)
+    _memopt_targets(${below} more)
+    list(APPEND found ${more})
+  endforeach()
+  set(${out} ${found} PARENT_SCOPE)
+endfunction()
 
 function(memopt_compile_together)
-  if(NOT MEMOPT_SANITIZE OR NOT MEMOPT_UNITY)
+  cmake_parse_arguments(ARG "" "" "BY_FOLDER" ${ARGN})
+  if(NOT MEMOPT_UNITY)
     return()
   endif()
+  _memopt_targets(${CMAKE_SOURCE_DIR} targets)
   set(lines "")
-  foreach(target IN LISTS ARGN)
-    if(NOT TARGET ${target})
+  foreach(target IN LISTS targets)
+    get_target_property(type ${target} TYPE)
+    get_target_property(sources ${target} SOURCES)
+    if(NOT type MATCHES "^(STATIC_LIBRARY|SHARED_LIBRARY|OBJECT_LIBRARY|EXECUTABLE)$")
       continue()
     endif()
-    get_target_property(sources ${target} SOURCES)
+    list(FILTER sources INCLUDE REGEX "\\.cpp$")
+    list(LENGTH sources number)
+    if(number LESS 2)
+      continue()
+    endif()
     get_target_property(folder ${target} SOURCE_DIR)
-    list(JOIN sources "|" sources)
-    string(APPEND lines "${target}|${folder}|${sources}\n")
+    if(NOT target IN_LIST ARG_BY_FOLDER)
+      list(JOIN sources "|" sources)
+      string(APPEND lines "${target}|${folder}|${sources}\n")
+    else()
+      set(rooms ${sources})
+      list(TRANSFORM rooms REPLACE "(^|/)[^/]+$" "\\1")
+      list(REMOVE_DUPLICATES rooms)
+      foreach(room IN LISTS rooms)
+        set(together ${sources})
+        list(FILTER together INCLUDE REGEX "^${room}[^/]*$")
+        list(JOIN together "|" together)
+        string(APPEND lines "${target}|${folder}|${together}\n")
+      endforeach()
+    endif()
     set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
     # Said of every type that has a member of an anonymous namespace's, where it is not in the file that the compiler was given.
     target_compile_options(${target} PRIVATE -Wno-subobject-linkage)

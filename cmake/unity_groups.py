@@ -7,7 +7,9 @@ usage: unity_groups.py --root FOLDER --most N < LINES > COMMANDS
 A line is a target, the folder that names of its sources are relative to, and its sources, with | between all of them. What is written is
 CMake's commands that put each source of the target into a group of at most N, or leave it alone."""
 import argparse
+import collections
 import functools
+import itertools
 import os
 import re
 import sys
@@ -133,13 +135,14 @@ def main():
     parser.add_argument("--root", required=True)
     parser.add_argument("--most", type=int, required=True)
     options = parser.parse_args()
+    numbers = collections.defaultdict(itertools.count)
     for line in sys.stdin:
         target, folder, *sources = line.rstrip("\n").split("|")
         paths = [os.path.normpath(os.path.join(folder, source)) for source in sources if source.endswith(".cpp") and "$<" not in source]
         groups, alone = groups_of([path for path in paths if os.path.exists(path)], options.root, options.most)
         alone += [path for path in paths if not os.path.exists(path)]
-        for index, group in enumerate(groups):
-            print(f"set_source_files_properties({' '.join(group)} TARGET_DIRECTORY {target} PROPERTIES UNITY_GROUP {target}_{index})")
+        for group in groups:
+            print(f"set_source_files_properties({' '.join(group)} TARGET_DIRECTORY {target} PROPERTIES UNITY_GROUP {target}_{next(numbers[target])})")
         if alone:
             print(f"set_source_files_properties({' '.join(alone)} TARGET_DIRECTORY {target} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)")
 

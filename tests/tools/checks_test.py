@@ -50,6 +50,35 @@ class Includes(PlantedTree):
         self.plant("agent/a.cpp", '#include <string_view>\nstd::string a;  // a std::vector\nconst char* b = "std::vector";\n')
         self.assertEqual(self.findings(), ["agent/a.cpp: std::string is used, but <string> is not included"])
 
+    def test_what_only_another_source_of_the_room_includes_is_found(self):
+        self.plant("agent/room/size.h", "namespace memopt {\nstruct Size {\n};\nconstexpr int kLargest = 4;\nint whole_size(Size);\n}\n")
+        self.plant("agent/room/includes.cpp", '#include "agent/room/size.h"\nSize a; int b = kLargest; int c() {\n  return whole_size(a);\n}\n')
+        self.plant("agent/room/own.h", "struct Size;\n")
+        self.assertEqual(self.findings(), [])
+        for use in ("Size a;", "int b = kLargest;", "int c() {\n  return whole_size(a);\n}"):
+            with self.subTest(use):
+                self.plant("agent/room/does_not.cpp", use + "\n")
+                self.assertEqual(len(self.findings()), 1)
+                self.assertIn("but agent/room/size.h is not included", self.findings()[0])
+
+    def test_a_name_that_is_not_the_headers_passes(self):
+        self.plant("agent/room/size.h", "struct Size {\n};\nconstexpr int kLargest = 4;\nint whole_size(Size size);\n")
+        self.plant("agent/room/includes.cpp", '#include "agent/room/size.h"\n')
+        for use in ("struct Size;", "struct Size {\n};\nSize a;", "Other::Size a;", "a.whole_size(1);", "const auto whole_size = 1;",
+                    "constexpr int kLargest = 3;\nint b = kLargest;", "// Size\nconst char* a = \"kLargest\";"):
+            with self.subTest(use):
+                self.plant("agent/room/does_not.cpp", use + "\n")
+                self.assertEqual(self.findings(), [])
+        # Compiled with nobody who includes it: a compiler would say so.
+        self.plant("agent/other/does_not.cpp", "Size a;\n")
+        self.plant("planner/does_not.cpp", "Size a;\n")
+        self.assertEqual([finding for finding in self.findings() if "planner" in finding], [])
+
+    def test_a_source_includes_its_own_header(self):
+        self.plant("agent/room/own.h", "\n")
+        self.plant("agent/room/own.cpp", "int a;\n")
+        self.assertEqual(self.findings(), ["agent/room/own.cpp: agent/room/own.h is not included"])
+
     def test_each_precompiled_header_has_a_rule(self):
         self.plant("cmake/Precompiled.cmake", "set(MEMOPT_PRECOMPILED_HEADERS <regex>)\n")
         self.assertIn("<regex> has no rule", self.findings()[0])

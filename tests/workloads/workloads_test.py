@@ -1,5 +1,7 @@
 #!/usr/bin/env python3
-"""The workloads on the simulated driver: they learn, repeat bit by bit, and mean the same to every runtime, allocator, seed and preload."""
+"""The workloads on the simulated driver: they learn, repeat bit by bit, and mean the same to every runtime, allocator, seed and preload.
+With --full: every access looked at with and without the pool, in both orders."""
+import functools
 import itertools
 import os
 import re
@@ -26,6 +28,9 @@ TRAIN = [sys.executable, os.path.join(PROGRAMS, "train.py")]
 SHORT = ["--epochs", "1"]
 SMALL = ["--epochs", "1", "--batch", "96", "--width", "2"]
 SEEDS = ("1",) if PREFIX else ("1", "2")
+FULL = "--full" in sys.argv
+if FULL:
+    sys.argv.remove("--full")
 
 
 class Run(simulated.Finished):
@@ -44,6 +49,14 @@ class Run(simulated.Finished):
     @property
     def accuracy(self):
         return float(re.search(r"^test accuracy ([0-9.]+) %", self.output, re.MULTILINE).group(1))
+
+
+@functools.cache
+def small():
+    """One plain run, which several cases compare with."""
+    run = Run(CNN + SMALL)
+    assert run.code == 0, run.output + run.errors
+    return run
 
 
 class WorkloadCase(unittest.TestCase):
@@ -122,14 +135,13 @@ class DigitsCnn(WorkloadCase):
 
     def test_every_access_is_ordered(self):
         self.need_instrumented_kernels()
-        reference = self.succeed(CNN + SMALL)
-        for preload in [], [POOL]:
-            for seed in None, "1":
-                with self.subTest(preload=preload, seed=seed):
-                    run = self.succeed(CNN + SMALL, preload=preload, kernels="kernels-instrumented", CUDASIM_INSTRUMENT="1",
-                                       **({"CUDASIM_SEED": seed} if seed else {}))
-                    self.assertTrue(run.report["kernels_instrumented"])
-                    self.assert_same(run, reference)
+        reference = small()
+        for preload, seed in itertools.product(([], [POOL]), (None, "1")) if FULL else (([], None), ([POOL], "1")):
+            with self.subTest(preload=preload, seed=seed):
+                run = self.succeed(CNN + SMALL, preload=preload, kernels="kernels-instrumented", CUDASIM_INSTRUMENT="1",
+                                   **({"CUDASIM_SEED": seed} if seed else {}))
+                self.assertTrue(run.report["kernels_instrumented"])
+                self.assert_same(run, reference)
 
     @cases.in_plain_builds
     def test_pacing_makes_wall_time_follow_virtual_time(self):
@@ -139,10 +151,10 @@ class DigitsCnn(WorkloadCase):
         wall = time.monotonic_ns() - begin
         # A sleep has a lower bound only. The last wait for the device comes a few calls before the end.
         self.assertGreaterEqual(wall, 0.9 * pace * run.report["host_end_ns"])
-        self.assertEqual(run.report["host_end_ns"], self.succeed(CNN + SMALL).report["host_end_ns"])
+        self.assertEqual(run.report["host_end_ns"], small().report["host_end_ns"])
 
     def test_serialize_changes_nothing_for_one_thread(self):
-        self.assert_same(self.succeed(CNN + SMALL, CUDASIM_SERIALIZE="1"), self.succeed(CNN + SMALL))
+        self.assert_same(self.succeed(CNN + SMALL, CUDASIM_SERIALIZE="1"), small())
 
     @cases.not_under_tsan
     def test_any_shape(self):

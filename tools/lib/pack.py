@@ -159,7 +159,7 @@ def main():
     if total > LARGEST:
         fail(f"the pack has {total} bytes, {LARGEST} are the most that can be carried")
     if options.archive:
-        with tarfile.open(options.archive, "w:gz") as archive:
+        with tarfile.open(options.archive, "w:gz", compresslevel=6) as archive:
             archive.add(output, arcname="gpu-pack")
         print(f"   {options.archive}: {os.path.getsize(options.archive) / (1 << 20):.1f} MiB")
 
