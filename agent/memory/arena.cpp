@@ -166,7 +166,7 @@ FollowedMalloc* next_malloc(Arena& arena, ThreadState& thread, std::uint64_t byt
   if (lane->next.lane != nullptr) [[unlikely]] {
     LanePosition& at = lane->next;
     if (at.following && at.position == 0 && arena.phase == Arena::Phase::kArmed) {
-      arena_go_live(arena);
+      arena_go_live(arena, *at.lane);
       refresh(arena, thread);
     }
     // Also where it could not go live, for want of memory: it may at the next beginning.

@@ -25,7 +25,8 @@ constexpr std::uint32_t kLongestRest = 1024;
 // Boundaries at which places in chunks of blocks that cross the switch are still waited for: whole iterations, and the
 // first.
 constexpr std::uint32_t kLoans = 3;
-// Iterations for which a plan waits until all of its threads know where they are in it; one may have ended for good.
+// Iterations for which a plan waits until all of its threads know where they are in it, and for the first of them to
+// begin one; one may have ended for good.
 constexpr std::uint32_t kPatienceForLanes = 2;
 // A plan may need so many chunks more than are held without it: the slab ends in one, and so do the blocks beside it.
 constexpr std::uint64_t kSpareChunks = 2;
@@ -146,6 +147,14 @@ bool lanes_are_in_step(const Arena& arena) noexcept {
     if (lane.lane >= arena.lanes.size()) return true;
     const LanePosition& at = arena.lanes[lane.lane].next;
     return at.plan == arena.next->generation && at.following;
+  });
+}
+
+// Of the plan's lanes the one that comes to its beginning first: least lives there. At another one's, what its
+// iteration has made so far would cross the switch.
+bool begins_iteration(const Arena& arena, const FollowedLane& lane) noexcept {
+  return std::all_of(arena.next->lanes.begin(), arena.next->lanes.end(), [&](const FollowedLane& other) {
+    return lane.mallocs.front().born <= other.mallocs.front().born;
   });
 }
 
@@ -321,8 +330,8 @@ void arena_build(Arena& arena) noexcept {
   if (arena.slab.build(limit)) arena.phase = Arena::Phase::kArmed;
 }
 
-void arena_go_live(Arena& arena) noexcept {
-  if (arena.wait_for_lanes != 0 && !lanes_are_in_step(arena)) {
+void arena_go_live(Arena& arena, const FollowedLane& lane) noexcept {
+  if (arena.wait_for_lanes != 0 && !(begins_iteration(arena, lane) && lanes_are_in_step(arena))) {
     --arena.wait_for_lanes;
     return;
   }

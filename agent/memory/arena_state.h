@@ -228,8 +228,9 @@ void arena_look_for_plan(Arena& arena) noexcept;
 void arena_adopt(Arena& arena, const Plan& plan) noexcept;
 // A little more of what is being built; armed when it is there.
 void arena_build(Arena& arena) noexcept;
-// At the beginning of an iteration of the plan that is armed: from here on it is followed, or given up if it can't be.
-void arena_go_live(Arena& arena) noexcept;
+// A lane of the plan that is armed begins its part of an iteration: from here on the plan is followed, if all of its
+// lanes can, or given up if it can't be.
+void arena_go_live(Arena& arena, const FollowedLane& lane) noexcept;
 // At the beginning of each iteration: a little of what is to be tidied up.
 void arena_at_boundary(Arena& arena, const FollowedLane& lane) noexcept;
 // Memory was short: at the beginning of an iteration, makes again what of the slab was given up.

@@ -416,6 +416,21 @@ TEST_F(PlansOfTwoThreads, WhileOneIsNotInStepTheOtherDoesNotBegin) {
   EXPECT_EQ(arena()->displaced, 0u);
 }
 
+// At its beginning there is what the first one has made, which would cross the switch.
+TEST_F(PlansOfTwoThreads, TheOneThatComesLaterDoesNotBegin) {
+  here();
+  there();
+  send_for_both();
+  here();
+  there();
+  there();
+  EXPECT_EQ(arena()->plan, nullptr);
+  here();
+  EXPECT_NE(arena()->plan, nullptr);
+  there();
+  EXPECT_EQ(arena()->displaced, 0u);
+}
+
 TEST_F(PlansOfTwoThreads, OneThatNeverComesAgainIsNotWaitedForLong) {
   here();
   there();
