@@ -68,7 +68,8 @@ CUresult Bootstrap::serve_large(Block& block, bool only_held) {
   Region::Growth growth;
   // Gathering takes chunks out of the region, and perhaps such as were to be part of it.
   while (result == CUDA_SUCCESS) {
-    if (!region_.plan_growth(block, &growth)) {
+    if (!region_.plan_growth(block, &growth) &&
+        (region_.retire(~std::size_t{0}, true) == 0 || !region_.plan_growth(block, &growth))) {
       result = CUDA_ERROR_OUT_OF_MEMORY;
     } else if (growth.chunks <= gathered.size()) {
       break;

@@ -313,17 +313,21 @@ void Region::return_lent(std::uint64_t begin, std::uint64_t end) noexcept {
   }
 }
 
-std::size_t Region::retire(std::size_t limit) noexcept {
+std::size_t Region::retire(std::size_t limit, bool all) noexcept {
   std::size_t done = 0;
   int tries = kTries;
   for (std::size_t i = 0; i < retiring_.size() && done < limit && tries != 0;) {
+    const std::size_t page = retiring_[i].page;
+    Chunk* const chunk = window_.chunks[page];
+    if (chunk->slab_slot >= 0 && !all) {
+      ++i;
+      continue;
+    }
     if (!streams_.is_over(retiring_[i].uses, true)) {
       --tries;
       ++i;
       continue;
     }
-    const std::size_t page = retiring_[i].page;
-    Chunk* const chunk = window_.chunks[page];
     if (unmap(page, page + 1) != 0 && chunk->slab_slot < 0) chunks_.release(chunk);
     retiring_[i] = retiring_.back();
     retiring_.pop_back();
@@ -332,8 +336,16 @@ std::size_t Region::retire(std::size_t limit) noexcept {
   return done;
 }
 
+std::size_t Region::retiring() const noexcept {
+  return static_cast<std::size_t>(std::count_if(retiring_.begin(), retiring_.end(), [&](const Retiring& one) {
+    return window_.chunks[one.page]->slab_slot < 0;
+  }));
+}
+
 void Region::await_retiring(Release* awaited) const noexcept {
-  for (const Retiring& one : retiring_) await_also(one.uses, awaited);
+  for (const Retiring& one : retiring_) {
+    if (window_.chunks[one.page]->slab_slot < 0) await_also(one.uses, awaited);
+  }
 }
 
 void Region::release_all() noexcept {

@@ -93,9 +93,11 @@ class Region {
   }
   void end_loan() noexcept { --lent_; }
   std::size_t lent() const { return lent_; }
-  // Unmaps what was handed over and whose work is over, at most `limit` chunks; returns how many.
-  std::size_t retire(std::size_t limit) noexcept;
-  std::size_t retiring() const { return retiring_.size(); }
+  // What was handed over stays mapped here: that costs nothing, and to unmap it does. Unmaps chunks that the slab has
+  // given up since, `all`: any, for their addresses, as far as their work is over, at most `limit`; returns how many.
+  std::size_t retire(std::size_t limit, bool all = false) noexcept;
+  // That the slab has given up since.
+  std::size_t retiring() const noexcept;
   void await_retiring(Release* awaited) const noexcept;
 
   // Pages that are away (region_swap.cpp). ------------------------------------------------------------------------
@@ -164,7 +166,7 @@ class Region {
   }
 
  private:
-  // A chunk that is the slab's, and mapped here until what was done by this address is over.
+  // A chunk that is the slab's, and mapped here still, and what was done by this address.
   struct Retiring {
     std::size_t page = 0;
     Release uses;

@@ -188,8 +188,16 @@ TEST_F(SlabTest, ChunksOfBlocksThatCrossTheSwitchAreTheSlabsWhenTheseAreFreed) {
   fake.busy = false;
   while (trim(8)) {
   }
-  EXPECT_EQ(fake.mapped.size(), 10u);
+  EXPECT_EQ(fake.mapped.size(), 20u) << "what is mapped in both costs nothing, and to unmap it does";
   EXPECT_EQ(held(), 10 * kChunk);
+  slab.window().map.give_back(span, used());
+  go_live(4 * kChunk);
+  for (int i = 0; i < 4; ++i) {
+    slab.shorten(8);
+    trim(8);
+  }
+  EXPECT_EQ(held(), 4 * kChunk) << "what the slab has given up is unmapped where it was before";
+  EXPECT_EQ(fake.mapped.size(), 8u);
 }
 
 // A block in six chunks, freed at 5, four that are free, and a slab of ten of which the first `early` are used at once.
