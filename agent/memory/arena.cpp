@@ -93,7 +93,12 @@ std::uint64_t ready_streams(const Release& former) noexcept {
     arena.pools.start(device);
     switch_on(true);
     start_device_times(shm::sampling(chosen.value(shm::OptionId::kDeviceTimes)));
-    start_link(link_options(chosen));
+    LinkOptions link = link_options(chosen);
+    // Under a limit blocks that stay had better be able to leave: nothing else is to lie in their chunks.
+    if (arena.service == Arena::Service::kChunks && chosen.value(shm::OptionId::kLimit).empty()) {
+      link.chunk_bytes = static_cast<std::uint32_t>(arena.chunks.chunk_bytes());
+    }
+    start_link(link);
     start_recording(arena.record_only);
     arena_limit(arena);
     if (arena.restarted) arena.to_report = {shm::StateChange::kNewContext, 0};

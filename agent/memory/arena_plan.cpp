@@ -94,9 +94,12 @@ std::uint64_t needed_by(Arena& arena, const FollowedPlan& plan) {
       return;
     }
     const std::uint64_t offset = block.base - arena.chunks.range_begin();
+    const auto is_slabs = [&](std::uint64_t page) {
+      return arena.slab.would_keep(arena.chunks.range_begin() + page * chunk_bytes, plan.chunks);
+    };
     for (std::uint64_t at = offset / chunk_bytes; at <= (offset + block.bytes - 1) / chunk_bytes; ++at) {
       const auto page = static_cast<std::size_t>(at);
-      if (!stays[page]) ++chunks;
+      if (!stays[page] && !is_slabs(at)) ++chunks;
       stays[page] = true;
     }
   });
@@ -215,7 +218,8 @@ void begin_building(Arena& arena, bool first) {
     arena.to_report = {shm::StateChange::kRestarted, 0};
   }
   const FollowedPlan* const wanted = arena.next.get();
-  if (!arena.slab.want(wanted->slab_bytes, [wanted](std::uint64_t block) { return wanted->is_persistent(block); })) {
+  if (!arena.slab.want(
+          wanted->slab_bytes, [wanted](std::uint64_t block) { return wanted->is_persistent(block); }, wanted->chunks)) {
     abandon(arena, fmt::format("there is no room for a slab of {}", in_units(wanted->slab_bytes)));
   }
 }
@@ -291,6 +295,11 @@ void arena_adopt(Arena& arena, const Plan& plan) noexcept {
     auto next = std::make_unique<FollowedPlan>(plan);
     std::uint64_t needed = 0;
     if (arena.service == Arena::Service::kChunks) {
+      if (next->chunk_bytes != arena.chunks.chunk_bytes()) next->chunks.clear();
+      if (!arena.slab.keeps_only(next->chunks)) {
+        refuse(arena, plan.generation, 0, "blocks that stay lie in its slab where it places others");
+        return;
+      }
       needed = needed_by(arena, *next);
       std::string why;
       if (const std::uint64_t excess = excess_of(arena, *next, needed, &why); excess != 0) {

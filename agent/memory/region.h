@@ -80,6 +80,12 @@ class Region {
     return nullptr;
   }
   bool is_free(std::size_t page) const noexcept;
+  // The block gives up what it has beyond its bytes, and one more. Returns how much. Throws std::bad_alloc.
+  std::uint64_t shrink(Block& block);
+  // Free bytes are no block's here any more. False: out of host memory.
+  bool take_out(std::uint64_t begin, std::uint64_t end) noexcept;
+  // Unmaps a chunk all of whose bytes were taken out, and are used no more.
+  void give_up_gone(std::size_t page) noexcept;
   // When the last of the blocks that lie in the chunk is freed.
   std::uint64_t freed_at(std::size_t page, const SwitchTimes& times) const;
   // The chunks of the slab's slots from `first` on that lie here are free, and are the slab's from now on: nothing is
