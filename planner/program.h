@@ -43,6 +43,10 @@ class Program {
   // record.
   void model_framework();
 
+  // The agent maps device memory in chunks of so many bytes, a power of two, and keeps some for plans
+  // (shm::PlannedChunk). Before the first record.
+  void keep_chunks_of(std::uint64_t bytes);
+
   // The next record in order of sequence, of lane `lane` (thread number). Hostile contents (unknown blocks, freed
   // twice) are tolerated: what is planned from them is checked by the agent again.
   void add(std::uint32_t lane, const shm::RecordView& record);

@@ -49,7 +49,8 @@ struct HelloBody {
   std::uint32_t wire_version;
   std::uint32_t flags;  // kSynchronous, kRecordOnly, kCachingIsOff
   std::int32_t pid;     // as the agent sees itself
-  std::uint32_t reserved;
+  // In which it maps device memory, where it keeps chunks for a plan (shm::PlannedChunk); else 0.
+  std::uint32_t chunk_bytes;
   char version[32];   // of memopt, NUL-terminated
   char program[256];  // path, NUL-terminated, cut
 };
@@ -80,13 +81,14 @@ struct SwapTermsBody {
 inline constexpr std::uint64_t kPersistentStays = 1;
 // Rates from a byte in a millisecond to a mebibyte in a nanosecond, latencies up to a second, chunks from 512 bytes to
 // a gibibyte, powers of two.
+constexpr bool is_chunk_size(std::uint64_t bytes) {
+  return bytes >= 512 && bytes <= std::uint64_t{1} << 30 && (bytes & (bytes - 1)) == 0;
+}
 constexpr bool is_valid(const SwapTermsBody& terms) {
   const auto is_rate = [](double rate) { return rate >= 1e-6 && rate <= 0x1p20; };
   const auto is_latency = [](double latency) { return latency >= 0 && latency <= 1e9; };
-  const std::uint64_t chunk = terms.chunk_bytes;
   return is_rate(terms.out_bytes_per_ns) && is_rate(terms.in_bytes_per_ns) && is_latency(terms.out_latency_ns) &&
-         is_latency(terms.in_latency_ns) && chunk >= 512 && chunk <= std::uint64_t{1} << 30 &&
-         (chunk & (chunk - 1)) == 0 && (terms.flags & ~kPersistentStays) == 0;
+         is_latency(terms.in_latency_ns) && is_chunk_size(terms.chunk_bytes) && (terms.flags & ~kPersistentStays) == 0;
 }
 
 struct PlanBody {

@@ -14,7 +14,7 @@
 namespace memopt::shm {
 
 inline constexpr std::uint64_t kPlanMagic = 0x314e4c50544d4d4d;  // "MMMTPLN1"
-inline constexpr std::uint32_t kPlanFormat = 2;
+inline constexpr std::uint32_t kPlanFormat = 3;
 inline constexpr std::uint64_t kPlanAlignment = 512;  // of offsets and sizes of places
 inline constexpr std::uint64_t kMaxPlanBytes = std::uint64_t{256} << 20;
 
@@ -47,9 +47,10 @@ struct PlanHeader {
   PlanTable replays;              // reserved: count 0
   PlanTable points;               // PlannedPoint, by rank: where the operations are that swaps name
   PlanTable persistent_places;    // PersistentPlace, by block. Where there are swaps, of all persistent blocks
-  std::uint64_t chunk_bytes;      // where there are swaps: places of swapped blocks are multiples of it; else 0
+  std::uint64_t chunk_bytes;      // where there are swaps, whose blocks' places are multiples of it, or chunks; else 0
   std::uint64_t period_ns;        // with swaps: of an iteration without waits
   std::uint64_t added_ns;         // with swaps: how much longer an iteration is expected to be
+  PlanTable chunks;               // PlannedChunk, by address
 };
 
 struct PlannedLane {
@@ -77,6 +78,13 @@ struct Place {
 struct PersistentPlace {
   std::uint64_t block;  // its number
   Place place;
+};
+
+// A chunk in which blocks that stay have a part lies in the slab as well: their bytes are left out by the places, and
+// need not be held beside it. A plan holds without it too; what is served there is then beside those bytes.
+struct PlannedChunk {
+  std::uint64_t address;  // at which it is mapped for these blocks; a multiple of chunk_bytes
+  std::uint64_t offset;   // in the slab; likewise
 };
 
 // A position is a rank, plus `operations` for each iteration boundary that lies between it and the block's malloc; of a

@@ -28,6 +28,7 @@ struct LinkOptions {
   bool synchronous = false;                 // host threads will wait_processed()
   bool record_only = false;                 // recorded for a file: no plans are wanted, no planner is started
   std::size_t ring_bytes = 16u << 20;       // a power of two; halved when memory is short
+  std::uint32_t chunk_bytes = 0;            // that plans may keep (shm::PlannedChunk); 0: none
   std::string planner;                      // path of memoptd; empty: the one beside this library
   std::string instance;                     // of the planner, empty for the user's own
   std::optional<shm::SwapTermsBody> swaps;  // plans may swap

@@ -194,6 +194,7 @@ LinkThread::Step LinkThread::greet() {
     if (is_pytorch_without_caching(framework)) hello.flags |= shm::kCachingIsOff;
   }
   hello.pid = getpid();
+  hello.chunk_bytes = options_.chunk_bytes;
   std::strncpy(hello.version, MEMOPT_VERSION, sizeof(hello.version) - 1);
   char path[sizeof(hello.program)] = {};
   if (readlink("/proc/self/exe", path, sizeof(path) - 1) > 0) std::memcpy(hello.program, path, sizeof(path));

@@ -103,6 +103,10 @@ std::uint64_t ready_streams(const Release& former) noexcept {
     if (arena.chunks.limit() != 0) every = std::min(every, kEveryAtLimit);
     start_device_times(every);
     LinkOptions link = link_options(chosen);
+    // Under a limit blocks that stay had better be able to leave: nothing else is to lie in their chunks.
+    if (arena.service == Arena::Service::kChunks && arena.chunks.limit() == 0) {
+      link.chunk_bytes = static_cast<std::uint32_t>(arena.chunks.chunk_bytes());
+    }
     link.swaps = arena_swap_terms(arena);
     start_link(link);
     start_recording(arena.record_only);
@@ -176,7 +180,7 @@ FollowedMalloc* next_malloc(Arena& arena, ArenaLock& lock, ThreadState& thread, 
   if (lane->next.lane != nullptr) [[unlikely]] {
     LanePosition& at = lane->next;
     if (at.following && at.position == 0 && arena.phase == Arena::Phase::kArmed) {
-      arena_go_live(arena, lock);
+      arena_go_live(arena, lock, *at.lane);
       refresh(arena, thread);
     }
     // Also where it could not go live, for want of memory: it may at the next beginning.

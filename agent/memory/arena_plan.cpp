@@ -26,7 +26,8 @@ constexpr std::uint32_t kLongestRest = 1024;
 // Boundaries at which places in chunks of blocks that cross the switch are still waited for: whole iterations, and the
 // first.
 constexpr std::uint32_t kLoans = 3;
-// Iterations for which a plan waits until all of its threads know where they are in it; one may have ended for good.
+// Iterations for which a plan waits until all of its threads know where they are in it, and for the first of them to
+// begin one; one may have ended for good.
 constexpr std::uint32_t kPatienceForLanes = 2;
 // A plan may need so many chunks more than are held without it: the slab ends in one, and so do the blocks beside it.
 constexpr std::uint64_t kSpareChunks = 2;
@@ -99,9 +100,12 @@ std::uint64_t needed_by(Arena& arena, const FollowedPlan& plan) {
       return;
     }
     const std::uint64_t offset = block.base - arena.chunks.range_begin();
+    const auto is_slabs = [&](std::uint64_t page) {
+      return arena.slab.would_keep(arena.chunks.range_begin() + page * chunk_bytes, plan.chunks);
+    };
     for (std::uint64_t at = offset / chunk_bytes; at <= (offset + block.bytes - 1) / chunk_bytes; ++at) {
       const auto page = static_cast<std::size_t>(at);
-      if (!stays[page]) ++chunks;
+      if (!stays[page] && !is_slabs(at)) ++chunks;
       stays[page] = true;
     }
   });
@@ -152,6 +156,14 @@ bool lanes_are_in_step(const Arena& arena) noexcept {
     if (lane.lane >= arena.lanes.size()) return true;
     const LanePosition& at = arena.lanes[lane.lane].next;
     return at.plan == arena.next->generation && at.following;
+  });
+}
+
+// Of the plan's lanes the one that comes to its beginning first: least lives there. At another one's, what its
+// iteration has made so far would cross the switch.
+bool begins_iteration(const Arena& arena, const FollowedLane& lane) noexcept {
+  return std::all_of(arena.next->lanes.begin(), arena.next->lanes.end(), [&](const FollowedLane& other) {
+    return lane.mallocs.front().born <= other.mallocs.front().born;
   });
 }
 
@@ -225,7 +237,8 @@ void begin_building(Arena& arena, bool first) {
     arena.to_report = {shm::StateChange::kRestarted, 0};
   }
   const FollowedPlan* const wanted = arena.next.get();
-  if (!arena.slab.want(wanted->slab_bytes, [wanted](std::uint64_t block) { return wanted->is_persistent(block); })) {
+  if (!arena.slab.want(
+          wanted->slab_bytes, [wanted](std::uint64_t block) { return wanted->is_persistent(block); }, wanted->chunks)) {
     abandon(arena, fmt::format("there is no room for a slab of {}", in_units(wanted->slab_bytes)));
   }
 }
@@ -301,6 +314,11 @@ void arena_adopt(Arena& arena, const Plan& plan) noexcept {
     auto next = std::make_unique<FollowedPlan>(plan);
     std::uint64_t needed = 0;
     if (arena.service == Arena::Service::kChunks) {
+      if (next->chunk_bytes != arena.chunks.chunk_bytes()) next->chunks.clear();
+      if (!arena.slab.keeps_only(next->chunks)) {
+        refuse(arena, plan.generation, 0, "blocks that stay lie in its slab where it places others");
+        return;
+      }
       needed = needed_by(arena, *next);
       std::string why;
       if (const std::uint64_t excess = excess_of(arena, *next, needed, &why); excess != 0) {
@@ -395,8 +413,8 @@ bool make_room_for_slab(Arena& arena, ArenaLock& lock) noexcept {
 
 }  // namespace
 
-void arena_go_live(Arena& arena, ArenaLock& lock) noexcept {
-  if (arena.wait_for_lanes != 0 && !lanes_are_in_step(arena)) {
+void arena_go_live(Arena& arena, ArenaLock& lock, const FollowedLane& lane) noexcept {
+  if (arena.wait_for_lanes != 0 && !(begins_iteration(arena, lane) && lanes_are_in_step(arena))) {
     --arena.wait_for_lanes;
     return;
   }

@@ -158,7 +158,9 @@ void arena_look_for_memory(Arena& arena) noexcept {
 bool arena_postpone(Arena& arena) noexcept {
   const FollowedPlan* const wanted = arena.next.get();
   try {
-    if (!arena.slab.want(wanted->slab_bytes, [wanted](std::uint64_t block) { return wanted->is_persistent(block); })) {
+    if (!arena.slab.want(
+            wanted->slab_bytes, [wanted](std::uint64_t block) { return wanted->is_persistent(block); },
+            wanted->chunks)) {
       return false;
     }
     arena.abandoned = "there is no memory for the plan: it is tried again";

@@ -274,9 +274,9 @@ void arena_adopt(Arena& arena, const Plan& plan) noexcept;
 void arena_build(Arena& arena) noexcept;
 // Makes some of the host memory that it lacks (Arena::wanted_pieces). Gives the lock back.
 void arena_make_pieces(Arena& arena, ArenaLock& lock) noexcept;
-// At the beginning of an iteration of the plan that is armed: from here on it is followed, or given up if it can't be.
-// Gives the lock back where blocks have to leave for it first.
-void arena_go_live(Arena& arena, ArenaLock& lock) noexcept;
+// A lane of the plan that is armed begins its part of an iteration: from here on the plan is followed, if all of its
+// lanes can, or given up if it can't be. Gives the lock back where blocks have to leave for it first.
+void arena_go_live(Arena& arena, ArenaLock& lock, const FollowedLane& lane) noexcept;
 // At the beginning of each iteration: a little of what is to be tidied up.
 void arena_at_boundary(Arena& arena, const FollowedLane& lane) noexcept;
 // Memory was short: at the beginning of an iteration, makes again what of the slab was given up.

@@ -68,7 +68,8 @@ CUresult Bootstrap::serve_large(Block& block, bool only_held) {
   Region::Growth growth;
   // Gathering takes chunks out of the region, and perhaps such as were to be part of it.
   while (result == CUDA_SUCCESS) {
-    if (!region_.plan_growth(block, &growth)) {
+    if (!region_.plan_growth(block, &growth) &&
+        (region_.retire(~std::size_t{0}, true) == 0 || !region_.plan_growth(block, &growth))) {
       result = CUDA_ERROR_OUT_OF_MEMORY;
     } else if (growth.chunks <= gathered.size()) {
       break;
@@ -236,7 +237,11 @@ CUresult Bootstrap::open(std::vector<Chunk*> chunks, Window** opened) noexcept {
     return result;
   }
   window->chunks = std::move(chunks);
-  for (Chunk* const chunk : window->chunks) chunk->home = window.get();
+  std::uint32_t page = 0;
+  for (Chunk* const chunk : window->chunks) {
+    chunk->home = window.get();
+    chunk->page = page++;
+  }
   chunks_.set_window(window->base, window->bytes, window.get());
   *opened = window.release();
   return CUDA_SUCCESS;
@@ -249,6 +254,7 @@ void Bootstrap::forget(Window* window) noexcept {
 }
 
 bool Bootstrap::dismantle(Window* window) noexcept {
+  if (window->kept_chunks != 0) return false;
   if (!streams_.is_over(window->last_uses(), true)) return false;
   try {
     make_room(&free_, window->chunks.size());
@@ -269,15 +275,87 @@ bool Bootstrap::dismantle(Window* window) noexcept {
 
 void Bootstrap::take_back(Block& block, const Release& uses) noexcept {
   Window* const window = block.window;
-  served_bytes_ -= block.span->end - block.span->begin;
+  const std::uint64_t begin = block.span->begin;
+  const std::uint64_t end = block.span->end;
+  served_bytes_ -= end - begin;
   if (window->kind == Window::Kind::kRegion) {
     region_.take_back(block, uses);
+    if (kept_chunks_ != 0) return_kept(*window, begin, end, uses);
     return;
   }
-  shared_owned_ -= block.span->end - block.span->begin;
+  shared_owned_ -= end - begin;
   window->space->give_back(block.span, uses);
+  if (window->kept_chunks != 0) return_kept(*window, begin, end, uses);
   shared_.changed(*window);
-  if (!has_block(*window)) empty_shared_.push_back(*window);
+  if (!has_block(*window) && window->kept_chunks == 0) empty_shared_.push_back(*window);
+}
+
+Chunk* Bootstrap::chunk_at(std::uint64_t address) noexcept {
+  Window* const window = chunks_.window_at(address);
+  if (window == nullptr || window->kind == Window::Kind::kSlab) return nullptr;
+  const std::uint64_t offset = address - window->base;
+  const auto page = static_cast<std::size_t>(offset / chunks_.chunk_bytes());
+  if (offset % chunks_.chunk_bytes() != 0 || page >= window->chunks.size()) return nullptr;
+  Chunk* const chunk = window->chunks[page];
+  return chunk != nullptr && chunk->slab_slot < 0 ? chunk : nullptr;
+}
+
+std::uint64_t Bootstrap::address_of(const Chunk& chunk) const noexcept {
+  return chunk.home->base + chunk.page * chunks_.chunk_bytes();
+}
+
+void Bootstrap::shrink_blocks_in(const Chunk& chunk) {
+  if (chunk.home->kind != Window::Kind::kRegion) return;
+  for_each_part(chunk, [&](Span& span, std::uint64_t, std::uint64_t) {
+    if (span.owner != nullptr && !is_gone(span)) served_bytes_ -= region_.shrink(*span.owner);
+  });
+}
+
+bool Bootstrap::take_out(const Chunk& chunk, std::uint64_t begin, std::uint64_t end) noexcept {
+  const std::uint64_t first = chunk.page * chunks_.chunk_bytes();
+  Window& window = *chunk.home;
+  if (window.kind == Window::Kind::kRegion) return region_.take_out(first + begin, first + end);
+  if (take_away(window, first + begin, first + end) == nullptr) return false;
+  shared_.gave_up(window, end - begin);
+  window.gone_bytes += end - begin;
+  return true;
+}
+
+void Bootstrap::keep_for(Chunk* chunk, OwnershipMap& slab_map) noexcept {
+  chunk->kept = true;
+  ++kept_chunks_;
+  slab_map_ = &slab_map;
+  Window& window = *chunk->home;
+  if (window.kind != Window::Kind::kShared) return;
+  ++window.kept_chunks;
+  if (window.listed.is_linked()) empty_shared_.erase(empty_shared_.iterator_to(window));
+}
+
+void Bootstrap::end_keeping(Chunk* chunk) noexcept {
+  chunk->kept = false;
+  --kept_chunks_;
+  Window& window = *chunk->home;
+  if (window.kind == Window::Kind::kRegion) {
+    region_.give_up_gone(chunk->page);
+  } else if (--window.kept_chunks == 0 && !has_block(window)) {
+    empty_shared_.push_back(window);
+  }
+}
+
+// Where there is no host memory for it, bytes stay free here.
+void Bootstrap::return_kept(Window& window, std::uint64_t begin, std::uint64_t end, const Release& uses) noexcept {
+  const std::uint64_t chunk_bytes = chunks_.chunk_bytes();
+  for (auto page = static_cast<std::size_t>(begin / chunk_bytes); page * chunk_bytes < end; ++page) {
+    Chunk* const chunk = window.chunks[page];
+    if (chunk == nullptr || !chunk->kept || chunk->slab_slot < 0) continue;
+    const std::uint64_t first = page * chunk_bytes;
+    const std::uint64_t from = std::max(begin, first) - first;
+    const std::uint64_t to = std::min(end, first + chunk_bytes) - first;
+    const std::uint64_t there = static_cast<std::uint64_t>(chunk->slab_slot) * chunk_bytes;
+    Span* const span = slab_map_->find(there + from, nullptr);
+    if (span == nullptr || !is_gone(*span) || span->begin != there + from || span->end != there + to) continue;
+    if (take_out(*chunk, from, to)) slab_map_->give_back(span, uses);
+  }
 }
 
 void Bootstrap::begin_slab_search() noexcept {
@@ -411,6 +489,7 @@ void Bootstrap::release_all() noexcept {
   free_.clear();
   searched_free_ = 0;
   shared_owned_ = 0;
+  kept_chunks_ = 0;
   served_bytes_ = 0;
   peak_now_ = 0;
   peak_last_ = 0;

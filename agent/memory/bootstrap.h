@@ -64,6 +64,30 @@ class Bootstrap {
   // See Region. A chunk is counted out that is lent no more for another reason.
   void lend(std::size_t count, OwnershipMap& slab_map) noexcept { region_.lend(count, slab_map); }
   void end_loan(Chunk* chunk) noexcept;
+
+  // Chunks that a plan keeps: blocks that stay lie in them, and the rest is the slab's. ---------------------------
+  // The chunk that is mapped at `address`, if it is ours and not the slab's; null otherwise.
+  Chunk* chunk_at(std::uint64_t address) noexcept;
+  std::uint64_t address_of(const Chunk& chunk) const noexcept;
+  // Visits what is owned of the chunk and what is free, by place: visit(span, begin, end), in bytes of the chunk.
+  template <typename Visit>
+  void for_each_part(const Chunk& chunk, Visit&& visit) const {
+    const std::uint64_t chunk_bytes = chunks_.chunk_bytes();
+    const std::uint64_t first = chunk.page * chunk_bytes;
+    for (Span* span = chunk.home->find(first); span != nullptr && span->begin < first + chunk_bytes;) {
+      Span* const next = span->next;
+      visit(*span, std::max(span->begin, first) - first, std::min(span->end, first + chunk_bytes) - first);
+      span = next;
+    }
+  }
+  // Blocks that stay have no more than they need, so that the rest can be the slab's. Throws std::bad_alloc.
+  void shrink_blocks_in(const Chunk& chunk);
+  // Free bytes of the chunk are no block's here any more. False: out of host memory.
+  bool take_out(const Chunk& chunk, std::uint64_t begin, std::uint64_t end) noexcept;
+  // What blocks have of it is the slab's, by its map, when they are freed.
+  void keep_for(Chunk* chunk, OwnershipMap& slab_map) noexcept;
+  // No block lies in it any more, and the slab has given it up: its work is over.
+  void end_keeping(Chunk* chunk) noexcept;
   std::size_t lent_chunks() const { return region_.lent(); }
 
   // A chunk that is the slab's no more: without an owner, or in the region, a window or a list as it was.
@@ -114,6 +138,7 @@ class Bootstrap {
   void add_free(Chunk* chunk) noexcept;
   bool dismantle(Window* window) noexcept;
   void forget(Window* window) noexcept;
+  void return_kept(Window& window, std::uint64_t begin, std::uint64_t end, const Release& uses) noexcept;
   bool may_grow() const noexcept;
   bool could_have(std::size_t count, bool only_held) const noexcept;
 
@@ -125,6 +150,8 @@ class Bootstrap {
   std::vector<Chunk*> free_;        // mapped nowhere, but perhaps in the slab that is being built
   std::size_t searched_free_ = 0;   // of those: where the slab goes on looking; all before are its own already
   std::uint64_t shared_owned_ = 0;  // bytes
+  std::size_t kept_chunks_ = 0;
+  OwnershipMap* slab_map_ = nullptr;  // which has the rest of them
   Release awaited_;
   std::uint64_t served_bytes_ = 0;  // of live blocks, rounded up as they are held
   std::uint64_t served_peak_ = 0;

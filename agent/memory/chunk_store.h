@@ -29,9 +29,10 @@ struct Chunk {
   CUmemGenericAllocationHandle handle = 0;
   Window* home = nullptr;       // the window of the bootstrap allocator that has it; null: free, or the slab's alone
   std::int64_t slab_slot = -1;  // its place in the slab, or -1
-  std::uint32_t page = 0;       // in that window, where it is the region
+  std::uint32_t page = 0;       // in that window
   std::uint32_t aliases = 0;    // of the slab: how many windows of their own are mapped onto it (own_windows.h)
   bool lent = false;            // the slab's, but a block that was there before lies in it
+  bool kept = false;            // likewise, and it stays: the slab has the bytes that no block had or has since
   bool spare = false;           // in the bootstrap allocator's list of free ones
 };
 

@@ -85,7 +85,9 @@ FollowedPlan::FollowedPlan(const Plan& plan)
       slab_bytes(plan.slab_bytes),
       peak_load(plan.peak_load),
       persistent_bytes(plan.persistent_bytes),
-      persistent(plan.persistent) {
+      persistent(plan.persistent),
+      chunk_bytes(plan.chunk_bytes),
+      chunks(plan.chunks) {
   places.reserve(plan.places.size());
   for (const shm::Place& place : plan.places) places.push_back({place.offset, place.offset + place.bytes, nullptr, 0});
   lanes.reserve(plan.lanes.size());

@@ -111,6 +111,8 @@ struct FollowedPlan {
   std::uint64_t peak_load = 0;
   std::uint64_t persistent_bytes = 0;
   std::vector<std::uint64_t> persistent;  // block numbers, ascending
+  std::uint64_t chunk_bytes = 0;
+  std::vector<shm::PlannedChunk> chunks;  // of so many bytes
   std::vector<FollowedLane> lanes;
   std::vector<FollowedPlace> places;
   std::vector<CrossingMalloc> crossing;  // by bytes, the youngest first

@@ -3,6 +3,14 @@
 #include <algorithm>
 
 namespace memopt::agent {
+namespace {
+
+// A pool's blocks begin at multiples of this, and so much of it is in use, as the driver counts.
+constexpr std::uint64_t kAlignment = 512;
+
+constexpr std::uint64_t rounded(std::uint64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
+
+}  // namespace
 
 void MemoryPools::start(CUdevice device) noexcept {
   device_ = device;
@@ -70,14 +78,14 @@ void MemoryPools::accessible(CUmemoryPool handle, CUdevice device) noexcept {
 void MemoryPools::allocated(CUmemoryPool handle, std::uint64_t bytes) noexcept {
   Pool* const pool = find(handle);
   if (pool == nullptr) return;
-  pool->used += bytes;
+  pool->used += rounded(bytes);
   pool->used_high = std::max(pool->used_high, pool->used);
   pool->reserved_high = std::max(pool->reserved_high, pool->used);
 }
 
 void MemoryPools::freed(CUmemoryPool handle, std::uint64_t bytes) noexcept {
   // A pool of the same handle may have come after the one that the block was of.
-  if (Pool* const pool = find(handle)) pool->used -= std::min(pool->used, bytes);
+  if (Pool* const pool = find(handle)) pool->used -= std::min(pool->used, rounded(bytes));
 }
 
 void MemoryPools::add_use(CUmemoryPool handle, CUmemPool_attribute attribute, std::uint64_t held,

@@ -198,6 +198,50 @@ Span* Region::punch(std::size_t page) noexcept {
   return span;
 }
 
+std::uint64_t Region::shrink(Block& block) {
+  const std::uint64_t begin = block.span->begin;
+  const std::uint64_t old_end = block.span->end;
+  const std::uint64_t end = begin + round_up(block.bytes + 1, kAlignment);
+  if (end >= old_end) return 0;
+  make_room(1);
+  Release ignored;
+  Block* in_the_way = nullptr;
+  if (shares_chunks(*block.span)) side_by_side_ -= old_end - begin;
+  window_.map.give_back(block.span, Release{});
+  Span* taken = window_.map.take(begin, end, &block, nullptr, &ignored, &in_the_way);
+  // What was one span needs no memory to be one again.
+  const bool shrunk = taken != nullptr;
+  if (!shrunk) taken = window_.map.take(begin, old_end, &block, nullptr, &ignored, &in_the_way);
+  block.span = taken;
+  if (shares_chunks(*taken)) side_by_side_ += taken->end - begin;
+  if (!shrunk) throw std::bad_alloc();
+  // No use of them by the block is known; those of before it are its own.
+  window_.map.add_release(end, old_end, block.former);
+  free_.add(end, old_end);
+  return old_end - end;
+}
+
+bool Region::take_out(std::uint64_t begin, std::uint64_t end) noexcept {
+  try {
+    make_room(1);
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
+  if (take_away(window_, begin, end) == nullptr) return false;
+  free_.remove(begin, end);
+  return true;
+}
+
+// Without host memory it stays mapped.
+void Region::give_up_gone(std::size_t page) noexcept {
+  try {
+    make_room(1);
+  } catch (const std::bad_alloc&) {
+    return;
+  }
+  unmap(page, page + 1);
+}
+
 // Of chunks side by side, whose bytes are gone. Returns how many.
 std::size_t Region::unmap(std::size_t first, std::size_t last) noexcept {
   const std::uint64_t chunk_bytes = chunks_.chunk_bytes();
@@ -265,7 +309,9 @@ Chunk* Region::find_free_chunk() noexcept {
 
 void Region::hand_over(const std::vector<Chunk*>& slots, std::size_t first, OwnershipMap& map) {
   const std::uint64_t chunk_bytes = chunks_.chunk_bytes();
-  const auto is_here = [&](const Chunk* chunk) { return chunk != nullptr && chunk->home == &window_ && !chunk->lent; };
+  const auto is_here = [&](const Chunk* chunk) {
+    return chunk != nullptr && chunk->home == &window_ && !chunk->lent && !chunk->kept;
+  };
   const std::size_t before = retiring_.size();
   const auto count =
       static_cast<std::size_t>(std::count_if(slots.begin() + static_cast<std::ptrdiff_t>(first), slots.end(), is_here));
@@ -313,17 +359,21 @@ void Region::return_lent(std::uint64_t begin, std::uint64_t end) noexcept {
   }
 }
 
-std::size_t Region::retire(std::size_t limit) noexcept {
+std::size_t Region::retire(std::size_t limit, bool all) noexcept {
   std::size_t done = 0;
   int tries = kTries;
   for (std::size_t i = 0; i < retiring_.size() && done < limit && tries != 0;) {
+    const std::size_t page = retiring_[i].page;
+    Chunk* const chunk = window_.chunks[page];
+    if (chunk->slab_slot >= 0 && !all) {
+      ++i;
+      continue;
+    }
     if (!streams_.is_over(retiring_[i].uses, true)) {
       --tries;
       ++i;
       continue;
     }
-    const std::size_t page = retiring_[i].page;
-    Chunk* const chunk = window_.chunks[page];
     if (unmap(page, page + 1) != 0 && chunk->slab_slot < 0) chunks_.release(chunk);
     retiring_[i] = retiring_.back();
     retiring_.pop_back();
@@ -332,8 +382,16 @@ std::size_t Region::retire(std::size_t limit) noexcept {
   return done;
 }
 
+std::size_t Region::retiring() const noexcept {
+  return static_cast<std::size_t>(std::count_if(retiring_.begin(), retiring_.end(), [&](const Retiring& one) {
+    return window_.chunks[one.page]->slab_slot < 0;
+  }));
+}
+
 void Region::await_retiring(Release* awaited) const noexcept {
-  for (const Retiring& one : retiring_) await_also(one.uses, awaited);
+  for (const Retiring& one : retiring_) {
+    if (window_.chunks[one.page]->slab_slot < 0) await_also(one.uses, awaited);
+  }
 }
 
 void Region::release_all() noexcept {

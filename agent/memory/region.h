@@ -80,6 +80,12 @@ class Region {
     return nullptr;
   }
   bool is_free(std::size_t page) const noexcept;
+  // The block gives up what it has beyond its bytes, and one more. Returns how much. Throws std::bad_alloc.
+  std::uint64_t shrink(Block& block);
+  // Free bytes are no block's here any more. False: out of host memory.
+  bool take_out(std::uint64_t begin, std::uint64_t end) noexcept;
+  // Unmaps a chunk all of whose bytes were taken out, and are used no more.
+  void give_up_gone(std::size_t page) noexcept;
   // When the last of the blocks that lie in the chunk is freed.
   std::uint64_t freed_at(std::size_t page, const SwitchTimes& times) const;
   // The chunks of the slab's slots from `first` on that lie here are free, and are the slab's from now on: nothing is
@@ -93,9 +99,11 @@ class Region {
   }
   void end_loan() noexcept { --lent_; }
   std::size_t lent() const { return lent_; }
-  // Unmaps what was handed over and whose work is over, at most `limit` chunks; returns how many.
-  std::size_t retire(std::size_t limit) noexcept;
-  std::size_t retiring() const { return retiring_.size(); }
+  // What was handed over stays mapped here: that costs nothing, and to unmap it does. Unmaps chunks that the slab has
+  // given up since, `all`: any, for their addresses, as far as their work is over, at most `limit`; returns how many.
+  std::size_t retire(std::size_t limit, bool all = false) noexcept;
+  // That the slab has given up since.
+  std::size_t retiring() const noexcept;
   void await_retiring(Release* awaited) const noexcept;
 
   // Pages that are away (region_swap.cpp). ------------------------------------------------------------------------
@@ -164,7 +172,7 @@ class Region {
   }
 
  private:
-  // A chunk that is the slab's, and mapped here until what was done by this address is over.
+  // A chunk that is the slab's, and mapped here still, and what was done by this address.
   struct Retiring {
     std::size_t page = 0;
     Release uses;

@@ -11,7 +11,8 @@
 
 namespace memopt::agent {
 
-bool Slab::want(std::uint64_t bytes, std::function<bool(std::uint64_t)> stays) {
+bool Slab::want(std::uint64_t bytes, std::function<bool(std::uint64_t)> stays,
+                std::span<const shm::PlannedChunk> kept) {
   if (driver_block_) {
     if (window_.base != 0 && bytes > window_.map.bytes()) return false;
     wanted_bytes_ = bytes;
@@ -29,6 +30,10 @@ bool Slab::want(std::uint64_t bytes, std::function<bool(std::uint64_t)> stays) {
   // What was begun for another plan is of no use to this one if it reaches further.
   drop_beyond(static_cast<std::size_t>((bytes + chunk - 1) / chunk));
   const std::size_t wanted = static_cast<std::size_t>((bytes + chunk - 1) / chunk);
+  std::unordered_map<std::size_t, std::uint64_t> slots;
+  for (const shm::PlannedChunk& one : kept) slots.emplace(static_cast<std::size_t>(one.offset / chunk), one.address);
+  if (slots != kept_) drop_beyond(0);
+  kept_ = std::move(slots);
   window_.chunks.reserve(wanted);
   wanted_ = wanted;
   stays_ = std::move(stays);
@@ -49,7 +54,8 @@ bool Slab::build(std::size_t limit) noexcept {
   try {
     for (std::size_t i = 0; i < limit; ++i) {
       if (window_.chunks.size() >= wanted_) return true;
-      Chunk* const chunk = bootstrap_.find_chunk_for_slab(stays_);
+      Chunk* chunk = kept_chunk(window_.chunks.size());
+      if (chunk == nullptr) chunk = bootstrap_.find_chunk_for_slab(stays_);
       if (chunk == nullptr || !add(chunk)) return true;  // go_live() makes what is missing
     }
   } catch (const std::bad_alloc&) {
@@ -85,8 +91,18 @@ CUresult Slab::go_live(const SwitchTimes* times) noexcept {
   try {
     Made made;
     std::vector<std::size_t> crossing;
+    std::vector<std::size_t> kept;
     for (std::size_t slot = live; slot < wanted_; ++slot) {
       Chunk* const there = slot < window_.chunks.size() ? window_.chunks[slot] : nullptr;
+      if (kept_.contains(slot)) {
+        Chunk* const chunk = there != nullptr ? there : kept_chunk(slot);
+        const bool may = chunk != nullptr && chunk->home != nullptr && bootstrap_.address_of(*chunk) == kept_[slot] &&
+                         may_keep(*chunk, times);
+        if (may) kept.push_back(slot);
+        if (there != nullptr && (may || bootstrap_.is_free(*there))) continue;
+        if (const CUresult result = fill(slot, may ? chunk : nullptr, &made); result != CUDA_SUCCESS) return result;
+        continue;
+      }
       if (there != nullptr && bootstrap_.is_free(*there)) continue;
       if (there != nullptr && there->home != nullptr && there->home->kind == Window::Kind::kRegion) {
         crossing.push_back(slot);
@@ -109,19 +125,25 @@ CUresult Slab::go_live(const SwitchTimes* times) noexcept {
     crossing.erase(crossing.begin(), crossing.begin() + static_cast<std::ptrdiff_t>(filled));
     const std::size_t lent = crossing.size();
     if (times != nullptr && lent != 0) {
-      if (const CUresult result = arrange(std::move(crossing), *times, &made); result != CUDA_SUCCESS) return result;
+      if (const CUresult result = arrange(std::move(crossing), kept, *times, &made); result != CUDA_SUCCESS)
+        return result;
     }
-    log(LogLevel::kDebug, "slab of {} chunks, {} live before, {} made for it, {} replaced, {} moved, {} to be lent",
-        wanted_, live, made.made, made.replaced, made.moved, lent);
+    log(LogLevel::kDebug,
+        "slab of {} chunks, {} live before, {} made for it, {} replaced, {} moved, {} kept, {} to be lent", wanted_,
+        live, made.made, made.replaced, made.moved, kept.size(), lent);
     window_.map.grow((wanted_ - live) * chunk_bytes, Release{});
+    std::vector<Part> free;
     try {
+      take_kept(kept, &free);
       if (lent != 0) lend(live);
       bootstrap_.hand_over(window_.chunks, live, window_.map);
     } catch (const std::bad_alloc&) {
       end_loans(live);
+      drop_kept(kept);
       window_.map.shrink(live * chunk_bytes);
       throw;
     }
+    keep_parts(kept, free);
     window_.bytes = window_.map.bytes();
   } catch (const std::bad_alloc&) {
     drop_unfinished();
@@ -173,14 +195,17 @@ CUresult Slab::fill(std::size_t slot, Chunk* chunk, Made* made) {
 // The chunks in slots `crossing`, in which blocks lie, go to slots that are first used when these are freed. Where
 // there is none, the slot gets a new chunk: one more is held until the block is freed, while a place that can't be had
 // would cost all that was to lie there. Without memory for it the chunk is lent where it is.
-CUresult Slab::arrange(std::vector<std::size_t> crossing, const SwitchTimes& times, Made* made) {
+CUresult Slab::arrange(std::vector<std::size_t> crossing, const std::vector<std::size_t>& kept,
+                       const SwitchTimes& times, Made* made) {
   const std::size_t live = static_cast<std::size_t>(window_.map.bytes() / chunks_.chunk_bytes());
   std::vector<LentChunk> lent;
   for (std::size_t i = 0; i < crossing.size(); ++i) {
     lent.push_back({bootstrap_.freed_at(*window_.chunks[crossing[i]], times), i});
   }
   std::vector<SlotInTime> slots;
-  for (std::size_t slot = live; slot < wanted_; ++slot) slots.push_back({times.first_use_of(slot), slot});
+  for (std::size_t slot = live; slot < wanted_; ++slot) {
+    if (!std::binary_search(kept.begin(), kept.end(), slot)) slots.push_back({times.first_use_of(slot), slot});
+  }
   const std::vector<std::size_t> matched = match_slots(std::move(lent), std::move(slots), crossing.size());
   std::vector<Chunk*> arranged = window_.chunks;
   for (const std::size_t slot : crossing) arranged[slot] = nullptr;
@@ -275,7 +300,7 @@ void Slab::lend(std::size_t first) {
   const std::uint64_t chunk_bytes = chunks_.chunk_bytes();
   for (std::size_t slot = first; slot < window_.chunks.size(); ++slot) {
     Chunk* const chunk = window_.chunks[slot];
-    if (chunk == nullptr || bootstrap_.is_free(*chunk)) continue;
+    if (chunk == nullptr || chunk->kept || bootstrap_.is_free(*chunk)) continue;
     if (take_away(window_, slot * chunk_bytes, (slot + 1) * chunk_bytes) == nullptr) throw std::bad_alloc();
     chunk->lent = true;
     bootstrap_.lend(1, window_.map);
@@ -331,6 +356,7 @@ bool Slab::shorten(std::size_t limit) noexcept {
     window_.chunks.pop_back();
     own_windows_.unmap_chunk(chunk);
     chunk->slab_slot = -1;
+    if (chunk->kept) bootstrap_.end_keeping(chunk);
     if (chunk->home == nullptr) chunks_.release(chunk);
   }
   return count > wanted_;
@@ -346,6 +372,7 @@ void Slab::give_up_idle(Release* awaited) noexcept {
   }
   for (Chunk* const chunk : freed) {
     own_windows_.unmap_chunk(chunk);
+    if (chunk->kept) bootstrap_.end_keeping(chunk);
     if (chunk->home == nullptr) chunks_.release(chunk);
   }
 }

@@ -10,10 +10,13 @@
 
 #include <cstdint>
 #include <functional>
+#include <span>
+#include <unordered_map>
 
 #include "agent/memory/bootstrap.h"
 #include "agent/memory/own_windows.h"
 #include "agent/memory/switch_over.h"
+#include "shm/plan.h"
 
 namespace memopt::agent {
 
@@ -27,9 +30,14 @@ class Slab {
   // Without virtual memory management: one block of the driver's, made when it goes live, which can't grow.
   void use_driver_block() { driver_block_ = true; }
 
-  // From now on at least `bytes` are wanted. `stays`: blocks (by number) whose chunks are not to be counted on. False:
-  // the range of addresses has no such room.
-  bool want(std::uint64_t bytes, std::function<bool(std::uint64_t)> stays);
+  // From now on at least `bytes` are wanted. `stays`: blocks (by number) whose chunks are not to be counted on, but for
+  // those of `kept`, which lie where these say as far as that can be. False: the range of addresses has no such room.
+  bool want(std::uint64_t bytes, std::function<bool(std::uint64_t)> stays,
+            std::span<const shm::PlannedChunk> kept = {});
+  // Does the slab have all that it keeps for blocks that stay where these say? Else they are in the way for ever.
+  bool keeps_only(std::span<const shm::PlannedChunk> kept) const noexcept;
+  // Would the chunk that is mapped there for blocks that stay be one of the slab's chunks? It is already, or it will.
+  bool would_keep(std::uint64_t address, std::span<const shm::PlannedChunk> kept) const noexcept;
 
   // Maps up to `limit` more chunks; returns whether all that can be mapped now is.
   bool build(std::size_t limit) noexcept;
@@ -94,7 +102,20 @@ class Slab {
     std::size_t moved = 0;
   };
   CUresult fill(std::size_t slot, Chunk* chunk, Made* made);
-  CUresult arrange(std::vector<std::size_t> crossing, const SwitchTimes& times, Made* made);
+  CUresult arrange(std::vector<std::size_t> crossing, const std::vector<std::size_t>& kept, const SwitchTimes& times,
+                   Made* made);
+  // Chunks that the plan keeps (slab_kept.cpp).
+  struct Part {
+    std::size_t slot = 0;
+    std::uint64_t begin = 0;  // in the chunk
+    std::uint64_t end = 0;
+    Release uses;
+  };
+  Chunk* kept_chunk(std::size_t slot) noexcept;
+  bool may_keep(const Chunk& chunk, const SwitchTimes* times) const;
+  void take_kept(const std::vector<std::size_t>& slots, std::vector<Part>* free);
+  void drop_kept(const std::vector<std::size_t>& slots) noexcept;
+  void keep_parts(const std::vector<std::size_t>& slots, const std::vector<Part>& free) noexcept;
   CUresult move_to(const std::vector<Chunk*>& arranged, std::size_t first) noexcept;
   void lend(std::size_t first);
   void end_loans(std::size_t first) noexcept;
@@ -111,6 +132,7 @@ class Slab {
   std::uint64_t wanted_bytes_ = 0;
   bool driver_block_ = false;
   std::function<bool(std::uint64_t)> stays_;
+  std::unordered_map<std::size_t, std::uint64_t> kept_;  // addresses of chunks that are wanted in slots
 };
 
 }  // namespace memopt::agent

@@ -29,6 +29,7 @@ struct Window {
   std::uint64_t gone_bytes = 0;        // kShared, kSlab
   std::unique_ptr<SharedSpace> space;  // kShared: changes the map
   std::uint32_t slot = 0;              // kShared: in the list of those
+  std::uint32_t kept_chunks = 0;       // kShared: of which the slab has a part
 
   // The span in which `offset` lies; null beyond the end.
   Span* find(std::uint64_t offset) noexcept {

@@ -13,6 +13,7 @@ namespace {
 using shm::PersistentPlace;
 using shm::Place;
 using shm::PlanHeader;
+using shm::PlannedChunk;
 using shm::PlannedLane;
 using shm::PlannedMalloc;
 using shm::PlannedPoint;
@@ -234,6 +235,26 @@ void read_lanes(const std::vector<PlannedLane>& lanes, Plan& plan) {
   }
 }
 
+// Of which bytes of them blocks own is not known here: that is asked of the ownership map when the plan goes live.
+void check_chunks(Plan& plan) {
+  std::vector<PlannedChunk>& chunks = plan.chunks;
+  for (std::size_t i = 0; i < chunks.size(); ++i) {
+    const PlannedChunk& chunk = chunks[i];
+    require(chunk.address != 0 && chunk.address % plan.chunk_bytes == 0 && chunk.offset % plan.chunk_bytes == 0,
+            "chunk {} of address {:#x} at {}: expected multiples of {}", i, chunk.address, chunk.offset,
+            plan.chunk_bytes);
+  }
+  const auto once = [&](auto member, const char* name) {
+    std::sort(chunks.begin(), chunks.end(),
+              [member](const PlannedChunk& a, const PlannedChunk& b) { return a.*member < b.*member; });
+    for (std::size_t i = 1; i < chunks.size(); ++i) {
+      require(chunks[i - 1].*member != chunks[i].*member, "chunks: two of {} {:#x}", name, chunks[i].*member);
+    }
+  };
+  once(&PlannedChunk::address, "address");
+  once(&PlannedChunk::offset, "offset");
+}
+
 std::unique_ptr<const Plan> parse(std::span<const std::byte> bytes) {
   const PlanHeader header = read_header(bytes);
   auto plan = std::make_unique<Plan>();
@@ -256,6 +277,7 @@ std::unique_ptr<const Plan> parse(std::span<const std::byte> bytes) {
   plan->persistent_places = read_table<PersistentPlace>(bytes, header.persistent_places, "persistent_places");
   plan->swaps = read_table<PlannedSwap>(bytes, header.swaps, "swaps");
   plan->points = read_table<PlannedPoint>(bytes, header.points, "points");
+  plan->chunks = read_table<PlannedChunk>(bytes, header.chunks, "chunks");
 
   std::sort(plan->persistent.begin(), plan->persistent.end());
   plan->persistent.erase(std::unique(plan->persistent.begin(), plan->persistent.end()), plan->persistent.end());
@@ -265,6 +287,7 @@ std::unique_ptr<const Plan> parse(std::span<const std::byte> bytes) {
   check_mallocs(*plan);
   read_lanes(lanes, *plan);
   check_swaps(*plan);
+  check_chunks(*plan);
   check_overlap(*plan);
   return plan;
 }

@@ -33,7 +33,7 @@ struct Plan {
   std::uint64_t persistent_bytes = 0;
   std::uint64_t first_iteration = 0;
   std::uint64_t detected_at = 0;
-  std::uint64_t chunk_bytes = 0;  // where there are swaps: what places of swapped blocks are multiples of
+  std::uint64_t chunk_bytes = 0;  // where there are swaps, whose blocks' places are multiples of it, or chunks
   std::uint64_t period_ns = 0;    // the same: of an iteration without waits, and how much longer it is expected to be
   std::uint64_t added_ns = 0;
 
@@ -46,6 +46,7 @@ struct Plan {
   std::vector<shm::PersistentPlace> persistent_places;
   std::vector<shm::PlannedSwap> swaps;    // by block (mallocs first) and time; none overlap
   std::vector<shm::PlannedPoint> points;  // by rank, each once; of all operations that swaps name
+  std::vector<shm::PlannedChunk> chunks;  // by offset; addresses and offsets occur once
 
   Plan() = default;
   Plan(const Plan&) = delete;  // lanes point into mallocs

@@ -65,11 +65,13 @@ void check_swaps(const Plan& plan) {
   check_points(plan);
   check_persistent_places(plan);
   if (plan.swaps.empty()) {
-    require(plan.chunk_bytes == 0, "chunk_bytes {}: expected 0 without swaps", plan.chunk_bytes);
-    return;
+    require(plan.chunk_bytes == 0 || !plan.chunks.empty(), "chunk_bytes {}: expected 0 without swaps and chunks",
+            plan.chunk_bytes);
   }
+  if (plan.swaps.empty() && plan.chunks.empty()) return;
   require(plan.chunk_bytes != 0 && plan.chunk_bytes % shm::kPlanAlignment == 0,
           "chunk_bytes {}: expected a multiple of {}, not 0", plan.chunk_bytes, shm::kPlanAlignment);
+  if (plan.swaps.empty()) return;
   // Far from an overflow: positions are at most so many iterations behind the malloc.
   constexpr std::uint64_t kMostIterations = 64;
   const std::uint64_t furthest = plan.operations * kMostIterations;

@@ -8,6 +8,7 @@ namespace {
 class ProgramSink final : public Sink {
  public:
   explicit ProgramSink(const ProgramInfo& program) : program_(program.synchronous), wants_plans_(!program.record_only) {
+    program_.keep_chunks_of(program.chunk_bytes);
     if (program.caching_is_off) program_.model_framework();
   }
 

@@ -25,9 +25,10 @@ struct ProgramInfo {
   pid_t pid_inside = 0;  // as the agent sees itself (pid namespaces)
   bool synchronous = false;
   bool record_only = false;
-  bool caching_is_off = false;  // a framework's allocator: what it would have reserved is wanted
-  std::string version;          // of its agent
-  std::string path;             // of its executable
+  std::uint64_t chunk_bytes = 0;  // that it keeps for plans; 0: none
+  bool caching_is_off = false;    // a framework's allocator: what it would have reserved is wanted
+  std::string version;            // of its agent
+  std::string path;               // of its executable
 };
 
 // Ticks of the program's clock and nanoseconds (CLOCK_MONOTONIC) of the same instant.

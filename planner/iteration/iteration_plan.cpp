@@ -140,6 +140,7 @@ std::optional<IterationPlan> plan_iteration(const OperationStore& store, const I
   }
   plan.iteration = iteration;
   plan.detected_at = store.last_sequence();
+  plan.chunk_bytes = options.slab.chunk_bytes;
   if (auto found = layout::validate(plan.problem, plan.outcome.solution)) {
     fault = std::move(*found);
     return std::nullopt;

@@ -44,6 +44,7 @@ struct IterationPlan {
   layout::Problem problem;     // see layout_problem; with pools, pooled_problem
   layout::Outcome outcome;
   std::uint64_t detected_at = 0;  // sequence of the last record that was looked at
+  std::uint64_t chunk_bytes = 0;  // of lifetimes.kept_chunks
 
   // Bytes, of places and persistent blocks.
   std::uint64_t footprint() const { return outcome.solution.height + lifetimes.persistent_bytes; }

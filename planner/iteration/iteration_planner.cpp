@@ -62,15 +62,19 @@ void IterationPlanner::add_gap() {
 
 // What was planned is planned again when it comes again: the program has lost its plan, too.
 void IterationPlanner::begin_anew() {
+  const std::uint64_t chunk_bytes = options_.planning.slab.chunk_bytes;
   options_.planning.slab = {};
+  keep_chunks_of(chunk_bytes);
   *this = IterationPlanner(options_);
 }
 
 void IterationPlanner::sent(std::uint64_t generation) {
   sent_ = generation;
   if (!plan_) return;
-  std::uint64_t& bytes = options_.planning.slab.bytes;
-  bytes = std::max(bytes, plan_->outcome.solution.height);
+  SlabRange& slab = options_.planning.slab;
+  slab.bytes = std::max(slab.bytes, plan_->outcome.solution.height);
+  // Where the program has one it stays.
+  slab.chunks = plan_->lifetimes.kept_chunks;
 }
 
 void IterationPlanner::say(std::uint64_t about, std::string text) {
@@ -131,7 +135,8 @@ std::uint32_t IterationPlanner::next_horizon() {
 // What the program makes where it leaves its plan may lie in the slab, and stay there: its places are taken then for
 // ever.
 bool IterationPlanner::is_in_the_way(const Iteration& found) const {
-  const SlabRange slab{options_.planning.slab.begin, plan_->outcome.solution.height};
+  const SlabRange slab{
+      .begin = options_.planning.slab.begin, .bytes = plan_->outcome.solution.height, .chunk_bytes = 0, .chunks = {}};
   const std::vector<std::uint32_t> stay = persistent_blocks(store_, found);
   return std::any_of(stay.begin(), stay.end(), [&](std::uint32_t index) {
     const Block block = store_.blocks()[index];

@@ -29,6 +29,9 @@ class IterationPlanner {
   IterationPlanner();
   explicit IterationPlanner(const Options& options);
 
+  // The agent keeps chunks of so many bytes for plans; 0: none. Before the first record.
+  void keep_chunks_of(std::uint64_t bytes) { options_.planning.slab.chunk_bytes = bytes; }
+
   void add(std::uint32_t lane, const shm::RecordView& record);
   void add(std::uint32_t lane, const shm::RecordRun& run);
   void add_gap();

@@ -356,6 +356,7 @@ IterationLifetimes lifetimes(const OperationStore& store, const Iteration& itera
 
   result.persistent = persistent_blocks(store, iteration);
   std::uint64_t persistent_load = 0;
+  std::vector<StayingBlock> beside;
   for (const std::uint32_t index : result.persistent) {
     const Block block = store.blocks()[index];
     persistent_load += block.bytes;
@@ -363,9 +364,16 @@ IterationLifetimes lifetimes(const OperationStore& store, const Iteration& itera
       result.in_slab.push_back({block.address - slab.begin, block.bytes});
     } else {
       result.persistent_bytes += block.bytes;
+      beside.push_back({block.address, block.bytes});
     }
   }
   result.in_slab = without_overlaps(result.in_slab);
+  KeptBytes kept = keep_chunks(beside, slab.chunk_bytes, slab.chunks, slab.bytes);
+  result.kept_chunks = std::move(kept.chunks);
+  result.persistent_bytes -= kept.bytes;
+  for (const KeptBytes::Piece& piece : kept.pieces) result.in_slab.push_back({piece.offset, piece.bytes});
+  std::sort(result.in_slab.begin(), result.in_slab.end(),
+            [](const BlockInSlab& a, const BlockInSlab& b) { return a.offset < b.offset; });
   result.peak_load = persistent_load + *std::max_element(load.begin(), load.end());
 
   // The first boundary from which on everything repeats.

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "planner/iteration/detection.h"
+#include "planner/iteration/kept_chunks.h"
 #include "planner/iteration/operation_store.h"
 
 namespace memopt::planner {
@@ -39,11 +40,14 @@ struct LaneMallocs {
 struct SlabRange {
   std::uint64_t begin = 0;  // 0: there is none
   std::uint64_t bytes = 0;
+  std::uint64_t chunk_bytes = 0;  // in which the agent maps memory; 0: it keeps no chunks for plans
+  std::vector<KeptChunk> chunks;  // that plans so far have kept
 
   bool contains(const Block& block) const { return begin != 0 && block.address - begin < bytes; }
 };
 
-// A block that stays where it was put when an earlier plan was live, and is in the way of places there.
+// Bytes of the slab that a block has which stays: it was put there when an earlier plan was live, or lies in a chunk
+// that is kept. They are in the way of places.
 struct BlockInSlab {
   std::uint64_t offset;
   std::uint64_t bytes;
@@ -54,8 +58,9 @@ struct IterationLifetimes {
   std::uint64_t signature = 0;
   std::vector<LaneMallocs> lanes;         // only those that allocate; first the one that allocates most
   std::vector<std::uint32_t> persistent;  // blocks of the store
-  std::vector<BlockInSlab> in_slab;       // those of them that lie in the slab, by offset
-  std::uint64_t persistent_bytes = 0;     // of those that do not
+  std::vector<BlockInSlab> in_slab;       // what of them lies in the slab, by offset
+  std::vector<KeptChunk> kept_chunks;     // in which some of it does
+  std::uint64_t persistent_bytes = 0;     // of them that do not
   std::uint64_t peak_load = 0;            // of live bytes, persistent blocks included
   std::uint64_t crossing_bytes = 0;       // live across the boundary, without persistent blocks
   std::uint64_t first_iteration = 0;      // sequence of the operation with which the first observed iteration began

@@ -110,6 +110,8 @@ PlanParts plan_parts(const IterationPlan& plan, const std::vector<std::uint64_t>
   parts.header.operations *= plan.rounds;
   parts.header.slab_bytes = plan.outcome.solution.height;
   parts.header.lower_bound = plan.outcome.lower_bound;
+  for (const KeptChunk& chunk : plan.lifetimes.kept_chunks) parts.chunks.push_back({chunk.address, chunk.offset});
+  if (!parts.chunks.empty()) parts.header.chunk_bytes = plan.chunk_bytes;
   return parts;
 }
 
@@ -126,6 +128,7 @@ std::vector<std::byte> plan_bytes(const PlanParts& parts) {
   header.persistent_places = reserve<shm::PersistentPlace>(end, parts.persistent_places.size());
   header.swaps = reserve<shm::PlannedSwap>(end, parts.swaps.size());
   header.points = reserve<shm::PlannedPoint>(end, parts.points.size());
+  header.chunks = reserve<shm::PlannedChunk>(end, parts.chunks.size());
   header.replays = {end, 0};
   header.bytes = end;
   if (end > shm::kMaxPlanBytes) return {};
@@ -137,6 +140,7 @@ std::vector<std::byte> plan_bytes(const PlanParts& parts) {
   write(bytes, header.persistent_places, parts.persistent_places);
   write(bytes, header.swaps, parts.swaps);
   write(bytes, header.points, parts.points);
+  write(bytes, header.chunks, parts.chunks);
   header.checksum = shm::plan_checksum(bytes.data() + sizeof(header), bytes.size() - sizeof(header));
   std::memcpy(bytes.data(), &header, sizeof(header));
   return bytes;

@@ -20,6 +20,7 @@ struct PlanParts {
   std::vector<shm::PersistentPlace> persistent_places;
   std::vector<shm::PlannedSwap> swaps;
   std::vector<shm::PlannedPoint> points;
+  std::vector<shm::PlannedChunk> chunks;
 };
 
 // Of one iteration; without what its layout decides.

@@ -90,10 +90,16 @@ Program& Program::operator=(Program&&) noexcept = default;
 
 void Program::swap_on(const shm::SwapTermsBody& terms) {
   impl_->terms = terms;
+  impl_->planner.keep_chunks_of(0);
   impl_->swaps = std::make_unique<SwapPlanner>(terms, impl_->waited_for);
 }
 
 void Program::model_framework() { impl_->framework.emplace(); }
+
+// Places of blocks that swap know nothing of them.
+void Program::keep_chunks_of(std::uint64_t bytes) {
+  if (!impl_->swaps) impl_->planner.keep_chunks_of(bytes);
+}
 
 std::uint64_t Program::framework_reserved() const { return impl_->framework ? impl_->framework->reserved() : 0; }
 

@@ -19,6 +19,7 @@ struct PlanBuilder {
   std::vector<shm::PersistentPlace> persistent_places;
   std::vector<shm::PlannedSwap> swaps;
   std::vector<shm::PlannedPoint> points;
+  std::vector<shm::PlannedChunk> chunks;
 
   // A small valid plan: 20 operations; lane 0 with four mallocs, of which the last outlives the iteration and has two
   // places, lane 3 with one that crosses the boundary and one that is not planned.
@@ -90,6 +91,7 @@ struct PlanBuilder {
     head.persistent_places = append(all, persistent_places);
     head.swaps = append(all, swaps);
     head.points = append(all, points);
+    head.chunks = append(all, chunks);
     head.replays.offset += all.size();
     head.bytes = all.size();
     write_header(all, head);

@@ -15,7 +15,7 @@ TRAIN = [sys.executable, os.path.join(WORKLOADS, "train.py")]
 REPLAY = [os.path.join(WORKLOADS, "replay")]
 TRAINING_SEEDS = (1, 2, 3) if FULL else (1,)
 ADVERSARIAL_SEEDS = tuple(range(1, 9)) if FULL else (1,)
-ITERATIONS, WARM_UP = (24, 14) if FULL else (16, 10)
+ITERATIONS, WARM_UP = (24, 14) if FULL else (20, 10)
 # As many operations with a fifth of the bytes, and of the pages that the simulator has to touch.
 BATCH = () if FULL else ("--batch", 20)
 NETS = ("vgg11", "vgg13", "vgg16", "vgg19", "resnet18", "resnet34", "resnet50", "resnet101") if FULL else ("resnet18",)

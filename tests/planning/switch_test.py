@@ -52,7 +52,7 @@ class Switch(PlanningCase):
         path = os.path.join(self.folder, "crossing.csv")
         with open(path, "w", encoding="utf-8") as file:
             file.write(trace(6))
-        run = self.succeed([os.path.join(WORKLOADS, "replay"), path, "--iterations", 12], numbers=True, CUDASIM_POISON="off",
+        run = self.succeed([os.path.join(WORKLOADS, "replay"), path, "--iterations", 20], numbers=True, CUDASIM_POISON="off",
                            MEMOPT_LOG="debug")
         self.assertEqual(run.numbers["mismatches"], 0)
         self.assertIsNotNone(run.live_at, run.errors)

@@ -119,23 +119,24 @@ TEST_F(MemoryPoolsTest, APoolThatAnotherDeviceMayUseIsLeft) {
 TEST_F(MemoryPoolsTest, UseIsAddedToTheDriversAnswer) {
   pools_.start(0);
   pools_.created(handle(1), of_device(0));
+  // As the driver counts: what a block has, in units of 512 bytes.
   pools_.allocated(kDefault, 1000);
   pools_.allocated(kDefault, 500);
   pools_.allocated(handle(1), 7);
   pools_.freed(kDefault, 1000);
-  EXPECT_EQ(answer(kDefault, CU_MEMPOOL_ATTR_USED_MEM_CURRENT, 64, 10), 510u);
-  EXPECT_EQ(answer(kDefault, CU_MEMPOOL_ATTR_USED_MEM_HIGH, 64, 10), 1510u);
-  EXPECT_EQ(answer(kDefault, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, 64, 10), 574u);
-  EXPECT_EQ(answer(kDefault, CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH, 64, 10), 1510u);
-  EXPECT_EQ(answer(kDefault, CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH, 5000, 10), 5510u);
+  EXPECT_EQ(answer(kDefault, CU_MEMPOOL_ATTR_USED_MEM_CURRENT, 64, 10), 522u);
+  EXPECT_EQ(answer(kDefault, CU_MEMPOOL_ATTR_USED_MEM_HIGH, 64, 10), 1546u);
+  EXPECT_EQ(answer(kDefault, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, 64, 10), 586u);
+  EXPECT_EQ(answer(kDefault, CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH, 64, 10), 1546u);
+  EXPECT_EQ(answer(kDefault, CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH, 5000, 10), 5522u);
   EXPECT_EQ(answer(kDefault, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, 64, 10), 10u);
   // What is held for whoever comes next counts once: in the default pool.
-  EXPECT_EQ(answer(handle(1), CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, 64, 0), 7u);
+  EXPECT_EQ(answer(handle(1), CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, 64, 0), 512u);
   EXPECT_EQ(answer(handle(9), CU_MEMPOOL_ATTR_USED_MEM_CURRENT, 64, 3), 3u);
   pools_.reset_high(kDefault, CU_MEMPOOL_ATTR_USED_MEM_HIGH);
-  EXPECT_EQ(answer(kDefault, CU_MEMPOOL_ATTR_USED_MEM_HIGH, 0, 0), 500u);
+  EXPECT_EQ(answer(kDefault, CU_MEMPOOL_ATTR_USED_MEM_HIGH, 0, 0), 512u);
   pools_.reset_high(kDefault, CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH);
-  EXPECT_EQ(answer(kDefault, CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH, 0, 0), 500u);
+  EXPECT_EQ(answer(kDefault, CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH, 0, 0), 512u);
 }
 
 TEST_F(MemoryPoolsTest, ABlockOutlivesItsPool) {

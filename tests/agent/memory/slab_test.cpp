@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <iterator>
 #include <random>
+#include <vector>
 
 #include "tests/agent/fake_memory.h"
 
@@ -87,6 +88,105 @@ TEST_F(SlabTest, GrowsAgainAfterwards) {
   slab.release();
   EXPECT_EQ(held(), 0u);
   EXPECT_TRUE(fake.mapped.empty());
+}
+
+// Of three blocks side by side in two chunks the one in the middle goes at the end of each iteration, and the others
+// stay.
+TEST_F(SlabTest, WhatBlocksThatStayLeaveOfTheirChunksIsThePlans) {
+  constexpr std::uint64_t kPart = kChunk * 5 / 4;
+  Block* const first = make(kPart - 512);
+  Block* const second = make(kPart - 512);
+  Block* const third = make(kPart - 512);
+  const std::uint64_t base = first->base;
+  ASSERT_EQ(third->base, base + 2 * kPart);
+  EXPECT_EQ(held(), 4 * kChunk);
+  const auto stays = [&](std::uint64_t block) { return block == first->number || block == third->number; };
+  const std::vector<shm::PlannedChunk> kept = {
+      {base + kChunk, 0}, {base + 3 * kChunk, kChunk}, {base + 100 * kChunk, 3 * kChunk}};
+  EXPECT_TRUE(slab.would_keep(base + kChunk, kept));
+  EXPECT_FALSE(slab.would_keep(base, kept));
+  ASSERT_TRUE(slab.want(5 * kChunk, stays, kept));
+  SwitchTimes times;
+  times.freed[second->number] = 7;
+  slab.build(~std::size_t{0});
+  ASSERT_EQ(slab.go_live(&times), CUDA_SUCCESS);
+  EXPECT_EQ(held(), 7 * kChunk) << "two of the slab's chunks are those of the blocks";
+  EXPECT_TRUE(slab.keeps_only(kept));
+  EXPECT_FALSE(slab.keeps_only({}));
+  Block block;
+  const std::uint64_t end_of_first = kPart - kChunk;
+  const std::uint64_t end_of_third = 3 * kPart - 3 * kChunk;
+  EXPECT_EQ(take(block, 0, end_of_first), nullptr) << "a block that stays";
+  EXPECT_EQ(take(block, end_of_first, kChunk), nullptr) << "one that will go";
+  EXPECT_EQ(take(block, kChunk, kChunk + end_of_third), nullptr);
+  EXPECT_NE(take(block, kChunk + end_of_third, 4 * kChunk), nullptr) << "what is free, and the chunk behind it";
+  fake.busy = true;
+  free(second);
+  Block other;
+  ASSERT_NE(take(other, end_of_first, kChunk), nullptr);
+  EXPECT_FALSE(other.former.empty()) << "who takes the bytes waits for who used them";
+  fake.busy = false;
+  // Nothing else is served from there.
+  for (int i = 0; i < 8; ++i) make(kPart);
+  for (int i = 0; i < 8; ++i) make(kChunk / 4);
+  check();
+  for (const auto& [number, live] : blocks) {
+    for (const std::size_t slot : {std::size_t{0}, std::size_t{1}}) {
+      if (stays(number)) continue;
+      const std::uint64_t chunk = slot == 0 ? base + kChunk : base + 3 * kChunk;
+      EXPECT_TRUE(live->base >= chunk + kChunk || live->base + live->bytes <= chunk) << number;
+    }
+  }
+}
+
+// A block that will go, nobody knows when, would be in the way of a place for ever.
+TEST_F(SlabTest, AChunkInWhichSomethingElseLiesIsNotKept) {
+  Block* const first = make(kChunk * 5 / 4 - 512);
+  make(kChunk * 5 / 4 - 512);
+  const auto stays = [&](std::uint64_t block) { return block == first->number; };
+  const std::vector<shm::PlannedChunk> kept = {{first->base + kChunk, 0}};
+  ASSERT_TRUE(slab.want(2 * kChunk, stays, kept));
+  slab.build(~std::size_t{0});
+  const SwitchTimes times;
+  ASSERT_EQ(slab.go_live(&times), CUDA_SUCCESS);
+  Block block;
+  EXPECT_NE(take(block, 0, 2 * kChunk), nullptr) << "its bytes are left free for nothing, and nothing worse";
+}
+
+// Small blocks share a window.
+TEST_F(SlabTest, SmallBlocksThatStayLeaveTheRestOfTheirWindow) {
+  Block* const small = make(kChunk / 4);
+  const std::uint64_t base = small->base;
+  const auto stays = [&](std::uint64_t block) { return block == small->number; };
+  const std::vector<shm::PlannedChunk> kept = {{base, 0}};
+  ASSERT_TRUE(slab.want(2 * kChunk, stays, kept));
+  slab.build(~std::size_t{0});
+  const SwitchTimes times;
+  ASSERT_EQ(slab.go_live(&times), CUDA_SUCCESS);
+  EXPECT_EQ(held(), 2 * kChunk);
+  Block block;
+  EXPECT_EQ(take(block, 0, kChunk / 4), nullptr);
+  Span* const rest = take(block, kChunk / 2, 2 * kChunk);
+  ASSERT_NE(rest, nullptr);
+  EXPECT_NE(make(kChunk / 4)->base / kChunk, base / kChunk);
+  slab.window().map.give_back(rest, used());
+  free(small);
+  Block whole;
+  Span* const all = take(whole, 0, 2 * kChunk);
+  ASSERT_NE(all, nullptr) << "what the last of them leaves, too";
+  slab.window().map.give_back(all, used());
+  ASSERT_TRUE(slab.want(
+      kChunk / 2, [](std::uint64_t) { return false; }, kept));
+  Release awaited;
+  slab.give_up_idle(&awaited);
+  {
+    ArenaLock lock;
+    streams.record_wanted(lock);
+  }
+  give_up_idle();
+  EXPECT_EQ(slab.gone_chunks(), 2u);
+  for (int i = 0; i < 4; ++i) trim(8);
+  EXPECT_EQ(held(), kChunk) << "of the block that was served elsewhere";
 }
 
 TEST_F(SlabTest, WhatALargerPlanIsBeingBuiltFromIsNotGivenBack) {
@@ -188,8 +288,16 @@ TEST_F(SlabTest, ChunksOfBlocksThatCrossTheSwitchAreTheSlabsWhenTheseAreFreed) {
   fake.busy = false;
   while (trim(8)) {
   }
-  EXPECT_EQ(fake.mapped.size(), 10u);
+  EXPECT_EQ(fake.mapped.size(), 20u) << "what is mapped in both costs nothing, and to unmap it does";
   EXPECT_EQ(held(), 10 * kChunk);
+  slab.window().map.give_back(span, used());
+  go_live(4 * kChunk);
+  for (int i = 0; i < 4; ++i) {
+    slab.shorten(8);
+    trim(8);
+  }
+  EXPECT_EQ(held(), 4 * kChunk) << "what the slab has given up is unmapped where it was before";
+  EXPECT_EQ(fake.mapped.size(), 8u);
 }
 
 // A block in six chunks, freed at 5, four that are free, and a slab of ten of which the first `early` are used at once.

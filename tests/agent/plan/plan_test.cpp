@@ -77,6 +77,18 @@ TEST(PlanTest, SwapsAreCopiedWhole) {
   EXPECT_EQ(plan->swaps_of(0, true)[1].need, 18u);
 }
 
+TEST(PlanTest, ChunksThatItKeepsAreCopiedByOffset) {
+  PlanBuilder built = PlanBuilder::small();
+  built.header.chunk_bytes = 1024;
+  built.chunks = {{0x10000, 2048}, {0x8000, 0}};
+  std::string error;
+  const auto plan = parse(built, &error);
+  ASSERT_NE(plan, nullptr) << error;
+  ASSERT_EQ(plan->chunks.size(), 2u);
+  EXPECT_EQ(plan->chunks[0].address, 0x8000u);
+  EXPECT_EQ(plan->chunks[1].offset, 2048u);
+}
+
 struct Corruption {
   const char* named;  // what the error must say
   std::function<void(PlanBuilder&)> spoil;
@@ -97,7 +109,7 @@ void expect_refused(const PlanBuilder& valid, const std::vector<Corruption>& cor
 TEST(PlanTest, EverythingThatIsWrongIsNamed) {
   const std::vector<Corruption> corruptions = {
       {"magic", [](PlanBuilder& plan) { plan.header.magic += 1; }},
-      {"format 1: expected 2", [](PlanBuilder& plan) { plan.header.format = 1; }},
+      {"format 1: expected 3", [](PlanBuilder& plan) { plan.header.format = 1; }},
       {"header_bytes", [](PlanBuilder& plan) { plan.header.header_bytes -= 8; }},
       {"generation 0", [](PlanBuilder& plan) { plan.header.generation = 0; }},
       {"operations 0", [](PlanBuilder& plan) { plan.header.operations = 0; }},
@@ -173,6 +185,22 @@ TEST(PlanTest, EverythingThatIsWrongIsNamed) {
       {"malloc 3 and malloc 3 are both there", [](PlanBuilder& plan) { plan.places[4] = plan.places[3]; }},
   };
   expect_refused(PlanBuilder::small(), corruptions);
+}
+
+TEST(PlanTest, EverythingThatIsWrongAboutChunksIsNamed) {
+  PlanBuilder valid = PlanBuilder::small();
+  valid.header.chunk_bytes = 1024;
+  valid.chunks = {{0x8000, 0}, {0x10000, 2048}};
+  const std::vector<Corruption> corruptions = {
+      {"chunk_bytes 0", [](PlanBuilder& plan) { plan.header.chunk_bytes = 0; }},
+      {"chunk_bytes 1000", [](PlanBuilder& plan) { plan.header.chunk_bytes = 1000; }},
+      {"chunk 0 of address 0x0", [](PlanBuilder& plan) { plan.chunks[0].address = 0; }},
+      {"chunk 0 of address 0x8200", [](PlanBuilder& plan) { plan.chunks[0].address = 0x8200; }},
+      {"chunk 1 of address 0x10000 at 512", [](PlanBuilder& plan) { plan.chunks[1].offset = 512; }},
+      {"two of address 0x8000", [](PlanBuilder& plan) { plan.chunks[1].address = 0x8000; }},
+      {"two of offset 0x0", [](PlanBuilder& plan) { plan.chunks[1].offset = 0; }},
+  };
+  expect_refused(valid, corruptions);
 }
 
 TEST(PlanTest, EverythingThatIsWrongAboutSwapsIsNamed) {

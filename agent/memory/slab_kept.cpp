@@ -1,0 +1,95 @@
+// The slab's chunks in which blocks lie that stay: it has the bytes that are free of them (shm::PlannedChunk).
+//
+// Such a chunk stays mapped where these blocks have their addresses, and is mapped in the slab too. Each byte of it is
+// in one of the two maps only: free or a block's in the one, and gone in the other. What a block frees of it is the
+// slab's from then on.
+#include <new>
+#include <vector>
+
+#include "agent/memory/slab.h"
+
+namespace memopt::agent {
+
+Chunk* Slab::kept_chunk(std::size_t slot) noexcept {
+  const auto wanted = kept_.find(slot);
+  return wanted != kept_.end() ? bootstrap_.chunk_at(wanted->second) : nullptr;
+}
+
+// Some block stays, and of all others it is known when they are freed: nothing is in the plan's way for ever.
+bool Slab::may_keep(const Chunk& chunk, const SwitchTimes* times) const {
+  // Under a limit it is of more use that they can leave.
+  if (chunks_.limit() != 0) return false;
+  bool stays = false;
+  bool known = true;
+  bootstrap_.for_each_part(chunk, [&](const Span& span, std::uint64_t, std::uint64_t) {
+    if (span.owner == nullptr) return;
+    if (!is_gone(span) && stays_(span.owner->number)) {
+      stays = true;
+    } else {
+      known = known && !is_gone(span) && times != nullptr && times->freed_of(span.owner->number) != kNeverInPlan;
+    }
+  });
+  return stays && known;
+}
+
+// They are live, and nothing of them can be had; `free` says what keep_parts() changes. Throws std::bad_alloc.
+void Slab::take_kept(const std::vector<std::size_t>& slots, std::vector<Part>* free) {
+  const std::uint64_t chunk_bytes = chunks_.chunk_bytes();
+  for (const std::size_t slot : slots) {
+    Chunk* const chunk = window_.chunks[slot];
+    bootstrap_.shrink_blocks_in(*chunk);
+    bootstrap_.for_each_part(*chunk, [&](const Span& span, std::uint64_t begin, std::uint64_t end) {
+      const std::uint64_t offset = slot * chunk_bytes;
+      if (take_away(window_, offset + begin, offset + end) == nullptr) throw std::bad_alloc();
+      if (span.owner == nullptr) free->push_back({slot, begin, end, span.release});
+    });
+    // The region and the lists of free chunks leave it alone from here on.
+    chunk->kept = true;
+  }
+}
+
+void Slab::drop_kept(const std::vector<std::size_t>& slots) noexcept {
+  const std::uint64_t chunk_bytes = chunks_.chunk_bytes();
+  for (const std::size_t slot : slots) {
+    window_.chunks[slot]->kept = false;
+    for (Span* span = window_.map.find(slot * chunk_bytes, nullptr);
+         span != nullptr && span->begin < (slot + 1) * chunk_bytes; span = span->next) {
+      if (is_gone(*span)) window_.map.give_back(span, Release{});
+    }
+  }
+}
+
+// Where there is no host memory for it, a part is nobody's.
+void Slab::keep_parts(const std::vector<std::size_t>& slots, const std::vector<Part>& free) noexcept {
+  const std::uint64_t chunk_bytes = chunks_.chunk_bytes();
+  for (const std::size_t slot : slots) bootstrap_.keep_for(window_.chunks[slot], window_.map);
+  for (const Part& part : free) {
+    if (!bootstrap_.take_out(*window_.chunks[part.slot], part.begin, part.end)) continue;
+    window_.map.give_back(window_.map.find(part.slot * chunk_bytes + part.begin, nullptr), part.uses);
+  }
+}
+
+bool Slab::keeps_only(std::span<const shm::PlannedChunk> kept) const noexcept {
+  for (std::size_t slot = 0; slot < window_.chunks.size(); ++slot) {
+    const Chunk* const chunk = window_.chunks[slot];
+    if (chunk == nullptr || !chunk->kept) continue;
+    const bool known = std::any_of(kept.begin(), kept.end(), [&](const shm::PlannedChunk& one) {
+      return one.offset == slot * chunks_.chunk_bytes() && one.address == bootstrap_.address_of(*chunk);
+    });
+    if (!known) return false;
+  }
+  return true;
+}
+
+bool Slab::would_keep(std::uint64_t address, std::span<const shm::PlannedChunk> kept) const noexcept {
+  const Window* const window = chunks_.window_at(address);
+  if (window == nullptr) return false;
+  const auto page = static_cast<std::size_t>((address - window->base) / chunks_.chunk_bytes());
+  if (page < window->chunks.size() && window->chunks[page] != nullptr && window->chunks[page]->kept) return true;
+  const std::uint64_t live = window_.map.bytes();
+  return chunks_.limit() == 0 && std::any_of(kept.begin(), kept.end(), [&](const shm::PlannedChunk& one) {
+           return one.address == address && one.offset >= live;
+         });
+}
+
+}  // namespace memopt::agent

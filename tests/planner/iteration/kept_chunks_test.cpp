@@ -1,0 +1,111 @@
+// Which chunks plans keep for blocks that stay, and what is left out of them.
+#include "planner/iteration/kept_chunks.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <random>
+#include <vector>
+
+#include "planner/iteration/plan_bytes.h"
+#include "tests/planner/iteration/stream.h"
+
+namespace memopt::planner {
+namespace {
+
+constexpr std::uint64_t kKiB = 1024;
+constexpr std::uint64_t kMiB = 1024 * kKiB;
+constexpr std::uint64_t kChunk = 2 * kMiB;
+constexpr std::uint64_t kBase = std::uint64_t{0x6000} << 32;
+
+std::uint64_t free_of(const KeptBytes& kept) {
+  std::uint64_t bytes = kept.chunks.size() * kChunk;
+  for (const KeptBytes::Piece& piece : kept.pieces) bytes -= piece.bytes;
+  return bytes;
+}
+
+TEST(KeptChunks, AreThoseThatBlocksHaveOnlyAPartOf) {
+  const std::vector<StayingBlock> blocks = {
+      {kBase, 5 * kMiB},                          // two chunks, and half of one
+      {kBase + 10 * kChunk, kChunk - 64 * kKiB},  // nearly all of one
+      {kBase + 20 * kChunk + 512 * kKiB, 64 * kKiB},
+  };
+  const KeptBytes kept = keep_chunks(blocks, kChunk, {}, 0);
+  ASSERT_EQ(kept.chunks.size(), 2u);
+  EXPECT_EQ(kept.bytes, kMiB + 64 * kKiB);
+  // A byte behind each is left out, too.
+  EXPECT_EQ(free_of(kept), 2 * kChunk - kMiB - 64 * kKiB - 2 * 512);
+  EXPECT_TRUE(keep_chunks(blocks, 0, {}, 0).chunks.empty());
+}
+
+TEST(KeptChunks, WhatIsFreeInOneGoesOnInTheNext) {
+  const std::vector<StayingBlock> blocks = {
+      {kBase, kMiB},                             // its second half is free
+      {kBase + 10 * kChunk + kMiB, kMiB - 512},  // its first
+      {kBase + 20 * kChunk, 512 * kKiB},         // most behind it
+  };
+  const KeptBytes kept = keep_chunks(blocks, kChunk, {}, 0);
+  const std::vector<KeptChunk> expected = {
+      {kBase, 0}, {kBase + 10 * kChunk, kChunk}, {kBase + 20 * kChunk, 2 * kChunk}};
+  EXPECT_EQ(kept.chunks, expected);
+}
+
+TEST(KeptChunks, ThoseOfAnEarlierPlanStayWhereTheyAre) {
+  const std::vector<StayingBlock> blocks = {{kBase, kMiB}, {kBase + 10 * kChunk, kMiB}};
+  const std::vector<KeptChunk> known = {{kBase + 10 * kChunk, 3 * kChunk}, {kBase + 30 * kChunk, kChunk}};
+  const KeptBytes kept = keep_chunks(blocks, kChunk, known, 9 * kMiB);
+  const std::vector<KeptChunk> expected = {known[0], known[1], {kBase, 5 * kChunk}};
+  EXPECT_EQ(kept.chunks, expected);
+  ASSERT_EQ(kept.pieces.size(), 2u);
+  EXPECT_EQ(kept.pieces[0].offset, 3 * kChunk);
+  EXPECT_EQ(kept.pieces[1].offset, 5 * kChunk);
+}
+
+TEST(KeptChunks, AnythingThatAProgramSaysIsTaken) {
+  std::mt19937_64 random(1);
+  for (int run = 0; run < 200; ++run) {
+    std::vector<StayingBlock> blocks;
+    for (int i = 0; i < 50; ++i) {
+      const int bits = static_cast<int>(random() % 64);
+      const bool near = random() % 2 == 0;
+      blocks.push_back({near ? kBase + random() % (40 * kChunk) : random() >> bits, random() >> (near ? 42 : bits)});
+    }
+    const KeptBytes kept = keep_chunks(blocks, kChunk, {}, 0);
+    for (std::size_t i = 0; i < kept.pieces.size(); ++i) {
+      const KeptBytes::Piece& piece = kept.pieces[i];
+      ASSERT_EQ(piece.offset % 512 + piece.bytes % 512, 0u);
+      ASSERT_LE(piece.offset % kChunk + piece.bytes, kChunk);
+      if (i != 0) {
+        ASSERT_LE(kept.pieces[i - 1].offset + kept.pieces[i - 1].bytes, piece.offset);
+      }
+    }
+  }
+}
+
+// An iteration of two blocks of 1 MiB beside one that stays, which has the first MiB of a chunk.
+TEST(KeptChunks, ThePlanUsesWhatIsFreeInThem) {
+  Stream stream;
+  stream.planner.keep_chunks_of(kChunk);
+  constexpr std::uint64_t kStays = 1'000'000;
+  stream.add(stream.builder.malloc(kStays, kMiB - 512, 4, 8, kBase));
+  for (int i = 0; i < 100; ++i) {
+    const std::uint64_t first = stream.malloc(kMiB, 1), second = stream.malloc(kMiB, 2);
+    stream.launch(10, {first, second, kStays});
+    stream.free(first);
+    stream.free(second);
+  }
+  ASSERT_EQ(stream.plans.size(), 1u) << stream.planner.note();
+  const IterationPlan& plan = stream.plans.back().plan;
+  EXPECT_EQ(plan.lifetimes.kept_chunks, (std::vector<KeptChunk>{{kBase, 0}}));
+  EXPECT_EQ(plan.lifetimes.persistent_bytes, 0u);
+  EXPECT_EQ(plan.outcome.solution.height, 3 * kMiB);
+  const PlanParts parts = plan_parts(plan, {kStays});
+  ASSERT_EQ(parts.chunks.size(), 1u);
+  EXPECT_EQ(parts.chunks[0].address, kBase);
+  EXPECT_EQ(parts.header.chunk_bytes, kChunk);
+  for (const shm::Place& place : parts.places) EXPECT_GE(place.offset, kMiB);
+}
+
+}  // namespace
+}  // namespace memopt::planner
