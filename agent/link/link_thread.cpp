@@ -263,6 +263,11 @@ void LinkThread::receive_plan() {
       why = fmt::format("it swaps {} times an iteration: expected no swaps, as there is no limit", plan->swaps.size());
       plan = nullptr;
     }
+    if (plan != nullptr && !plan->persistent_places.empty()) {
+      why = fmt::format("it places {} blocks that live through all iterations: expected none",
+                        plan->persistent_places.size());
+      plan = nullptr;
+    }
     if (plan != nullptr && !plan->swaps.empty() && plan->chunk_bytes != options_.swaps->chunk_bytes) {
       why = fmt::format("its chunks have {} bytes: expected {}", plan->chunk_bytes, options_.swaps->chunk_bytes);
       plan = nullptr;

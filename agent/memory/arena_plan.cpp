@@ -613,11 +613,15 @@ namespace {
 
 void say_how_limit_was_kept(const Arena& arena) noexcept {
   const SwapSums& swaps = arena.swaps;
-  if (swaps.limit == 0 || (swaps.out_pages == 0 && swaps.beyond == 0)) return;
+  const PlannedSwaps& planned = arena.planned_swaps;
+  if (swaps.limit == 0 || (swaps.out_bytes == 0 && swaps.beyond == 0)) return;
   try {
     log_notice(fmt::format(
-        "limit {}: {} held at most; {} copied to the host, {} back{}", in_units(swaps.limit),
+        "limit {}: {} held at most; {} copied to the host, {} back{}{}", in_units(swaps.limit),
         in_units(arena_footprint_peak(arena)), in_units(swaps.out_bytes), in_units(swaps.in_bytes),
+        planned.out == 0 ? ""
+                         : fmt::format("; {} swaps as planned, {} not", planned.out,
+                                       planned.left_out + planned.late_returns + planned.unplanned_returns),
         swaps.beyond == 0 ? "" : fmt::format("; passed by {}: {}", in_units(swaps.beyond), swaps.beyond_why)));
   } catch (...) {
   }
@@ -628,12 +632,6 @@ void say_how_limit_was_kept(const Arena& arena) noexcept {
 void say_goodbye() noexcept {
   const Arena* const now = arena();
   if (now == nullptr || !log_wants(LogLevel::kWarn)) return;
-  const PlannedSwaps& planned = now->planned_swaps;
-  log(LogLevel::kDebug,
-      "planned swaps: {} out, {} back; {} left out, {} late, {} back when touched, {} of them beside their place; "
-      "{} displaced, {} deviations",
-      planned.out, planned.in, planned.left_out, planned.late_returns, planned.unplanned_returns, planned.beside,
-      now->displaced, now->deviations);
   say_how_limit_was_kept(*now);
   if (now->iteration_at_live == 0) return;
   // Without the lock: threads may still run, or have been killed with it; these are words that only grow.

@@ -31,6 +31,8 @@ struct OwnWindow : Window {
   Block* block = nullptr;          // that lies in it; one at a time
   bool moving = false;             // a copy of the block is being queued: nothing else may be done with it
   bool beside = false;             // it is mapped onto chunks that are not the slab's
+  Span* taken = nullptr;           // of the slab, for the block, which is away still
+  Release taken_after;             // whose bytes these were last
   Release last_uses;               // of it, by the blocks before
   std::vector<HostPiece*> pieces;  // for the block's bytes while it is away: as many as chunks, or none
 };

@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <new>
+#include <utility>
 #include <vector>
 
 #include "agent/memory/arena.h"
@@ -108,6 +109,44 @@ void say_once(Arena& arena, const char* why) noexcept {
   log(LogLevel::kInfo, "a planned swap is left out: {}", why);
 }
 
+// What a copy of the block on our stream is to be behind, as far as it is not yet.
+UseSet needs_of_copy(Arena& arena, StreamSlot slot, const Release& uses, const OwnWindow& window) noexcept {
+  UseSet needs;
+  arena.streams.add_needs(slot, uses, &needs);
+  for (const HostPiece* const piece : window.pieces) arena.streams.add_needs(slot, piece->former, &needs);
+  return needs;
+}
+
+// What is known of a block when the lock has been given back meanwhile.
+struct Marked {
+  explicit Marked(const Block& one) noexcept : base(one.base), number(one.number) {}
+  bool is(Arena& arena, const Block& block) const noexcept {
+    const Block* const there = arena.blocks.find(base);
+    return there == &block && there->number == number;
+  }
+  std::uint64_t base;
+  std::uint64_t number;
+};
+
+// Our stream is put behind all that has used the block. Nothing is marked meanwhile: where there is no event for a use,
+// this waits for it, and what it waits for may wait for a thread that needs the block. False: the block does not leave.
+bool stand_behind_uses(Arena& arena, ArenaLock& lock, Block& block, const OwnWindow& window) noexcept {
+  constexpr int kPatience = 4;
+  const Marked marked(block);
+  const std::uint64_t releases = arena.releases;
+  if (block.uses.everything || block.former.everything) arena.streams.cut();
+  for (int i = 0; i < kPatience; ++i) {
+    Release uses = block.former;
+    uses.add(block.uses);
+    const UseSet needs = needs_of_copy(arena, kOutSlot, uses, window);
+    if (needs.empty()) return true;
+    arena.streams.wait(lock, kOutSlot, needs);
+    if (arena.releases != releases || !marked.is(arena, block)) return false;
+    if (own_window(block) != &window || window.moving || block.away != 0 || must_stay(arena, block)) return false;
+  }
+  return false;
+}
+
 // The block leaves. Gives the lock back.
 void send_out(Arena& arena, ArenaLock& lock, Block& block) noexcept {
   OwnWindow* const window = own_window(block);
@@ -127,29 +166,27 @@ void send_out(Arena& arena, ArenaLock& lock, Block& block) noexcept {
     arena.wanted_pieces = window->chunks.size();
     return;
   }
+  const std::uint64_t releases = arena.releases;
+  const bool behind = stand_behind_uses(arena, lock, block, *window);
+  if (arena.releases != releases) return;
   std::vector<PartialCopy> copies;
   try {
-    copies = copies_of(block, *window, arena.chunks.chunk_bytes());
+    if (behind) copies = copies_of(block, *window, arena.chunks.chunk_bytes());
   } catch (const std::bad_alloc&) {
+  }
+  if (copies.empty()) {
     ++swaps.left_out;
     return;
   }
-  const std::uint64_t releases = arena.releases;
   // From here on other threads that touch the block wait until the copies are queued; what they add to its uses is done
   // when it is back.
-  Release before = block.former;
-  before.add(block.uses);
+  const Release former = block.former;
+  const Release uses = block.uses;
   window->moving = true;
   block.away = static_cast<std::uint32_t>(window->chunks.size());
   block.former = {};
   block.uses = {};
   block.ready = 0;
-  UseSet needs;
-  if (before.everything) arena.streams.cut();
-  arena.streams.add_needs(kOutSlot, before, &needs);
-  for (const HostPiece* const piece : window->pieces) arena.streams.add_needs(kOutSlot, piece->former, &needs);
-  arena.streams.wait(lock, kOutSlot, needs);
-  if (arena.releases != releases) return;
   CUresult result = CUDA_SUCCESS;
   const bool queued = queue_copies(arena, lock, copies, stream, true, &result);
   if (arena.releases != releases) return;
@@ -162,7 +199,8 @@ void send_out(Arena& arena, ArenaLock& lock, Block& block) noexcept {
   window->moving = false;
   if (!queued) {
     // What has been queued of it only reads the block.
-    block.uses.add(before);
+    block.former = former;
+    block.uses.add(uses);
     block.uses.add(copy);
     block.away = 0;
     ++swaps.left_out;
@@ -194,11 +232,8 @@ bool carry_back(Arena& arena, ArenaLock& lock, Block& block, OwnWindow& window, 
   window.moving = true;
   StreamUse copy;
   if (result == CUDA_SUCCESS) {
-    UseSet needs;
-    if (former.everything) arena.streams.cut();
-    arena.streams.add_needs(kInSlot, former, &needs);
-    for (const HostPiece* const piece : window.pieces) arena.streams.add_needs(kInSlot, piece->former, &needs);
-    arena.streams.wait(lock, kInSlot, needs);
+    // As a rule the stream is behind all of it already.
+    arena.streams.wait(lock, kInSlot, needs_of_copy(arena, kInSlot, former, window));
     if (arena.releases != releases) return false;
     queued = queue_copies(arena, lock, copies, stream, false, &result);
     if (arena.releases != releases) return false;
@@ -227,21 +262,38 @@ bool carry_back(Arena& arena, ArenaLock& lock, Block& block, OwnWindow& window, 
 }
 
 // Takes the block's bytes of the slab again. Null: they are another's.
-Span* take_place(Arena& arena, Block& block, const OwnWindow& window, Release* former) noexcept {
+Span* take_place(Arena& arena, Block& block, OwnWindow& window, Release* former) noexcept {
+  if (window.taken != nullptr) {
+    *former = window.taken_after;
+    return std::exchange(window.taken, nullptr);
+  }
   if (!arena.slab.own_windows().is_mapped(window)) return nullptr;
   Block* in_the_way = nullptr;
   const std::uint64_t end =
       window.place + (block.bytes + shm::kPlanAlignment - 1) / shm::kPlanAlignment * shm::kPlanAlignment;
-  return arena.slab.window().map.take(window.place, end, &block, nullptr, former, &in_the_way);
+  Span* const span = arena.slab.window().map.take(window.place, end, &block, nullptr, former, &in_the_way);
+  if (span != nullptr && former->everything) arena.streams.cut();
+  return span;
 }
 
 // The block comes back to its place. False: that is another's, for now. Gives the lock back.
 bool bring_in(Arena& arena, ArenaLock& lock, Block& block) noexcept {
   OwnWindow* const window = own_window(block);
-  if (window == nullptr || window->moving || block.away == 0 || captures_are_open()) return true;
+  if (window == nullptr || window->moving || window->taken != nullptr || block.away == 0 || captures_are_open()) {
+    return true;
+  }
   Release former;
   Span* const span = take_place(arena, block, *window, &former);
   if (span == nullptr) return false;
+  // As in stand_behind_uses: a thread that touches the block meanwhile has the place, and brings it back.
+  const Marked marked(block);
+  const std::uint64_t releases = arena.releases;
+  window->taken = span;
+  window->taken_after = former;
+  arena.streams.wait(lock, kInSlot, needs_of_copy(arena, kInSlot, former, *window));
+  if (arena.releases != releases || !marked.is(arena, block) || own_window(block) != window) return true;
+  if (window->taken != span || window->moving) return true;
+  window->taken = nullptr;
   PlannedSwaps& swaps = arena.planned_swaps;
   const std::uint64_t bytes = block.bytes;
   if (!carry_back(arena, lock, block, *window, span, former)) return true;
@@ -386,6 +438,9 @@ void arena_enter_window(Arena& arena, Block& block, SwappedMalloc& swapped, cons
 void arena_leave_window(Arena& arena, Block& block, const Release& uses) noexcept {
   OwnWindow* const window = own_window(block);
   window->block = nullptr;
+  if (window->taken != nullptr) {
+    arena.slab.window().map.give_back(std::exchange(window->taken, nullptr), window->taken_after);
+  }
   if (block.away == 0) {
     window->last_uses = uses;
     if (block.span != nullptr) arena.slab.window().map.give_back(block.span, uses);

@@ -1,16 +1,17 @@
 #!/usr/bin/env python3
-"""Prints, as a table in Markdown, what a limit that is kept by swapping on demand costs, on the simulated device.
+"""Prints, as a table in Markdown, what a limit costs that is kept by swapping, on the simulated device.
 
-usage: limit_table.py [--parts P,...] [--device NAME] [--iterations N] [--batch N] [--planned] [TRACE]...
+usage: limit_table.py [--parts P,...] [--device NAME] [--iterations N] [--batch N] [TRACE]...
 
-Each trace is replayed natively, under memopt without a limit, and with MEMOPT_LIMIT at each part (per cent) of its peak load.
-Footprint: the most that was held of the device at any time, by the driver's count. Time: virtual, of an iteration in the second half of the
-run; kernels take their bytes. Natively each cudaFree waits for the device, under memopt none does. Out and in: bytes of an iteration,
-over the whole run. Without a TRACE: three networks of integration/workloads, and the traces of ../shared that are there. TEST_BUILD names
+Each trace is replayed natively, under memopt without a limit, and with MEMOPT_LIMIT at each part (per cent) of its peak load: without a
+planner, so that all swaps are made on demand, and with one. Footprint: the most that was held of the device at any time, by the driver's
+count, in either run. Time: virtual, of an iteration in the second half of the run; kernels take their bytes. Natively each cudaFree waits for
+the device, under memopt none does. Expected: what the plan that was followed last says of an iteration, "-" where there is none. Without a TRACE: three networks of integration/workloads, and the traces of ../shared that are there. TEST_BUILD names
 the build folder (default: build/release of this checkout). Exit code 1: something else was read than natively, or a limit was passed that
 is not said to be passed."""
 import argparse
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -28,6 +29,8 @@ REPLAY = os.path.join(runs.WORKLOADS, "replay")
 NETS = ("vgg11", "vgg16", "resnet18")
 TRACES = ("blockInfo_Alex_316.text", "blockInfo_VGG_315.text", "vec_block_fresh_vgg.csv")
 DEVICES = ("gtx1080ti", "a100-40g", "h200")
+# Said when a plan goes live.
+PLAN = re.compile(r"(\d+) swaps an iteration of ([\d.]+) ms, to which they are expected to add ([\d.]+)")
 
 
 def parse():
@@ -37,7 +40,6 @@ def parse():
     parser.add_argument("--device", default="a100-40g", choices=DEVICES, help="the simulated one (default a100-40g)")
     parser.add_argument("--iterations", type=int, default=8, metavar="N", help="(default 8)")
     parser.add_argument("--batch", type=int, default=100, metavar="N", help="of the networks that are generated (default 100)")
-    parser.add_argument("--planned", action="store_true", help="with a planner")
     options = parser.parse_args()
     try:
         options.parts = [int(part) for part in options.parts.split(",")]
@@ -59,12 +61,12 @@ def traces_of(options, folder):
     return found + [path for path in (os.path.join(runs.SHARED, "traces", name) for name in TRACES) if os.path.exists(path)]
 
 
-def replay(trace, options, limit=None, natively=False):
+def replay(trace, options, limit=None, natively=False, on_demand=False):
     more = {"planned": False} if natively else {}
     if limit is not None:
-        more["MEMOPT_LIMIT"] = str(limit)
-        if not options.planned:
-            more |= {"MEMOPT_PLANNER": "/bin/false", "MEMOPT_SYNC_PLAN": "0"}
+        more |= {"MEMOPT_LIMIT": str(limit), "MEMOPT_LOG": "info"}
+    if on_demand:
+        more |= {"MEMOPT_PLANNER": "/bin/false", "MEMOPT_SYNC_PLAN": "0"}
     run = runs.Run([REPLAY, trace, "--iterations", options.iterations], numbers=True, CUDASIM_DEVICE=options.device, CUDASIM_POISON="off",
                    **more)
     if run.code != 0:
@@ -75,8 +77,8 @@ def replay(trace, options, limit=None, natively=False):
 def table(options, out=sys.stdout):
     """Is everything as it should be?"""
     right = True
-    print("| workload | limit (MiB) | of the peak load | footprint (MiB) | ms natively | ms under memopt | ms with the limit | out (MiB) | "
-          "in (MiB) |\n|---|---:|---:|---:|---:|---:|---:|---:|---:|", file=out)
+    print("| workload | limit (MiB) | of the peak load | footprint (MiB) | ms natively | ms under memopt | ms on demand | ms planned | "
+          "expected | swaps |\n|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|", file=out)
     with tempfile.TemporaryDirectory() as folder:
         for trace in traces_of(options, folder):
             native = replay(trace, options, natively=True)
@@ -84,15 +86,19 @@ def table(options, out=sys.stdout):
             before = [run.numbers["per_iteration"]["virtual_ns"] / 1e6 for run in (native, without)]
             for part in options.parts:
                 limit = native.numbers["peak_load"] * part // 100 // CHUNK * CHUNK
-                run = replay(trace, options, limit)
-                held = run.report["counters"]["bytes_held_peak"]
-                passed = "; passed by" in run.errors
-                right = right and run.last_line == native.last_line and (passed or held <= limit + CHUNK)
-                after = run.numbers["per_iteration"]["virtual_ns"] / 1e6
-                ways = [(run.report["counters"][way] - native.report["counters"][way]) / options.iterations / MIB
-                        for way in ("bytes_copied_out", "bytes_copied_in")]
+                kept = [replay(trace, options, limit, on_demand=True), replay(trace, options, limit)]
+                held = max(run.report["counters"]["bytes_held_peak"] for run in kept)
+                passed = any("; passed by" in run.errors for run in kept)
+                right = right and all(run.last_line == native.last_line for run in kept) and (passed or held <= limit + CHUNK)
+                after = [run.numbers["per_iteration"]["virtual_ns"] / 1e6 for run in kept]
+                plans = PLAN.findall(kept[1].errors)
+                expected, swaps = "-", "-"
+                if plans:
+                    swaps, period, added = plans[-1]
+                    expected = f"{float(period) + float(added):.2f}"
                 print(f"| {os.path.basename(trace)} | {limit // MIB} | {part} % | {held // MIB}{' (passed)' if passed else ''} | "
-                      f"{before[0]:.2f} | {before[1]:.2f} | {after:.2f} | {ways[0]:.0f} | {ways[1]:.0f} |", file=out, flush=True)
+                      f"{before[0]:.2f} | {before[1]:.2f} | {after[0]:.2f} | {after[1]:.2f} | {expected} | {swaps} |",
+                      file=out, flush=True)
     return right
 
 

@@ -194,5 +194,67 @@ TEST_P(FollowerModel, AgreesWithALookAtTheWholeHistory) {
 }
 INSTANTIATE_TEST_SUITE_P(Seeds, FollowerModel, testing::Range(1u, 9u));
 
+// Two lanes that stand in the plan in another order than by number. Lane 1 makes 10 (rank 0) and 20 (4), lane 0 makes
+// 30 (2); ten operations.
+FollowedPlan swapping_plan(const std::vector<shm::PlannedSwap>& swaps, const std::vector<shm::PlannedPoint>& points) {
+  Plan plan;
+  plan.generation = 1;
+  plan.operations = 10;
+  plan.mallocs = {{10, kCaller, 0, 1, 0, 9}, {20, kCaller, 1, 1, 4, 12}, {30, kCaller, 2, 1, 2, 8}};
+  plan.places = {{0, 512}, {512, 512}, {1024, 512}};
+  const std::span<const shm::PlannedMalloc> mallocs(plan.mallocs);
+  plan.lanes.push_back({0, 1, mallocs.subspan(2, 1)});
+  plan.lanes.push_back({1, 1, mallocs.subspan(0, 2)});
+  plan.swaps = swaps;
+  plan.points = points;
+  return FollowedPlan(plan);
+}
+
+TEST(FollowedSwaps, AreStepsOfThePointsAtWhichTheyAreMade) {
+  const FollowedPlan plan =
+      swapping_plan({{0, shm::kSwapCopies, 1, 6, 7, 0}, {2, shm::kSwapCopies, 3, 6, 7, 1}},
+                    {{1, 1, 0, 1, 0}, {3, 0, 0, 1, 0}, {6, 1, 1, 2, shm::kPointUncounted}, {7, 1, 1, 3, 0}});
+  EXPECT_EQ(plan.swaps, 2u);
+  ASSERT_EQ(plan.swapped.size(), 2u);
+  ASSERT_EQ(plan.lanes.size(), 2u);
+  EXPECT_EQ(plan.lanes[0].mallocs[0].swapped, &plan.swapped[1]) << "that of 30 bytes";
+  EXPECT_EQ(plan.lanes[1].mallocs[0].swapped, &plan.swapped[0]);
+  EXPECT_EQ(plan.lanes[1].mallocs[1].swapped, nullptr);
+  ASSERT_EQ(plan.lanes[0].points.size(), 1u);
+  ASSERT_EQ(plan.lanes[1].points.size(), 2u) << "nothing is done at the operation that waits";
+  const SwapPoint& free = plan.lanes[1].points[1];
+  EXPECT_EQ(free.malloc, 1u);
+  EXPECT_EQ(free.operations, 2u);
+  EXPECT_TRUE(free.behind_free);
+  ASSERT_EQ(free.steps, 2u);
+  EXPECT_EQ(plan.steps[free.first_step].swapped, 0u) << "by the plan's order";
+  EXPECT_FALSE(plan.steps[free.first_step].leaves);
+  EXPECT_EQ(plan.steps[free.first_step + 1].swapped, 1u);
+  EXPECT_TRUE(plan.steps[plan.lanes[0].points[0].first_step].leaves);
+  EXPECT_EQ(plan.lanes[1].first_point, (std::vector<std::uint32_t>{0, 1, 2}));
+  EXPECT_EQ(plan.lanes[0].first_point, (std::vector<std::uint32_t>{0, 1}));
+}
+
+TEST(FollowedSwaps, NameTheBlockThatWasMadeSoManyBefore) {
+  // The malloc at 4 lives until 12. Behind rank 5 it is the last one made; behind 11, rank 1 of the next iteration, it
+  // is so still; behind 15 another one has been made at 14.
+  const FollowedPlan plan = swapping_plan({{1, shm::kSwapCopies, 5, 11, 12, 0}, {1, shm::kSwapCopies, 12, 15, 16, 1}},
+                                          {{1, 1, 0, 1, 0}, {2, 1, 0, 2, 0}, {5, 1, 1, 1, 0}, {6, 1, 1, 2, 0}});
+  std::vector<std::uint32_t> back;
+  for (const SwapPoint& point : plan.lanes[1].points) {
+    for (std::uint32_t i = 0; i < point.steps; ++i) back.push_back(plan.steps[point.first_step + i].back);
+  }
+  EXPECT_EQ(back, (std::vector<std::uint32_t>{0, 0, 0, 1})) << "of ranks 1, 2 and twice 5";
+}
+
+TEST(FollowedSwaps, ThereAreNoneInAPlanThatOnlyPlaces) {
+  const FollowedPlan plan = swapping_plan({}, {});
+  EXPECT_TRUE(plan.steps.empty());
+  for (const FollowedLane& lane : plan.lanes) {
+    EXPECT_TRUE(lane.points.empty());
+    for (const FollowedMalloc& malloc : lane.mallocs) EXPECT_EQ(malloc.swapped, nullptr);
+  }
+}
+
 }  // namespace
 }  // namespace memopt::agent
