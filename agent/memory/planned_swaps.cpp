@@ -131,14 +131,14 @@ struct Marked {
 // Our stream is put behind all that has used the block. Nothing is marked meanwhile: where there is no event for a use,
 // this waits for it, and what it waits for may wait for a thread that needs the block. False: the block does not leave.
 bool stand_behind_uses(Arena& arena, ArenaLock& lock, Block& block, const OwnWindow& window) noexcept {
-  constexpr int kPatience = 4;
+  constexpr int kMostRounds = 4;
   const Marked marked(block);
   const std::uint64_t releases = arena.releases;
   if (block.uses.everything || block.former.everything) arena.streams.cut();
-  for (int i = 0; i < kPatience; ++i) {
-    Release uses = block.former;
-    uses.add(block.uses);
-    const UseSet needs = needs_of_copy(arena, kOutSlot, uses, window);
+  for (int i = 0; i < kMostRounds; ++i) {
+    // Not added to one release, which has room for three streams: more are everything, and that is to be cut first.
+    UseSet needs = needs_of_copy(arena, kOutSlot, block.uses, window);
+    arena.streams.add_needs(kOutSlot, block.former, &needs);
     if (needs.empty()) return true;
     arena.streams.wait(lock, kOutSlot, needs);
     if (arena.releases != releases || !marked.is(arena, block)) return false;
@@ -247,6 +247,7 @@ bool carry_back(Arena& arena, ArenaLock& lock, Block& block, OwnWindow& window, 
   if (!queued) {
     Release both = former;
     both.add(used);
+    if (both.everything) arena.streams.cut();
     if (span != nullptr) arena.slab.window().map.give_back(span, both);
     window.last_uses.add(used);
     arena_failed(arena, result);

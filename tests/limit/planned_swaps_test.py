@@ -40,11 +40,11 @@ class PlannedSwaps(LimitCase):
         """In the steady state nothing is mapped, and the host waits no more often than without a limit."""
         for name in NETS:
             trace = self.net(name, "--batch", 50)
-            without = self.succeed([REPLAY, trace, "--iterations", "16"], numbers=True, **QUIET).numbers["per_iteration"]
+            without = self.succeed([REPLAY, trace, "--iterations", "32"], numbers=True, **QUIET).numbers["per_iteration"]
             for part in PARTS:
                 with self.subTest(net=name, part=part):
                     limit = self.limit_of(trace, part)
-                    run = self.replay(trace, limit)
+                    run = self.replay(trace, limit, iterations=32)
                     self.assert_kept(run)
                     made, otherwise = self.as_planned(run)
                     self.assertGreater(made, 50)
@@ -117,16 +117,16 @@ class Deviations(LimitCase):
 
     def write(self, path, iterations):
         """Blocks have an address of their own each, as long as they live."""
-        fresh, where, lines, time = iter(range(1 << 20)), {}, ["Mutable 0x7e0000000000 8388608 0"], 0
-        where["w"] = 0x7e0000000000
+        fresh, lines, time = iter(range(1 << 20)), ["Mutable 0x7e0000000000 8388608 0"], 0
+        where, sizes = {"w": 0x7e0000000000}, {"w": 8388608}
         for steps in iterations:
             for verb, block, size in steps:
                 time += 20_000
                 if verb == "Malloc":
-                    where[block] = 0x7f0000000000 + next(fresh) * (64 * MIB)
+                    where[block], sizes[block] = 0x7f0000000000 + next(fresh) * (64 * MIB), size
                 if block not in where:
                     continue
-                lines.append(f"{verb} {where[block]:#x} {size or self.BYTES if block != 'w' else 8388608} {time}")
+                lines.append(f"{verb} {where[block]:#x} {sizes[block]} {time}")
                 if verb == "Free":
                     del where[block]
         with open(path, "w", encoding="ascii") as file:
