@@ -616,6 +616,7 @@ void say_how_limit_was_kept(const Arena& arena) noexcept {
   const PlannedSwaps& planned = arena.planned_swaps;
   if (swaps.limit == 0 || (swaps.out_bytes == 0 && swaps.beyond == 0)) return;
   try {
+    if (planned.out == 0) log(LogLevel::kInfo, "no swaps were planned; the planner says: {}", link_status().note);
     log_notice(fmt::format(
         "limit {}: {} held at most; {} copied to the host, {} back{}{}", in_units(swaps.limit),
         in_units(arena_footprint_peak(arena)), in_units(swaps.out_bytes), in_units(swaps.in_bytes),

@@ -80,20 +80,21 @@ class PlannedSwaps(LimitCase):
 class Deviations(LimitCase):
     """What the program does otherwise than in all iterations before costs time, and changes nothing."""
     LAYERS = 8
-    BYTES = 6 * MIB + 4096
+    BYTES = 6 * MIB - 4096
     WARM = 14   # iterations until swaps are followed
     CALM = 3    # between two that deviate
     KINDS = ("missing", "extra", "larger", "freed early", "never freed")
 
     def iteration(self):
-        """A pass forward that keeps its activations, and one backward that frees them: verb, block, bytes."""
+        """A pass forward that keeps its activations, and one backward that frees them: verb, block, bytes. All of other sizes, so that
+        a thread can tell where it is."""
         steps = []
         for layer in range(self.LAYERS):
-            steps += [("Malloc", f"a{layer}", self.BYTES)]
+            steps += [("Malloc", f"a{layer}", self.BYTES - 4096 * layer)]
             steps += [("Read", f"a{layer - 1}", 0)] if layer else []
             steps += [("Mutable", f"a{layer}", 0), ("Read", "w", 0)]
         for layer in reversed(range(self.LAYERS)):
-            steps += [("Malloc", f"g{layer}", self.BYTES), ("Read", f"a{layer}", 0), ("Mutable", f"g{layer}", 0)]
+            steps += [("Malloc", f"g{layer}", self.BYTES - 4096 * (layer + 20)), ("Read", f"a{layer}", 0), ("Mutable", f"g{layer}", 0)]
             steps += [("Free", f"g{layer + 1}", 0)] if layer + 1 < self.LAYERS else []
             steps += [("Free", f"a{layer}", 0), ("Mutable", "w", 0)]
         return steps + [("Free", "g0", 0)]
@@ -121,7 +122,7 @@ class Deviations(LimitCase):
         where, sizes = {"w": 0x7e0000000000}, {"w": 8388608}
         for steps in iterations:
             for verb, block, size in steps:
-                time += 20_000
+                time += 60_000
                 if verb == "Malloc":
                     where[block], sizes[block] = 0x7f0000000000 + next(fresh) * (64 * MIB), size
                 if block not in where:
@@ -142,7 +143,7 @@ class Deviations(LimitCase):
                 iterations = [clean] * self.WARM + [one for steps in changes for one in [steps] + [clean] * self.CALM]
                 trace = os.path.join(self.folder, kind.replace(" ", "-"))
                 self.write(trace, iterations)
-                command = [REPLAY, trace, "--iterations", "1"]
+                command = [REPLAY, trace, "--times", "trace"]
                 reference = native(*command, numbers=True, **QUIET)
                 for more in ({}, {"CUDASIM_SEED": "5"}):
                     run = self.limited(command, 44 * MIB, numbers=True, timeout=600, **(QUIET | more))
