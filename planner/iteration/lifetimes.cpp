@@ -234,6 +234,22 @@ std::vector<BlockInSlab> without_overlaps(const std::vector<BlockInSlab>& blocks
   return result;
 }
 
+// What a kept chunk has behind a block may be the slab's, and another block's there.
+void join_overlapping(std::vector<BlockInSlab>* blocks) {
+  std::sort(blocks->begin(), blocks->end(),
+            [](const BlockInSlab& a, const BlockInSlab& b) { return a.offset < b.offset; });
+  std::vector<BlockInSlab> joined;
+  for (const BlockInSlab& block : *blocks) {
+    if (!joined.empty() && block.offset < joined.back().offset + joined.back().bytes) {
+      const std::uint64_t end = std::max(joined.back().offset + joined.back().bytes, block.offset + block.bytes);
+      joined.back().bytes = end - joined.back().offset;
+    } else {
+      joined.push_back(block);
+    }
+  }
+  *blocks = std::move(joined);
+}
+
 }  // namespace
 
 std::vector<std::uint32_t> persistent_blocks(const OperationStore& store, const Iteration& iteration) {
@@ -372,8 +388,7 @@ IterationLifetimes lifetimes(const OperationStore& store, const Iteration& itera
   result.kept_chunks = std::move(kept.chunks);
   result.persistent_bytes -= kept.bytes;
   for (const KeptBytes::Piece& piece : kept.pieces) result.in_slab.push_back({piece.offset, piece.bytes});
-  std::sort(result.in_slab.begin(), result.in_slab.end(),
-            [](const BlockInSlab& a, const BlockInSlab& b) { return a.offset < b.offset; });
+  join_overlapping(&result.in_slab);
   result.peak_load = persistent_load + *std::max_element(load.begin(), load.end());
 
   // The first boundary from which on everything repeats.

@@ -107,5 +107,41 @@ TEST(KeptChunks, ThePlanUsesWhatIsFreeInThem) {
   for (const shm::Place& place : parts.places) EXPECT_GE(place.offset, kMiB);
 }
 
+// The program leaves the plan, and what it makes comes to lie where the plan left a byte for a pointer to a block's
+// end.
+TEST(KeptChunks, ABlockMayLieInTheSlabRightBehindOneThatStays) {
+  constexpr std::uint64_t kSlab = std::uint64_t{0x7f00} << 32;
+  constexpr std::uint64_t kStays = 1'000'000, kState = kStays + 1;
+  Stream stream;
+  stream.planner.keep_chunks_of(kChunk);
+  stream.add(stream.builder.malloc(kStays, kMiB, 4, 8, kBase));
+  const auto iterate = [&](int times) {
+    for (int i = 0; i < times; ++i) {
+      const std::uint64_t first = stream.malloc(kMiB, 1), second = stream.malloc(kMiB, 2);
+      stream.launch(10, {first, second, kStays});
+      stream.free(first);
+      stream.free(second);
+    }
+  };
+  iterate(100);
+  ASSERT_EQ(stream.plans.size(), 1u) << stream.planner.note();
+  stream.add(stream.builder.state(shm::StateChange::kLive, 1, kSlab));
+  iterate(3);
+  stream.add(stream.builder.state(shm::StateChange::kDeviated, 1, kSlab));
+  stream.add(stream.builder.malloc(kState, kMiB / 2, 4, 8, kSlab + kMiB));
+  stream.launch(12, {kState});
+  for (int i = 0; i < 12; ++i) {
+    iterate(16);
+    const std::uint64_t block = stream.malloc(6 * kMiB, 3);
+    stream.launch(11, {block});
+    stream.free(block);
+  }
+  ASSERT_EQ(stream.plans.size(), 2u) << stream.planner.note();
+  const IterationPlan& plan = stream.plans.back().plan;
+  ASSERT_EQ(plan.lifetimes.in_slab.size(), 1u);
+  EXPECT_EQ(plan.lifetimes.in_slab[0].offset, 0u);
+  EXPECT_EQ(plan.lifetimes.in_slab[0].bytes, kMiB + kMiB / 2);
+}
+
 }  // namespace
 }  // namespace memopt::planner
