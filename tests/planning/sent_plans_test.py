@@ -61,7 +61,10 @@ class SentPlans(PlanningCase):
         plans, note = self.sent("a100-40g", limit)
         self.assertGreater(plans[-1]["swaps"], 0, note)
         self.assertLessEqual(plans[-1]["footprint"], limit)
-        self.assertLess(plans[-1]["added_ns"], plans[-1]["period_ns"] / 10)
+        # A program at a limit idles for copies on demand: all idle times are left out, and with them what copies could hide behind. Even so
+        # it is expected to take no longer than the recorded iteration did with them.
+        self.assertLess(plans[-1]["period_ns"], 0.9 * self.iteration["period"])
+        self.assertLess(plans[-1]["period_ns"] + plans[-1]["added_ns"], self.iteration["period"])
 
     @unittest.skipUnless(os.path.exists(CHECKER), "MEMOPT_SHARED names no folder with tools/check_plan.py")
     def test_a_checker_that_shares_no_code_accepts_plans_of_the_recording(self):
