@@ -114,7 +114,6 @@ CUresult arena_serve_dynamically(Arena& arena, ArenaLock& lock, Block& block, bo
   // What is waited for may be used by other threads meanwhile, and be in use again.
   constexpr int kPatience = 64;
   if (arena.service == Arena::Service::kDriver) return serve_by_driver(arena, lock, block);
-  block.touched = arena.tickets;
   // At a limit rather other blocks leave: what lies in the slab's places once would displace others, and these others,
   // in each iteration.
   const SlabUse use = from_slab ? SlabUse::kFirst : arena.chunks.limit() != 0 ? SlabUse::kNever : SlabUse::kLast;
@@ -127,6 +126,8 @@ CUresult arena_serve_dynamically(Arena& arena, ArenaLock& lock, Block& block, bo
   }
   if (result == CUDA_ERROR_OUT_OF_MEMORY && arena.chunks.limit() != 0) [[unlikely]]
     result = serve_at_limit(arena, lock, block, use);
+  // Now, not before the waits: its bytes may have been used since by operations that are not over.
+  block.touched = arena.tickets;
   return result;
 }
 

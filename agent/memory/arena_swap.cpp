@@ -456,8 +456,8 @@ std::size_t arena_send_away(Arena& arena, ArenaLock& lock, std::size_t chunks) n
       --i;
       continue;
     }
-    // All that is not in flight has been queued.
-    const std::uint64_t queued = std::min(oldest, arena.tickets + 1) - 1;
+    // All that is not in flight has been queued. Where that can't be told (0), nothing is known to be.
+    const std::uint64_t queued = oldest == 0 ? 0 : std::min(oldest, arena.tickets + 1) - 1;
     if (awaited.empty() || arena.streams.finish_or_give_up(lock, awaited) != CUDA_SUCCESS) return 0;
     if (arena.releases != releases) return 0;
     if (awaited.everything) arena.over = std::max(arena.over, queued);

@@ -1,0 +1,125 @@
+// What leaves for host memory at a limit, over a driver that knows what is mapped where: nothing that is in use.
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <cstdlib>
+#include <functional>
+#include <utility>
+
+#include "agent/agent.h"
+#include "agent/memory/arena.h"
+#include "agent/memory/arena_state.h"
+#include "agent/order/current_context.h"
+#include "agent/order/in_flight.h"
+#include "tests/agent/fake_memory.h"
+
+// The arena and its link are never destroyed: what they hold at the end is no leak.
+extern "C" [[gnu::visibility("default")]] int __lsan_is_turned_off() { return 1; }
+
+namespace memopt::agent {
+namespace {
+
+const auto kContext = reinterpret_cast<CUcontext>(0x10);
+
+// Beside FakeDriver: work on a range of addresses that is under way.
+struct Work {
+  CUdeviceptr begin = 0;
+  CUdeviceptr end = 0;  // begin: there is none
+  std::function<void()> while_waiting_for_all;
+};
+Work g_work;
+
+CUstream stream(std::uintptr_t number) { return reinterpret_cast<CUstream>(0x100 * number); }
+
+Driver functions_with_work() {
+  Driver driver = functions();
+  driver.current_context = [](CUcontext* context) { return *context = kContext, CUDA_SUCCESS; };
+  driver.current_device = [](CUdevice* device) { return *device = 0, CUDA_SUCCESS; };
+  driver.context_push = [](CUcontext) { return CUDA_SUCCESS; };
+  driver.context_pop = [](CUcontext*) { return CUDA_SUCCESS; };
+  driver.default_pool = [](CUmemoryPool*, CUdevice) { return CUDA_ERROR_NOT_SUPPORTED; };
+  driver.event_elapsed = [](float*, CUevent, CUevent) { return CUDA_ERROR_NOT_READY; };
+  driver.stream_create = [](CUstream* made, unsigned) { return *made = stream(90), CUDA_SUCCESS; };
+  driver.copy_to_host_async = [](void*, CUdeviceptr, std::size_t, CUstream) { return CUDA_SUCCESS; };
+  driver.copy_to_device_async = [](CUdeviceptr, const void*, std::size_t, CUstream) { return CUDA_SUCCESS; };
+  driver.unmap = [](CUdeviceptr address, std::size_t bytes) {
+    EXPECT_TRUE(address + bytes <= g_work.begin || g_work.end <= address) << "work on it is under way";
+    return functions().unmap(address, bytes);
+  };
+  driver.event_synchronize = [](CUevent) {
+    g_work = {};
+    return CUDA_SUCCESS;
+  };
+  driver.synchronize_context = [] {
+    g_work.end = g_work.begin;
+    // What is queued meanwhile is not waited for.
+    if (const auto meanwhile = std::exchange(g_work.while_waiting_for_all, nullptr)) meanwhile();
+    return CUDA_SUCCESS;
+  };
+  return driver;
+}
+
+constexpr Interposer kInterposer{nullptr, 0, nullptr, nullptr, functions_with_work};
+
+class AtALimit : public testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    setenv("MEMOPT_PLANNER", "/nonexistent/memoptd", 1);
+    setenv("MEMOPT_LOG", "error", 1);
+    setenv("MEMOPT_SYNC_PLAN", "0", 1);
+    first_call(kInterposer, 0);
+  }
+  void SetUp() override {
+    g_work = {};
+    g_fake = &fake;
+    note_context_change();
+    forget_arena_after_fork();
+  }
+  void TearDown() override { g_work = {}; }
+
+  static CUdeviceptr allocate(std::uint64_t bytes) {
+    CUdeviceptr address = 0;
+    return arena_allocate(&address, bytes, nullptr).handled ? address : 0;
+  }
+  static void use(CUdeviceptr address, CUstream on) {
+    ArenaLock lock;
+    const std::uint64_t addresses[] = {address};
+    Operation operation;
+    begin_operation({on, false}, &operation);
+    EXPECT_TRUE(use_addresses(addresses, 1, operation));
+    order_operation(lock, operation);
+    queued();
+  }
+  static bool is_away(CUdeviceptr address) {
+    ArenaLock lock;
+    return arena()->blocks.find(address)->away != 0;
+  }
+
+  FakeDriver fake;
+};
+
+// A call that wants memory waits for all work; what is queued meanwhile is not waited for, nor is what another thread
+// then frees: its bytes serve the call.
+TEST_F(AtALimit, ABlockThatWaitedForItsBytesIsNotOlderThanWorkOnThem) {
+  const CUdeviceptr freed = allocate(2 * kChunk);
+  const CUdeviceptr used = allocate(kChunk);
+  ASSERT_EQ(arena_set_limit("6MiB").error, "");
+  for (std::uintptr_t number = 1; number <= 5; ++number) use(used, stream(number));  // too many to tell one by one
+  use(freed, stream(6));
+  fake.busy = true;
+  g_work.while_waiting_for_all = [&] {
+    use(freed, stream(7));
+    EXPECT_EQ(arena_free(freed).result, CUDA_SUCCESS);
+    g_work.begin = freed;
+    g_work.end = freed + 2 * kChunk;
+  };
+  const CUdeviceptr heir = allocate(2 * kChunk);
+  ASSERT_EQ(heir, freed);
+  ASSERT_NE(g_work.begin, g_work.end);
+  const CUdeviceptr next = allocate(2 * kChunk);
+  EXPECT_NE(next, 0u);
+  EXPECT_TRUE(is_away(heir)) << "it could leave";
+}
+
+}  // namespace
+}  // namespace memopt::agent
