@@ -35,8 +35,9 @@ class Program {
   Program(Program&&) noexcept;
   Program& operator=(Program&&) noexcept;
 
-  // The agent carries swaps out: they are planned too, and sent behind the layout or with it. Before the first record;
-  // `terms` are as shm::SwapTermsBody says.
+  // The agent carries swaps out: they are planned too, and sent behind the layout or with it; or no more (kNoSwaps).
+  // `terms` are valid, and as shm::SwapTermsBody says. At any time: the iteration is planned again for them when it is
+  // next seen.
   void swap_on(const shm::SwapTermsBody& terms);
 
   // A framework whose caching allocator is off is in the program: framework_reserved() is wanted. Before the first
@@ -44,7 +45,7 @@ class Program {
   void model_framework();
 
   // The agent maps device memory in chunks of so many bytes, a power of two, and keeps some for plans
-  // (shm::PlannedChunk). Before the first record.
+  // (shm::PlannedChunk). Before the first record; while plans may swap, none is kept.
   void keep_chunks_of(std::uint64_t bytes);
 
   // The next record in order of sequence, of lane `lane` (thread number). Hostile contents (unknown blocks, freed

@@ -46,10 +46,12 @@ CUresult cuMemAlloc(CUdeviceptr_v1* address, unsigned int bytes) noexcept {
 }
 
 CUresult cuMemAlloc_v2(CUdeviceptr* address, size_t bytes) noexcept {
-  const agent::Served served = agent::arena_allocate(address, bytes, __builtin_return_address(0));
-  if (served.handled) return served.result;
-  const CUresult result = with_relief([&] { return real<Hook::cuMemAlloc_v2>()(address, bytes); }, bytes);
-  return note_allocation(result, written(address), bytes);
+  void* const return_address = __builtin_return_address(0);
+  bool by_driver = false;
+  const CUresult result =
+      allocate_with_relief([&] { return agent::arena_allocate(address, bytes, return_address); },
+                           [&] { return real<Hook::cuMemAlloc_v2>()(address, bytes); }, bytes, &by_driver);
+  return by_driver ? note_allocation(result, written(address), bytes) : result;
 }
 
 CUresult cuMemAllocPitch(CUdeviceptr_v1* address, unsigned int* pitch, unsigned int width, unsigned int height,

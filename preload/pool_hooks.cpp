@@ -14,12 +14,14 @@ CUresult allocate(CUdeviceptr* address, size_t bytes, CUmemoryPool pool, agent::
                   Pool... explicit_pool) noexcept {
   // A pool that is named, and null, is wrong, and the driver's to answer.
   const bool served_here = sizeof...(explicit_pool) == 0 || pool != nullptr;
-  const agent::Served served =
-      served_here ? agent::arena_allocate_async(address, bytes, pool, stream, return_address) : agent::Served{};
-  if (served.handled) return served.result;
+  const auto call = [&] { return real<hook>()(address, bytes, explicit_pool..., stream.handle); };
+  bool by_driver = true;
   const CUresult result =
-      with_relief([&] { return real<hook>()(address, bytes, explicit_pool..., stream.handle); }, bytes);
-  if (result == CUDA_SUCCESS && address != nullptr) {
+      served_here ? allocate_with_relief(
+                        [&] { return agent::arena_allocate_async(address, bytes, pool, stream, return_address); }, call,
+                        bytes, &by_driver)
+                  : with_relief(call, bytes);
+  if (by_driver && result == CUDA_SUCCESS && address != nullptr) {
     const std::uint64_t made = *address;
     if (!agent::arena_note_async(made, bytes, stream, return_address)) {
       agent::blocks().insert(made, shm::Bytes(bytes));

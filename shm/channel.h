@@ -35,7 +35,7 @@ enum class MessageKind : std::uint32_t {
   kRing = 4,       // agent -> planner: RingBody; descriptor: a ring
   kPlan = 5,       // planner -> agent: PlanBody; descriptor: a plan (plan.h)
   kNote = 6,       // planner -> agent: text for status and log: what it is waiting for, why there is no plan
-  kSwapTerms = 7,  // agent -> planner: SwapTermsBody: plans may swap. Once, before the first ring
+  kSwapTerms = 7,  // agent -> planner: SwapTermsBody: plans may swap, or not any more. At any time: the last one holds
 };
 
 struct MessageHeader {
@@ -75,10 +75,12 @@ struct SwapTermsBody {
   std::uint64_t
       memory_limit;     // of all that a plan places, and of blocks that stay, in bytes: the least time is added
                         // within it. 0: there is none, and a plan is as small as it can be while no time is added
-  std::uint64_t flags;  // kPersistentStays
+  std::uint64_t flags;  // kPersistentStays, kNoSwaps
 };
 // Blocks that live through all iterations lie beside what a plan places: none is swapped, or has a place.
 inline constexpr std::uint64_t kPersistentStays = 1;
+// Plans are to place only, as if no terms had been sent. All else is as in the last terms.
+inline constexpr std::uint64_t kNoSwaps = 2;
 // Rates from a byte in a millisecond to a mebibyte in a nanosecond, latencies up to a second, chunks from 512 bytes to
 // a gibibyte, powers of two.
 constexpr bool is_chunk_size(std::uint64_t bytes) {
@@ -88,7 +90,8 @@ constexpr bool is_valid(const SwapTermsBody& terms) {
   const auto is_rate = [](double rate) { return rate >= 1e-6 && rate <= 0x1p20; };
   const auto is_latency = [](double latency) { return latency >= 0 && latency <= 1e9; };
   return is_rate(terms.out_bytes_per_ns) && is_rate(terms.in_bytes_per_ns) && is_latency(terms.out_latency_ns) &&
-         is_latency(terms.in_latency_ns) && is_chunk_size(terms.chunk_bytes) && (terms.flags & ~kPersistentStays) == 0;
+         is_latency(terms.in_latency_ns) && is_chunk_size(terms.chunk_bytes) &&
+         (terms.flags & ~(kPersistentStays | kNoSwaps)) == 0;
 }
 
 struct PlanBody {

@@ -83,6 +83,7 @@ enum class OptionId : std::size_t {
   kDeviceTimes,
   kFrameworkEnv,
   kLimit,
+  kSwap,
   kHostLimit,
   kCount
 };
@@ -119,6 +120,9 @@ inline constexpr std::array<Option, static_cast<std::size_t>(OptionId::kCount)> 
     {"MEMOPT_LIMIT", "", kLimitValues,
      "Hold at most so much of the device for the program: what is used least leaves for host memory meanwhile.",
      is_limit},
+    {"MEMOPT_SWAP", "1", "0 or 1",
+     "0: where the device is full, and no limit is set, the program is told so; nothing leaves for host memory.",
+     option_check::is_switch},
     {"MEMOPT_HOST_LIMIT", "", kSizeValues,
      "Hold at most so much page-locked host memory for what has left the device; else as much as the host allows.",
      is_size},

@@ -112,6 +112,7 @@ struct PlanStatus {
 // How a limit is kept (MEMOPT_LIMIT, `memoptctl limit`). Sums are since the process began.
 struct SwapStatus {
   Bytes limit;                    // device bytes that memopt is to hold at most; 0: there is no limit any more
+  bool device_full = false;       // nobody set it: the device was full, and blocks leave for that reason
   Bytes held;                     // now
   Bytes held_peak;                // at most
   Bytes beyond;                   // by how much the limit was passed at most; 0: never

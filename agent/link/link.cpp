@@ -70,6 +70,12 @@ void start_link(const LinkOptions& options) noexcept {
   errno = kept;
 }
 
+void tell_swap_terms(const shm::SwapTermsBody& terms) noexcept {
+  const LockGuard guard(g_link.terms_lock);
+  g_link.terms = terms;
+  g_link.terms_told.fetch_add(1, std::memory_order_release);
+}
+
 bool acquire_ring(shm::RingWriter* ring) noexcept {
   if (!g_started.load(std::memory_order_acquire)) return false;
   Lanes::Taken taken = g_link.lanes.take(ring);
@@ -223,7 +229,8 @@ void LinkState::give_up(const char* why) noexcept {
 }
 
 void LinkState::forget_after_fork() noexcept {
-  text_lock = 0;
+  terms_lock = text_lock = 0;
+  terms_told.store(0);
   reason[0] = note[0] = '\0';
   phase.store(LinkPhase::kNone);
   control.store(nullptr);

@@ -12,7 +12,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <string>
 
 #include "agent/plan/plan.h"
@@ -25,18 +24,21 @@ namespace memopt::agent {
 inline constexpr std::uint32_t kMaxLanes = shm::kMaxLanes;
 
 struct LinkOptions {
-  bool synchronous = false;                 // host threads will wait_processed()
-  bool record_only = false;                 // recorded for a file: no plans are wanted, no planner is started
-  std::size_t ring_bytes = 16u << 20;       // a power of two; halved when memory is short
-  std::uint32_t chunk_bytes = 0;            // that plans may keep (shm::PlannedChunk); 0: none
-  std::string planner;                      // path of memoptd; empty: the one beside this library
-  std::string instance;                     // of the planner, empty for the user's own
-  std::optional<shm::SwapTermsBody> swaps;  // plans may swap
+  bool synchronous = false;            // host threads will wait_processed()
+  bool record_only = false;            // recorded for a file: no plans are wanted, no planner is started
+  std::size_t ring_bytes = 16u << 20;  // a power of two; halved when memory is short
+  std::uint32_t chunk_bytes = 0;       // that plans may keep (shm::PlannedChunk); 0: none
+  std::string planner;                 // path of memoptd; empty: the one beside this library
+  std::string instance;                // of the planner, empty for the user's own
 };
 LinkOptions link_options(const Options& options);  // may throw std::bad_alloc
 
 // Starts the thread; once per process (again after forget_link_after_fork()).
 void start_link(const LinkOptions& options) noexcept;
+
+// Tells the planner, and any later one, for what plans may swap, or that they may not (shm::kNoSwaps). Before the first
+// time, none does. Plans that were made before may still come. At any time, before start_link() too.
+void tell_swap_terms(const shm::SwapTermsBody& terms) noexcept;
 
 // A ring for the calling thread, which alone writes it until release_ring(). Usually at once; waits at most 500 ms.
 // False: no ring (too many threads, no memory, no link), see link_status(); asking again later may help.

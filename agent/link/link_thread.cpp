@@ -22,6 +22,7 @@
 #include "agent/process/frameworks.h"
 #include "agent/process/log.h"
 #include "agent/process/own_descriptors.h"
+#include "agent/process/spin_lock.h"
 #include "shm/message_socket.h"
 #include "shm/sealed_memory.h"
 
@@ -59,6 +60,7 @@ class LinkThread {
   bool try_connect(int* failure);
   Step start();
   Step greet();
+  bool send_terms();
   bool send_lanes();
   Step receive_all();
   void receive_plan();
@@ -77,7 +79,8 @@ class LinkThread {
   std::size_t loss_count_ = 0;
   Clock::time_point clock_due_{};
   int closed_greetings_ = 0;
-  std::string refusal_;  // by the planner, in its words
+  std::uint64_t terms_sent_ = 0;  // on this connection: LinkState::terms_told
+  std::string refusal_;           // by the planner, in its words
 };
 
 bool LinkThread::make_control() {
@@ -202,12 +205,10 @@ LinkThread::Step LinkThread::greet() {
   int failure = state_.control_memory.intact() ? shm::send_message(state_.socket.get(), shm::MessageKind::kHello, hello,
                                                                    state_.control_memory.get())
                                                : EBADF;
-  if (failure == 0 && options_.swaps) {
-    failure = shm::send_message(state_.socket.get(), shm::MessageKind::kSwapTerms, *options_.swaps);
-  }
+  terms_sent_ = 0;
   const auto deadline = Clock::now() + kGreetingTimeout;
   while (failure == 0 && Clock::now() < deadline) {
-    if (!send_lanes()) break;
+    if (!send_terms() || !send_lanes()) break;
     const Step step = receive_all();
     if (step == Step::kLost) break;
     if (state_.phase.load(std::memory_order_relaxed) == LinkPhase::kConnected) {
@@ -226,6 +227,23 @@ LinkThread::Step LinkThread::greet() {
                     : !refusal_.empty() ? "the planner refused: " + refusal_
                                         : std::string("the planner closed the connection without an answer");
   return lost(why) ? Step::kLost : Step::kEnd;
+}
+
+// Before the rings, as far as they are known then: the first records are planned for them.
+bool LinkThread::send_terms() {
+  if (state_.terms_told.load(std::memory_order_acquire) == terms_sent_) return true;
+  if (!state_.socket.intact()) return false;
+  shm::SwapTermsBody terms{};
+  std::uint64_t told = 0;
+  {
+    const LockGuard guard(state_.terms_lock);
+    terms = state_.terms;
+    told = state_.terms_told.load(std::memory_order_relaxed);
+  }
+  const int failure = shm::send_message(state_.socket.get(), shm::MessageKind::kSwapTerms, terms);
+  if (failure == EAGAIN) return true;  // at the next look
+  if (failure == 0) terms_sent_ = told;
+  return failure == 0;
 }
 
 bool LinkThread::send_lanes() {
@@ -259,17 +277,9 @@ void LinkThread::receive_plan() {
     received_.descriptor.reset();
     std::unique_ptr<const Plan> plan;
     if (memory) plan = parse_plan(memory.bytes(), &why);
-    if (plan != nullptr && !plan->swaps.empty() && !options_.swaps) {
-      why = fmt::format("it swaps {} times an iteration: expected no swaps, as there is no limit", plan->swaps.size());
-      plan = nullptr;
-    }
     if (plan != nullptr && !plan->persistent_places.empty()) {
       why = fmt::format("it places {} blocks that live through all iterations: expected none",
                         plan->persistent_places.size());
-      plan = nullptr;
-    }
-    if (plan != nullptr && !plan->swaps.empty() && plan->chunk_bytes != options_.swaps->chunk_bytes) {
-      why = fmt::format("its chunks have {} bytes: expected {}", plan->chunk_bytes, options_.swaps->chunk_bytes);
       plan = nullptr;
     }
     if (plan != nullptr && plan->generation == body.generation) {
@@ -353,7 +363,7 @@ void LinkThread::run() {
     const Step connected = connect();
     if (connected == Step::kEnd) return;
     if (connected == Step::kGoOn) {
-      while (send_lanes() && receive_all() == Step::kGoOn) sleep(kLook);
+      while (send_terms() && send_lanes() && receive_all() == Step::kGoOn) sleep(kLook);
       if (!lost(refusal_.empty() ? "the planner went away" : "the planner closed the connection: " + refusal_)) return;
       continue;  // another at once: the program is not to lose more than it must
     }

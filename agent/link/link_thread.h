@@ -39,6 +39,11 @@ struct LinkState {
   OwnMemory control_memory;
   OwnDescriptor socket;
 
+  // The last ones (tell_swap_terms), and how often there were new ones.
+  int terms_lock = 0;
+  shm::SwapTermsBody terms{};
+  std::atomic<std::uint64_t> terms_told{0};
+
   int text_lock = 0;
   char reason[kTextBytes] = {};
   char note[kTextBytes] = {};

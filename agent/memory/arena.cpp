@@ -33,9 +33,6 @@ constinit Arena* g_arena = nullptr;
 // Acquire pairs with the release in arena_allocate: who sees the arena sees what it was made of.
 inline Arena* current() noexcept { return __atomic_load_n(&g_arena, __ATOMIC_ACQUIRE); }
 
-// One operation of so many is measured where there is a limit.
-constexpr std::uint32_t kEveryAtLimit = 4;
-
 // Nothing will be served, or the context has failed: the driver answers, and no lock is taken.
 constinit bool g_refused = false;
 
@@ -64,7 +61,7 @@ std::uint64_t ready_streams(const Release& former) noexcept {
 }
 
 // Starts service at the first allocation, when there is a context, and again in the next one when that is gone.
-[[gnu::cold, gnu::noinline]] void start(Arena& arena, CUcontext context) noexcept {
+[[gnu::cold, gnu::noinline]] void start(Arena& arena, ArenaLock& lock, CUcontext context) noexcept {
   try {
     const Options& chosen = options();
     arena.synchronous = chosen.is_on(shm::OptionId::kSyncPlan);
@@ -97,17 +94,18 @@ std::uint64_t ready_streams(const Release& former) noexcept {
     arena.pools.start(device);
     switch_on(true);
     arena_limit(arena);
-    std::uint32_t every = shm::sampling(chosen.value(shm::OptionId::kDeviceTimes));
-    // Swaps are planned as soon as nearly all operations have a time, and until then copies on demand cost far more
-    // than events.
-    if (arena.chunks.limit() != 0) every = std::min(every, kEveryAtLimit);
-    start_device_times(every);
+    start_device_times(shm::sampling(chosen.value(shm::OptionId::kDeviceTimes)));
     LinkOptions link = link_options(chosen);
     // Under a limit blocks that stay had better be able to leave: nothing else is to lie in their chunks.
     if (arena.service == Arena::Service::kChunks && arena.chunks.limit() == 0) {
       link.chunk_bytes = static_cast<std::uint32_t>(arena.chunks.chunk_bytes());
     }
-    link.swaps = arena_swap_terms(arena);
+    // Before the link, so that the first records are planned for it.
+    if (arena.chunks.limit() != 0) {
+      const std::uint64_t releases = arena.releases;
+      arena_tell_first_terms(arena, lock);
+      if (arena.releases != releases) return;
+    }
     start_link(link);
     start_recording(arena.record_only);
     if (arena.restarted) arena.to_report = {shm::StateChange::kNewContext, 0};
@@ -117,11 +115,11 @@ std::uint64_t ready_streams(const Release& former) noexcept {
 }
 
 // Is the thread's context the one whose memory this is?
-bool context_is_ours(Arena& arena) noexcept {
+bool context_is_ours(Arena& arena, ArenaLock& lock) noexcept {
   if (arena.service == Arena::Service::kNotStarted) [[unlikely]] {
     CUcontext context = nullptr;
     if (driver().current_context(&context) != CUDA_SUCCESS || context == nullptr) return false;
-    start(arena, context);
+    start(arena, lock, context);
     if (arena.service == Arena::Service::kNotStarted) return false;
   }
   // Another context has streams of its own, and takes its memory with it when it goes: that is the driver's to serve.
@@ -306,7 +304,7 @@ void record(Arena& arena, const Made& made, std::size_t bytes, void* return_addr
   Made made_block;
   {
     ArenaLock lock;
-    if (!context_is_ours(arena)) [[unlikely]]
+    if (!context_is_ours(arena, lock)) [[unlikely]]
       return {};
     if (arena.service == Arena::Service::kNone || arena.streams.capturing()) [[unlikely]]
       return {};
@@ -380,6 +378,8 @@ void record(Arena& arena, const Made& made, std::size_t bytes, void* return_addr
       arena_look_at_points(arena, lock);
     if (arena.wanted_pieces != 0) [[unlikely]]
       arena_make_pieces(arena, lock);
+    if (arena.terms_due) [[unlikely]]
+      arena_tell_terms(arena, lock);
     if (!recording()) [[likely]]
       return {true, CUDA_SUCCESS};
     made_block = made(arena, *block);
@@ -473,7 +473,7 @@ bool arena_note_async(CUdeviceptr address, std::size_t bytes, StreamName stream,
   Made made_block;
   {
     ArenaLock lock;
-    if (arena.service != Arena::Service::kDriver || arena.streams.capturing() || !context_is_ours(arena) ||
+    if (arena.service != Arena::Service::kDriver || arena.streams.capturing() || !context_is_ours(arena, lock) ||
         !arena.blocks.reserve_one()) {
       return false;
     }

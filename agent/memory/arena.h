@@ -137,8 +137,13 @@ void arena_pool_trim(CUmemoryPool pool, std::size_t keep) noexcept;
 enum class Relief : std::uint8_t {
   kCached,  // what freed blocks left
   kAll,     // and what of the plan's memory no block lies in: the plan is then followed as far as that goes
+  kBlocks,  // and blocks that live, which leave for host memory; here the limit is what is left then
 };
 bool arena_relieve(Relief relief, std::size_t wanted) noexcept;
+
+// The device is full, and an allocation of so many bytes that arena_allocate() would serve is about to be refused: true
+// where blocks may leave for host memory instead from now on. It is to be asked for again then.
+bool arena_begin_swapping(std::size_t bytes) noexcept;
 
 // What a query about an address of ours is answered. False: not ours, ask the driver.
 struct BlockExtent {

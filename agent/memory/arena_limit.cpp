@@ -7,7 +7,6 @@
 
 #include "agent/memory/arena.h"
 #include "agent/memory/arena_state.h"
-#include "agent/memory/copy_rates.h"
 #include "agent/order/captures.h"
 #include "agent/process/log.h"
 #include "agent/process/options.h"
@@ -42,10 +41,8 @@ void apply(Arena& arena, std::string_view text) noexcept {
   const std::uint64_t limit = shm::limit_bytes(text, arena.chunks.device_bytes());
   arena.chunks.set_limit(std::max(limit / chunk_bytes, std::uint64_t{1}) * chunk_bytes);
   arena.swaps.limit = arena.chunks.limit();
-  if (arena.host.is_started()) return;
-  arena.host.start(chunk_bytes, shm::size_bytes(options().value(shm::OptionId::kHostLimit)), arena.context);
-  arena.bootstrap.region().set_host(&arena.host);
-  __atomic_store_n(&arena_limited, true, __ATOMIC_RELAXED);
+  arena.swaps.by_device = false;
+  arena_start_swapping(arena);
 }
 
 std::size_t chunks_beyond(const Arena& arena) noexcept {
@@ -67,27 +64,12 @@ void arena_limit(Arena& arena) noexcept {
   apply(arena, text);
 }
 
-std::optional<shm::SwapTermsBody> arena_swap_terms(Arena& arena) {
-  if (arena.chunks.limit() == 0 || arena.service != Arena::Service::kChunks || arena.record_only) return std::nullopt;
-  CopyRates rates;
-  std::string why;
-  const CUstream out = arena.streams.own_stream(kOutSlot);
-  const CUstream in = arena.streams.own_stream(kInSlot);
-  if (!measure_copies(driver(), arena.chunks, out, in, &rates, &why)) {
-    log(LogLevel::kInfo, "no swaps are planned: {}", why);
-    return std::nullopt;
-  }
-  log(LogLevel::kDebug, "copies: {:.2f} bytes/ns to the host, {:.0f} ns before; {:.2f} back, {:.0f} ns", rates.out,
-      rates.out_latency, rates.in, rates.in_latency);
-  const shm::SwapTermsBody terms{rates.out,
-                                 rates.in,
-                                 rates.out_latency,
-                                 rates.in_latency,
-                                 arena.chunks.chunk_bytes(),
-                                 arena.chunks.limit(),
-                                 shm::kPersistentStays};
-  if (!shm::is_valid(terms)) return std::nullopt;
-  return terms;
+void arena_start_swapping(Arena& arena) noexcept {
+  if (arena.host.is_started()) return;
+  arena.host.start(arena.chunks.chunk_bytes(), shm::size_bytes(options().value(shm::OptionId::kHostLimit)),
+                   arena.context);
+  arena.bootstrap.region().set_host(&arena.host);
+  __atomic_store_n(&arena_limited, true, __ATOMIC_RELAXED);
 }
 
 NewLimit arena_set_limit(std::string_view text) {
@@ -107,6 +89,7 @@ NewLimit arena_set_limit(std::string_view text) {
   arena.swaps.beyond_why.clear();
   arena.swaps.note.clear();
   arena.swaps.told = false;
+  arena.terms_due = true;
   arena.limit_change.pending = true;
   arena.limit_change.is_new = true;
   arena.limit_change.vain = 0;

@@ -117,6 +117,8 @@ std::uint64_t needed_by(Arena& arena, const FollowedPlan& plan) {
 // one needs, else the most that was held of late. A plan for a loop within a step needs little, and everything around
 // it is held beside it. 0: it is a gain.
 std::uint64_t excess_of(Arena& arena, const FollowedPlan& plan, std::uint64_t needed, std::string* why) {
+  // The limit is gone for which blocks are swapped.
+  if (arena.chunks.limit() == 0 && arena.plan != nullptr && arena.plan->swaps != 0) return 0;
   const bool keeps_to_last = arena.plan != nullptr && arena.kept_iterations >= kCalm;
   const std::uint64_t held =
       keeps_to_last ? arena.plan_needs : std::max({footprint(arena), arena.held_of_late, arena.plan_needs});
@@ -313,6 +315,16 @@ void arena_adopt(Arena& arena, const Plan& plan) noexcept {
   try {
     auto next = std::make_unique<FollowedPlan>(plan);
     std::uint64_t needed = 0;
+    if (next->swaps != 0 && arena.chunks.limit() == 0) {
+      refuse(arena, plan.generation, 0,
+             fmt::format("it swaps {} times an iteration: expected no swaps, as there is no limit", next->swaps));
+      return;
+    }
+    if (next->swaps != 0 && next->chunk_bytes != arena.chunks.chunk_bytes()) {
+      refuse(arena, plan.generation, 0,
+             fmt::format("its chunks have {} bytes: expected {}", next->chunk_bytes, arena.chunks.chunk_bytes()));
+      return;
+    }
     if (arena.service == Arena::Service::kChunks) {
       if (next->chunk_bytes != arena.chunks.chunk_bytes()) next->chunks.clear();
       if (!arena.slab.keeps_only(next->chunks)) {
@@ -618,8 +630,9 @@ void say_how_limit_was_kept(const Arena& arena) noexcept {
   try {
     if (planned.out == 0) log(LogLevel::kInfo, "no swaps were planned; the planner says: {}", link_status().note);
     log_notice(fmt::format(
-        "limit {}: {} held at most; {} copied to the host, {} back{}{}", in_units(swaps.limit),
-        in_units(arena_footprint_peak(arena)), in_units(swaps.out_bytes), in_units(swaps.in_bytes),
+        "{} {}: {} held at most; {} copied to the host, {} back{}{}", swaps.by_device ? "device full at" : "limit",
+        in_units(swaps.limit), in_units(arena_footprint_peak(arena)), in_units(swaps.out_bytes),
+        in_units(swaps.in_bytes),
         planned.out == 0 ? ""
                          : fmt::format("; {} swaps as planned, {} not", planned.out,
                                        planned.left_out + planned.late_returns + planned.unplanned_returns),

@@ -99,6 +99,7 @@ bool arena_relieve(Relief relief, std::size_t wanted) noexcept {
   ArenaLock lock;
   Arena& arena = *memopt::agent::arena();
   if (!serves(arena) || arena.failure != CUDA_SUCCESS) return false;
+  if (relief == Relief::kBlocks) return arena_relieve_by_swapping(arena, lock, wanted);
   const std::uint64_t idle = idle_bytes(arena, relief);
   // Without a current context, the call is to make one.
   CUdevice current = 0;

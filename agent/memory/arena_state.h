@@ -13,6 +13,7 @@
 #include "agent/memory/blocks.h"
 #include "agent/memory/bootstrap.h"
 #include "agent/memory/chunk_store.h"
+#include "agent/memory/copy_rates.h"
 #include "agent/memory/follower.h"
 #include "agent/memory/host_store.h"
 #include "agent/memory/memory_pools.h"
@@ -54,6 +55,7 @@ struct SwapSums {
   std::uint64_t out_bytes = 0;
   std::uint64_t in_bytes = 0;
   std::uint64_t limit = 0;  // the last one; 0: there was none
+  bool by_device = false;   // it was the device's memory, which was full
   std::uint64_t out_pages = 0;
   std::uint64_t in_pages = 0;
   std::uint64_t beyond = 0;  // by how many bytes the limit was passed at most
@@ -181,6 +183,12 @@ struct Arena : ArenaSums {
   bool deviating = false;     // the main lane, now
   StateReport to_report;
   std::size_t wanted_pieces = 0;  // of host memory, for the plan that is being built
+
+  // For what plans swap (arena_terms.cpp).
+  std::optional<CopyRates> copy_rates;  // once they were measured
+  bool terms_due = false;               // the planner does not know the limit yet
+  bool terms_told = false;              // it was told of one
+  std::uint64_t refused_bytes = 0;      // by arena_begin_swapping(), to a program with a pool of its own
 };
 
 // Block::ready of a block that every stream may touch.
@@ -230,8 +238,15 @@ Block* arena_settled(Arena& arena, ArenaLock& lock, Block* block) noexcept;
 // wait.
 CUresult arena_take_chunks(Arena& arena, ArenaLock& lock, std::size_t count, std::vector<Chunk*>* taken) noexcept;
 
-// Of plans that swap; none where there is no limit, or swaps can't be had. Measures, and waits for that.
-std::optional<shm::SwapTermsBody> arena_swap_terms(Arena& arena);
+// What plans may swap for, said to the planner: before the link to it is started, where there is a limit by then, and
+// when it has changed (Arena::terms_due); what the program does is then recorded, where the planner may have a better
+// plan for it. Copies are measured the first time: gives the lock back, and waits.
+void arena_tell_first_terms(Arena& arena, ArenaLock& lock) noexcept;
+void arena_tell_terms(Arena& arena, ArenaLock& lock) noexcept;
+// Blocks leave for host memory, so that the driver has so many bytes (0: not known) more for another call. False: none.
+bool arena_relieve_by_swapping(Arena& arena, ArenaLock& lock, std::size_t wanted) noexcept;
+// Host memory can be had for what leaves the device.
+void arena_start_swapping(Arena& arena) noexcept;
 
 // Planned swaps (planned_swaps.cpp). --------------------------------------------------------------------------------
 // The block has been given its place of the slab: it lies there by addresses of its own, where there are some.

@@ -540,6 +540,7 @@ void read_swaps(const Arena& arena, shm::Status* status) {
   }
   const ChunkCounts& counts = arena.chunks.counts();
   swaps.limit = shm::Bytes(arena.chunks.limit());
+  swaps.device_full = arena.chunks.limit_is_device();
   swaps.held = shm::Bytes(counts.held_bytes);
   swaps.held_peak = shm::Bytes(counts.peak_bytes);
   swaps.beyond = shm::Bytes(arena.swaps.beyond);

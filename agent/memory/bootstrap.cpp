@@ -342,6 +342,23 @@ void Bootstrap::end_keeping(Chunk* chunk) noexcept {
   }
 }
 
+void Bootstrap::put_back(Chunk* chunk, const Release& uses) {
+  Window& window = *chunk->home;
+  if (window.kind == Window::Kind::kRegion) {
+    region_.put_back(chunk->page, uses);
+  } else {
+    for_each_part(*chunk, [&](Span& span, std::uint64_t begin, std::uint64_t end) {
+      if (!is_gone(span)) return;
+      window.space->give_back(&span, uses);
+      window.gone_bytes -= end - begin;
+      shared_.came_back(window, end - begin);
+    });
+    --window.kept_chunks;
+  }
+  chunk->kept = false;
+  --kept_chunks_;
+}
+
 // Where there is no host memory for it, bytes stay free here.
 void Bootstrap::return_kept(Window& window, std::uint64_t begin, std::uint64_t end, const Release& uses) noexcept {
   const std::uint64_t chunk_bytes = chunks_.chunk_bytes();

@@ -88,6 +88,9 @@ class Bootstrap {
   void keep_for(Chunk* chunk, OwnershipMap& slab_map) noexcept;
   // No block lies in it any more, and the slab has given it up: its work is over.
   void end_keeping(Chunk* chunk) noexcept;
+  // Blocks do, and the slab is about to give it up: what it had of it, and used last so, is free here. Throws
+  // std::bad_alloc; then nothing has changed.
+  void put_back(Chunk* chunk, const Release& uses);
   std::size_t lent_chunks() const { return region_.lent(); }
 
   // A chunk that is the slab's no more: without an owner, or in the region, a window or a list as it was.

@@ -164,6 +164,7 @@ CUresult ChunkStore::create(Chunk** chunk) {
   counts_.held_bytes += chunk_bytes_;
   counts_.peak_bytes = std::max(counts_.peak_bytes, counts_.held_bytes);
   peak_of_late_ = std::max(peak_of_late_, counts_.held_bytes);
+  if (limit_is_device_) limit_ = std::max(limit_, counts_.held_bytes);
   *chunk = made.release();
   return CUDA_SUCCESS;
 }

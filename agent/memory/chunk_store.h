@@ -69,8 +69,17 @@ class ChunkStore {
   void unreserve(std::uint64_t address, std::uint64_t bytes) noexcept;
 
   // No more than so many bytes are held from now on, 0: as many as the device has. What is held beyond it stays.
-  void set_limit(std::uint64_t bytes) noexcept { limit_ = bytes; }
+  void set_limit(std::uint64_t bytes) noexcept {
+    limit_ = bytes;
+    limit_is_device_ = false;
+  }
+  // The device is full: what is held is the limit. Where there turns out to be more, so much more is.
+  void limit_to_held() noexcept {
+    limit_ = counts_.held_bytes;
+    limit_is_device_ = true;
+  }
   std::uint64_t limit() const { return limit_; }
+  bool limit_is_device() const { return limit_is_device_; }
   // While it is allowed, the limit is none.
   void allow_beyond(bool allowed) noexcept { beyond_ = allowed; }
   bool is_beyond() const { return limit_ != 0 && counts_.held_bytes > limit_; }
@@ -110,10 +119,11 @@ class ChunkStore {
   ChunkCounts counts_{};
   std::uint64_t peak_of_late_ = 0;
   std::uint64_t limit_ = 0;
+  bool limit_is_device_ = false;
   bool beyond_ = false;
 
   bool within_limit(std::size_t count) const noexcept {
-    return limit_ == 0 || beyond_ || counts_.held_bytes + count * chunk_bytes_ <= limit_;
+    return limit_ == 0 || limit_is_device_ || beyond_ || counts_.held_bytes + count * chunk_bytes_ <= limit_;
   }
 };
 

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <array>
 #include <new>
-#include <vector>
 
 namespace memopt::agent {
 namespace {
@@ -17,33 +16,18 @@ constexpr int kRounds = 3;  // the shortest counts
 // What is measured with, given back at the end whatever happens.
 class Bench {
  public:
-  Bench(const Driver& driver, ChunkStore& chunks) noexcept : driver_(driver), chunks_(chunks) {}
+  Bench(const Driver& driver, CUdeviceptr device) noexcept : driver_(driver), device_(device) {}
   ~Bench() {
     for (const CUevent event : events_) {
       if (event != nullptr) driver_.event_destroy(event);
     }
     if (registered_) driver_.host_unregister(host_);
     if (host_ != nullptr) munmap(host_, kMostCopiedAtOnce);
-    if (mapped_) chunks_.unmap(device_, kMostCopiedAtOnce);
-    for (Chunk* const chunk : pieces_) chunks_.release(chunk);
-    if (device_ != 0) chunks_.unreserve(device_, kMostCopiedAtOnce);
   }
   Bench(const Bench&) = delete;
   Bench& operator=(const Bench&) = delete;
 
-  // May throw std::bad_alloc.
-  CUresult set_up() {
-    const std::uint64_t count = (kMostCopiedAtOnce + chunks_.chunk_bytes() - 1) / chunks_.chunk_bytes();
-    pieces_.reserve(static_cast<std::size_t>(count));
-    while (pieces_.size() < count) {
-      Chunk* chunk = nullptr;
-      if (const CUresult result = chunks_.create(&chunk); result != CUDA_SUCCESS) return result;
-      pieces_.push_back(chunk);
-    }
-    device_ = chunks_.reserve(kMostCopiedAtOnce);
-    if (device_ == 0) return CUDA_ERROR_OUT_OF_MEMORY;
-    if (const CUresult result = chunks_.map(device_, pieces_); result != CUDA_SUCCESS) return result;
-    mapped_ = true;
+  CUresult set_up() noexcept {
     void* const host =
         mmap(nullptr, kMostCopiedAtOnce, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
     if (host == MAP_FAILED) return CUDA_ERROR_OUT_OF_MEMORY;
@@ -88,10 +72,7 @@ class Bench {
 
  private:
   const Driver& driver_;
-  ChunkStore& chunks_;
-  std::vector<Chunk*> pieces_;
-  std::uint64_t device_ = 0;
-  bool mapped_ = false;
+  const CUdeviceptr device_;
   void* host_ = nullptr;
   bool registered_ = false;
   std::array<CUevent, 3> events_{};
@@ -99,11 +80,11 @@ class Bench {
 
 }  // namespace
 
-bool measure_copies(const Driver& driver, ChunkStore& chunks, CUstream out, CUstream in, CopyRates* rates,
+bool measure_copies(const Driver& driver, CUdeviceptr device, CUstream out, CUstream in, CopyRates* rates,
                     std::string* why) noexcept {
   CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
   try {
-    Bench bench(driver, chunks);
+    Bench bench(driver, device);
     if (out != nullptr && in != nullptr) result = bench.set_up();
     if (result == CUDA_SUCCESS) result = bench.measure(out, true, &rates->out, &rates->out_latency);
     if (result == CUDA_SUCCESS) result = bench.measure(in, false, &rates->in, &rates->in_latency);

@@ -5,7 +5,6 @@
 
 #include <string>
 
-#include "agent/memory/chunk_store.h"
 #include "agent/process/driver.h"
 
 namespace memopt::agent {
@@ -22,9 +21,9 @@ struct CopyRates {
 // No copy of a swap is longer, so that one of the program's own never waits for more than that.
 inline constexpr std::uint64_t kMostCopiedAtOnce = std::uint64_t{2} << 20;
 
-// Some milliseconds, for which it waits; on two streams of ours, with nothing else on them, in the current context.
-// What it needs of memory goes back. False, with the reason: it could not be measured.
-bool measure_copies(const Driver& driver, ChunkStore& chunks, CUstream out, CUstream in, CopyRates* rates,
+// Some milliseconds, for which it waits; on two streams of ours, in the current context, with kMostCopiedAtOnce bytes
+// of the device that nothing else uses meanwhile. False, with the reason: it could not be measured.
+bool measure_copies(const Driver& driver, CUdeviceptr device, CUstream out, CUstream in, CopyRates* rates,
                     std::string* why) noexcept;
 
 }  // namespace memopt::agent

@@ -232,6 +232,17 @@ bool Region::take_out(std::uint64_t begin, std::uint64_t end) noexcept {
   return true;
 }
 
+void Region::put_back(std::size_t page, const Release& uses) {
+  std::size_t parts = 0;
+  for_each_span(page, [&](const Span& span) { parts += is_gone(span) ? 1 : 0; });
+  make_room(parts);
+  for_each_span(page, [&](Span& span) {
+    if (!is_gone(span)) return;
+    window_.map.give_back(&span, uses);
+    free_.add(span.begin, span.end);
+  });
+}
+
 // Without host memory it stays mapped.
 void Region::give_up_gone(std::size_t page) noexcept {
   try {

@@ -84,6 +84,8 @@ class Region {
   std::uint64_t shrink(Block& block);
   // Free bytes are no block's here any more. False: out of host memory.
   bool take_out(std::uint64_t begin, std::uint64_t end) noexcept;
+  // Bytes of the page that were taken out can be had here again. Throws std::bad_alloc; then nothing has changed.
+  void put_back(std::size_t page, const Release& uses);
   // Unmaps a chunk all of whose bytes were taken out, and are used no more.
   void give_up_gone(std::size_t page) noexcept;
   // When the last of the blocks that lie in the chunk is freed.

@@ -34,6 +34,11 @@ class SharedWindows {
     changed(window);
   }
 
+  void came_back(const Window& window, std::uint64_t bytes) noexcept {
+    bytes_ += bytes;
+    changed(window);
+  }
+
   std::uint64_t bytes() const { return bytes_; }  // that have a chunk
 
   template <typename Visit>

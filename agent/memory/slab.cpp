@@ -380,6 +380,7 @@ void Slab::give_up_idle(Release* awaited) noexcept {
 bool Slab::dissolve(Release* awaited) noexcept {
   if (driver_block_ || window_.base == 0) return true;
   drop_beyond(0);
+  give_up_kept(awaited);
   give_up_idle(awaited);
   if (window_.gone_bytes != window_.map.bytes()) return false;
   window_.map.shrink(0);

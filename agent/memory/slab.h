@@ -116,6 +116,7 @@ class Slab {
   void take_kept(const std::vector<std::size_t>& slots, std::vector<Part>* free);
   void drop_kept(const std::vector<std::size_t>& slots) noexcept;
   void keep_parts(const std::vector<std::size_t>& slots, const std::vector<Part>& free) noexcept;
+  void give_up_kept(Release* awaited) noexcept;
   CUresult move_to(const std::vector<Chunk*>& arranged, std::size_t first) noexcept;
   void lend(std::size_t first);
   void end_loans(std::size_t first) noexcept;

@@ -3,7 +3,9 @@
 // Such a chunk stays mapped where these blocks have their addresses, and is mapped in the slab too. Each byte of it is
 // in one of the two maps only: free or a block's in the one, and gone in the other. What a block frees of it is the
 // slab's from then on.
+#include <algorithm>
 #include <new>
+#include <utility>
 #include <vector>
 
 #include "agent/memory/slab.h"
@@ -66,6 +68,46 @@ void Slab::keep_parts(const std::vector<std::size_t>& slots, const std::vector<P
   for (const Part& part : free) {
     if (!bootstrap_.take_out(*window_.chunks[part.slot], part.begin, part.end)) continue;
     window_.map.give_back(window_.map.find(part.slot * chunk_bytes + part.begin, nullptr), part.uses);
+  }
+}
+
+// Those of which no block of the slab owns a byte: what is free of them is free for others, where their blocks are.
+void Slab::give_up_kept(Release* awaited) noexcept {
+  const std::uint64_t chunk_bytes = chunks_.chunk_bytes();
+  for (std::size_t slot = 0; slot < window_.chunks.size(); ++slot) {
+    Chunk* const chunk = window_.chunks[slot];
+    if (chunk == nullptr || !chunk->kept) continue;
+    const std::uint64_t begin = slot * chunk_bytes;
+    const std::uint64_t end = begin + chunk_bytes;
+    try {
+      std::vector<std::pair<std::uint64_t, std::uint64_t>> free;
+      Release uses;
+      bool owned = false;
+      for (const Span* span = window_.map.find(begin, nullptr); span != nullptr && span->begin < end;
+           span = span->next) {
+        owned = owned || (span->owner != nullptr && !is_gone(*span));
+        if (span->owner != nullptr) continue;
+        uses.add(span->release);
+        free.emplace_back(std::max(span->begin, begin), std::min(span->end, end));
+      }
+      if (owned) continue;
+      if (!streams_.is_over(uses, true)) {
+        await_also(uses, awaited);
+        continue;
+      }
+      for (const auto& [from, to] : free) {
+        if (take_away(window_, from, to) == nullptr) throw std::bad_alloc();
+      }
+      bootstrap_.put_back(chunk, uses);
+    } catch (const std::bad_alloc&) {
+      return;  // what was taken away is nobody's until the slab goes
+    }
+    // Refused (and said so): nothing is ever served by that address.
+    chunks_.unmap(window_.base + begin, chunk_bytes);
+    own_windows_.unmap_chunk(chunk);
+    chunk->slab_slot = -1;
+    window_.chunks[slot] = nullptr;
+    window_.gone_bytes += chunk_bytes;
   }
 }
 

@@ -129,6 +129,11 @@ std::vector<shm::FrameworkStatus> loaded_frameworks() {
   return found;
 }
 
+bool asks_again(const shm::FrameworkStatus& framework) {
+  const bool is_cupy = framework.name == shm::framework(shm::FrameworkId::kCuPy).name;
+  return framework.visible ? !*framework.visible : is_cupy;
+}
+
 bool is_pytorch_without_caching(const shm::FrameworkStatus& framework) {
   return framework.name == shm::framework(shm::FrameworkId::kPyTorch).name && !framework.route.empty();
 }

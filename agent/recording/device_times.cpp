@@ -37,6 +37,7 @@ struct LaneCount {
   std::uint64_t operations = 0;
   std::uint64_t run = 0;       // `every` operations each; of which one is measured:
   std::uint64_t measured = 0;  // this one
+  std::uint32_t every = 0;     // what `measured` was chosen for
   bool missed_one = false;     // behind the one that left `former`, an operation was queued that is not counted
 };
 
@@ -242,7 +243,11 @@ void time_operation(StreamName stream, std::uint64_t sequence) noexcept {
   note_stream(stream, its_stream);
   note(g_one_lane, g_several_lanes, kNoLane, number);
   const std::uint64_t here = lane.operations++;
-  if (here == 0) lane.measured = chosen(0, number, every);
+  if (lane.every != every) [[unlikely]] {
+    lane.every = every;
+    lane.run = here == 0 ? 0 : here / every + 1;
+    lane.measured = chosen(lane.run, number, every);
+  }
   const bool measures = here == lane.measured;
   if (measures) lane.measured = chosen(++lane.run, number, every);
   // How long the device idles before the next operation is of use to whoever reads a file only; beside a planner, there

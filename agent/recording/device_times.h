@@ -18,7 +18,7 @@
 
 namespace memopt::agent {
 
-// One operation of `every` is measured; 0: none. From the first recording on.
+// One operation of `every` is measured; 0: none. From the first recording on; it may change at any time.
 void start_device_times(std::uint32_t every) noexcept;
 
 // The calling thread's operation, which has been recorded as `sequence`, is about to be queued on the stream: between

@@ -85,9 +85,9 @@ std::string swaps_json(const shm::SwapStatus& swaps) {
   const auto add = [&]<typename... Args>(fmt::format_string<Args...> format, Args&&... args) {
     fmt::format_to(std::back_inserter(out), format, std::forward<Args>(args)...);
   };
-  add(R"({{"limit": {}, "held": {}, "held_peak": {}, "beyond": {}, "beyond_why": {}, "away": {}, "host": {}, )",
-      swaps.limit.value(), swaps.held.value(), swaps.held_peak.value(), swaps.beyond.value(), quoted(swaps.beyond_why),
-      swaps.away.value(), swaps.host.value());
+  add(R"({{"limit": {}, "device_full": {}, "held": {}, "held_peak": {}, "beyond": {}, "beyond_why": {}, "away": {}, "host": {}, )",
+      swaps.limit.value(), swaps.device_full, swaps.held.value(), swaps.held_peak.value(), swaps.beyond.value(),
+      quoted(swaps.beyond_why), swaps.away.value(), swaps.host.value());
   add(R"("copied_out": {}, "copied_in": {}, "swapped_out": {}, "swapped_in": {}, "pinned": {}, "pinned_bytes": {}, )",
       swaps.copied_out.value(), swaps.copied_in.value(), swaps.swapped_out, swaps.swapped_in, swaps.pinned,
       swaps.pinned_bytes.value());

@@ -164,14 +164,12 @@ bool Connection::accept_ring() {
                                                          shm::SharedMapping::Access::kReadWrite, &why);
   received_.descriptor.reset();
   if (!memory || !intake_->add_ring(std::move(memory), ring.lane, &why)) return refuse("ring: " + why);
-  has_rings_ = true;
   return true;
 }
 
 bool Connection::accept_swap_terms() {
   shm::SwapTermsBody terms{};
   if (!received_.read(&terms)) return refuse("a malformed message of swap terms");
-  if (has_rings_ || std::exchange(has_swap_terms_, true)) return refuse("swap terms: expected once, before a ring");
   if (!shm::is_valid(terms)) {
     return refuse(
         "swap terms: expected rates of 1e-6 to 2^20 bytes a nanosecond, latencies of at most a second, and a chunk "

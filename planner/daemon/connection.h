@@ -52,8 +52,6 @@ class Connection final : public Outbox {
   shm::ReceivedMessage received_;
   std::uint64_t sent_ = 0;
   std::uint64_t generation_ = 0;
-  bool has_rings_ = false;
-  bool has_swap_terms_ = false;
   bool broken_ = false;  // a message could not be sent
 };
 

@@ -42,7 +42,8 @@ class Sink {
  public:
   virtual ~Sink() = default;
 
-  // The program's agent carries swaps out, on these terms, which are valid: before the first record, if at all.
+  // The program's agent carries swaps out, on these terms, which are valid; or does so no more (shm::kNoSwaps). Between
+  // records; the last ones hold.
   virtual void swap_on(const shm::SwapTermsBody& /*terms*/) {}
 
   // The next record, in the order of all threads (header.sequence grows by one unless gap() was called between). The

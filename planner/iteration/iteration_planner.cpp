@@ -102,6 +102,16 @@ void IterationPlanner::cannot_be_sent() {
   say(mix(signature_), "the iteration is too long for a plan");
 }
 
+void IterationPlanner::plan_again() {
+  settle();
+  planned_.clear();
+  plan_.reset();
+  period_ = 0;
+  sent_ = 0;
+  deviations_ = 0;
+  refused_ = false;
+}
+
 // Whether everything since the plan, or since its iteration was last seen, was that iteration.
 bool IterationPlanner::still_planned() {
   if (period_ == 0 || lost_) return false;

@@ -29,7 +29,7 @@ class IterationPlanner {
   IterationPlanner();
   explicit IterationPlanner(const Options& options);
 
-  // The agent keeps chunks of so many bytes for plans; 0: none. Before the first record.
+  // The agent keeps chunks of so many bytes for plans; 0: none. Plans of before are as they were.
   void keep_chunks_of(std::uint64_t bytes) { options_.planning.slab.chunk_bytes = bytes; }
 
   void add(std::uint32_t lane, const shm::RecordView& record);
@@ -52,6 +52,8 @@ class IterationPlanner {
   // The program was sent a plan of the last iteration under this number: deviations from the plan of that number are
   // counted.
   void sent(std::uint64_t generation);
+  // What plans are made for has changed: there is none until an iteration is found, which may be that of the last one.
+  void plan_again();
   // Another plan takes the place of the last one: no better layout of that is looked for.
   void settle() { improvement_.reset(); }
 

@@ -67,6 +67,14 @@ void IterationTimes::forget_idle() {
   period = 0;
 }
 
+void MeasuredTimes::begin_behind(const OperationStore& store) {
+  for (const memopt::planner::Lane& lane : store.lanes()) {
+    if (lane.number >= kMostLanes) continue;
+    if (lane.number >= counts_.size()) counts_.resize(lane.number + 1, 0);
+    counts_[lane.number] = lane.operations.forgotten() + lane.operations.size();
+  }
+}
+
 void MeasuredTimes::add(std::uint32_t lane, const shm::RecordView& record, bool gap) {
   // Operations that are missing have no number.
   if (gap) {

@@ -55,6 +55,8 @@ struct IterationTimes {
 // Not thread-safe. Memory is bounded by a constant: of very many measurements the latest are kept.
 class MeasuredTimes {
  public:
+  // Instead of the records so far, which the store has: what is measured from now on counts.
+  void begin_behind(const OperationStore& store);
   // Each record, in order. `gap`: before it, some are missing.
   void add(std::uint32_t lane, const shm::RecordView& record, bool gap);
 

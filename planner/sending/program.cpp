@@ -60,7 +60,7 @@ struct Program::Impl {
   void add_to_swaps(std::uint32_t lane, const shm::RecordView& record) {
     if (record.kind() == shm::RecordKind::kState &&
         static_cast<shm::StateChange>(record.header.aux) == shm::StateChange::kNewContext) {
-      swaps = std::make_unique<SwapPlanner>(terms, waited_for);
+      swaps = std::make_unique<SwapPlanner>(terms, waited_for, OperationStore());
       swaps_next = swaps_last = false;
       first = layout = 0;
     }
@@ -70,6 +70,7 @@ struct Program::Impl {
   bool waited_for;
   IterationPlanner planner;
   shm::SwapTermsBody terms{};
+  std::uint64_t chunk_bytes = 0;  // that are kept where plans don't swap; 0: none
   std::optional<FrameworkMemory> framework;
   std::unique_ptr<SwapPlanner> swaps;  // where the agent carries swaps out
   bool gap = false;                    // before the next record
@@ -89,15 +90,27 @@ Program::Program(Program&&) noexcept = default;
 Program& Program::operator=(Program&&) noexcept = default;
 
 void Program::swap_on(const shm::SwapTermsBody& terms) {
-  impl_->terms = terms;
-  impl_->planner.keep_chunks_of(0);
-  impl_->swaps = std::make_unique<SwapPlanner>(terms, impl_->waited_for);
+  Impl& impl = *impl_;
+  impl.terms = terms;
+  const bool may_swap = (terms.flags & shm::kNoSwaps) == 0;
+  // Places of blocks that swap know nothing of chunks that are kept.
+  impl.planner.keep_chunks_of(may_swap ? 0 : impl.chunk_bytes);
+  if (!may_swap) {
+    impl.swaps.reset();
+  } else if (impl.swaps) {
+    impl.swaps->change(terms);
+  } else {
+    impl.swaps = std::make_unique<SwapPlanner>(terms, impl.waited_for, impl.planner.store());
+  }
+  impl.layout_due = impl.swaps_next = impl.swaps_last = false;
+  impl.first = impl.layout = 0;
+  impl.planner.plan_again();
 }
 
 void Program::model_framework() { impl_->framework.emplace(); }
 
-// Places of blocks that swap know nothing of them.
 void Program::keep_chunks_of(std::uint64_t bytes) {
+  impl_->chunk_bytes = bytes;
   if (!impl_->swaps) impl_->planner.keep_chunks_of(bytes);
 }
 

@@ -48,6 +48,13 @@ void SwapPlanner::add(std::uint32_t lane, const shm::RecordView& record, bool ga
   }
 }
 
+void SwapPlanner::change(const shm::SwapTermsBody& terms) {
+  terms_ = terms;
+  if (!blind_) stop("");
+  followed_ = false;
+  first_sent_ = planned_busy_ = 0;
+}
+
 void SwapPlanner::stop(std::string note) {
   if (planning_) {
     planning_->cancel();
@@ -170,6 +177,7 @@ std::optional<std::vector<std::byte>> SwapPlanner::bytes(const PlannedSwaps& swa
     stop("the swaps that were planned can't be followed: " + fault);
     return std::nullopt;
   }
+  last_ = swaps.footprint;
   constexpr double kMiB = 1 << 20;
   note_ = fmt::format("planned {} swaps an iteration: {:.1f} MiB instead of {:.1f}, {:.3f} ms added to {:.3f}",
                       swaps.decisions.swaps.size(), static_cast<double>(swaps.footprint) / kMiB,
@@ -181,7 +189,9 @@ void SwapPlanner::refused(std::uint64_t excess) {
   stop("the program refused the swaps that were planned");
   if (excess == 0 || terms_.memory_limit == 0 || blind_ || ++refusals_ > kMostRefusals) return;
   if (excess >= terms_.memory_limit - std::min(terms_.memory_limit, reserve_)) return;
-  reserve_ += excess;
+  // It may have needed less than it might.
+  const std::uint64_t would_do = last_ - std::min(last_, excess);
+  reserve_ = std::max(reserve_ + excess, terms_.memory_limit - std::min(terms_.memory_limit, would_do));
   start(times_of_iteration(), unswapped_);
 }
 

@@ -26,8 +26,13 @@ namespace memopt::planner {
 // Not thread-safe. With `waited_for`, the same records give the same plans.
 class SwapPlanner {
  public:
-  // Before the program's first record.
-  SwapPlanner(const shm::SwapTermsBody& terms, bool waited_for) : terms_(terms), waited_for_(waited_for) {}
+  // `store`: of the program's records so far.
+  SwapPlanner(const shm::SwapTermsBody& terms, bool waited_for, const OperationStore& store)
+      : terms_(terms), waited_for_(waited_for) {
+    iteration_.begin_behind(store);
+  }
+  // Other terms. The planner's iteration is another one from now on, if it is the same as before.
+  void change(const shm::SwapTermsBody& terms);
 
   // Each record, before `IterationPlanner` has it. `gap`: before it, some are missing.
   void add(std::uint32_t lane, const shm::RecordView& record, bool gap);
@@ -68,7 +73,7 @@ class SwapPlanner {
   bool is_worthwhile(const PlannedSwaps& swaps, std::uint64_t unswapped);
   std::optional<std::vector<std::byte>> bytes(const PlannedSwaps& swaps, std::uint64_t unswapped);
 
-  const shm::SwapTermsBody terms_;
+  shm::SwapTermsBody terms_;
   const bool waited_for_;
   TimedIteration iteration_{""};
   bool blind_ = false;
@@ -82,6 +87,7 @@ class SwapPlanner {
   std::uint64_t unswapped_ = 0;     // of the task
   std::uint64_t planned_busy_ = 0;  // how long the operations take that swaps were planned for last; 0: none were
   std::uint32_t changes_ = 0;       // of that, for which they were planned again
+  std::uint64_t last_ = 0;          // what the last one that was sent needs, in bytes
   std::uint64_t reserve_ = 0;       // by so much less than the limit plans of this iteration are to need
   std::uint32_t refusals_ = 0;      // of them
   std::optional<PlannedSwaps> found_;

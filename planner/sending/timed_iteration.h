@@ -17,6 +17,8 @@ class TimedIteration {
  public:
   explicit TimedIteration(std::string name) : name_(std::move(name)) {}
 
+  // As MeasuredTimes: in the middle of a program.
+  void begin_behind(const OperationStore& store) { times_.begin_behind(store); }
   // Each record of the program, in order, before the planner has it. `gap`: before it, some are missing.
   void add(std::uint32_t lane, const shm::RecordView& record, bool gap) { times_.add(lane, record, gap); }
 

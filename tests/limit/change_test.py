@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """The limit of a program that runs is lowered twice and taken away: by `memoptctl limit`. What is held by the driver's count comes below it
-within a few iterations, and the same is computed. With --full: more orders of operations."""
+within a few iterations, swaps are planned for it, and the same is computed. With --full: more orders of operations."""
 import json
 import os
 import subprocess
@@ -94,7 +94,8 @@ class Changed(LimitCase):
         self.assertIn(f"limit {limit >> 20} MiB: ", memoptctl("status", "--pid", program.process.pid).stdout)
 
     def change(self, *arguments, planned=False, **options):
-        command = [REPLAY, self.net("vgg11", "--batch", 20), "--iterations", str(ITERATIONS), *arguments]
+        iterations = ITERATIONS + (60 if planned else 0)
+        command = [REPLAY, self.net("vgg11", "--batch", 20), "--iterations", str(iterations), *arguments]
         reference = native(*command, numbers=True, CUDASIM_POISON="off")
         peak_load = reference.numbers["peak_load"]
         calls_per_iteration = sum(reference.numbers["per_iteration"][which] for which in ("launches", "cuMemAlloc_v2", "cuMemFree_v2"))
@@ -102,6 +103,10 @@ class Changed(LimitCase):
             program.wait_until(lambda status: status.get("plan") and status["plan"]["footprint"] > peak_load * 9 // 10 and
                                (not planned or status["state"] == "planned"))
             self.assertNotIn("swaps", program.status())
+            if planned:
+                self.lower(program, peak_load * 85 // 100, calls_per_iteration)
+                # Within the new limit swaps are planned, and followed.
+                program.wait_until(lambda status: status["swaps"]["planned"]["in"] > 20 and status["state"] == "planned")
             self.lower(program, peak_load * 75 // 100, calls_per_iteration)
             self.lower(program, peak_load * 50 // 100, calls_per_iteration)
             if planned:
@@ -109,7 +114,7 @@ class Changed(LimitCase):
             none = memoptctl("limit", program.process.pid, "none")
             self.assertEqual((none.returncode, none.stdout.partition(":")[0]), (0, "limit none"), none.stderr)
             after = program.wait_until(lambda status: status["swaps"]["away"] == 0 and (not planned or status["state"] == "planned"))
-            self.assertEqual(after["swaps"]["limit"], 0)
+            self.assertEqual((after["swaps"]["limit"], after["swaps"]["planned"]["swaps"]), (0, 0))
             code, last_line, report = program.end()
             self.assertEqual(code, 0, program.errors)
         self.assertEqual(last_line, reference.last_line)

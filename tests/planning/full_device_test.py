@@ -18,7 +18,8 @@ LIVE = 12  # iterations by which a plan is live
 KIB = (64, 128, 256, 300, 512, 600, 768, 1023, 1024, 1229, 1536, 1945.5, 2047.5, 2048, 2049, 3072, 4096, 6144)
 # Where amounts are compared, pages are not written that the program does not write itself: most of these runs' time. Blocks are filled with
 # words of their own and checked all the same.
-AMOUNTS = {} if FULL else {"CUDASIM_POISON": "off"}
+# What is held without need is what this is about, not that blocks can leave for host memory.
+AMOUNTS = {"MEMOPT_SWAP": "0"} | ({} if FULL else {"CUDASIM_POISON": "off"})
 POISONED = {"CUDASIM_POISON": None}
 # There is no virtual memory management: blocks are the driver's, and so is the plan's memory.
 NO_VMM = {"CUDASIM_INJECT": "cuMemAddressReserve:801"}

@@ -88,8 +88,10 @@ bool arena_note_async(CUdeviceptr, std::size_t bytes, StreamName, void*) noexcep
 }
 bool arena_relieve(Relief relief, std::size_t wanted) noexcept {
   g_agent.reliefs.emplace_back(relief, wanted);
+  if (relief == Relief::kBlocks) return g_agent.swaps_for_others;
   return relief == Relief::kCached ? g_agent.relieves_cached : g_agent.relieves_all;
 }
+bool arena_begin_swapping(std::size_t) noexcept { return g_agent.serves_pools = g_agent.swaps; }
 BlockTable& blocks() noexcept {
   static MemoryGauge gauge;
   static BlockTable table(gauge);

@@ -56,6 +56,8 @@ struct Agent {
   bool behind_free = false;
   bool relieves_cached = false;
   bool relieves_all = false;
+  bool swaps = false;               // where its own memory is short
+  bool swaps_for_others = false;    // likewise for another call
   CUresult refusal = CUDA_SUCCESS;  // of the next operation
   std::vector<std::pair<memopt::agent::Relief, std::size_t>> reliefs;
   std::vector<std::string> pool_calls;

@@ -67,7 +67,10 @@ struct OutOfMemory<CUresult (*)(Parameters...)> {
       std::size_t reached = 0;
       for (const DriverCall& call : g_driver) reached += call.hook == hook ? 1 : 0;
       EXPECT_EQ(reached, relieves ? 2u : 1u);
-      EXPECT_EQ(g_agent.reliefs.size(), 2u) << "what is cached first, then the plan's memory";
+      // Blocks that leave make room for others, which are served here.
+      const bool serves = hook == Hook::cuMemAllocAsync || hook == Hook::cuMemAllocAsync_ptsz;
+      EXPECT_EQ(g_agent.reliefs.size(), serves ? 2u : 3u)
+          << "what is cached first, then the plan's memory, then blocks";
     }
   }
 };
@@ -243,6 +246,28 @@ TEST_F(Hooks, WhatIsHeldWithoutNeedIsGivenBackBeforeAPoolIsOutOfMemory) {
   g_agent.relieves_all = true;
   EXPECT_EQ(hooks::cuMemAllocAsync(&address, 100, stream()), CUDA_ERROR_OUT_OF_MEMORY);
   EXPECT_EQ(g_driver.size(), 6u);
+}
+
+TEST_F(Hooks, BlocksLeaveBeforeAPoolIsOutOfMemory) {
+  g_result = CUDA_ERROR_OUT_OF_MEMORY;
+  g_agent.swaps = true;
+  CUdeviceptr address = 0;
+  EXPECT_EQ(hooks::cuMemAllocAsync(&address, 100, stream()), CUDA_SUCCESS);
+  EXPECT_EQ(address, agent::arena_range_begin) << "the second time it is served here";
+  EXPECT_EQ(g_driver.size(), 1u);
+  shm::Bytes size;
+  EXPECT_FALSE(agent::blocks().erase(address, &size)) << "it is none of the driver's";
+}
+
+TEST_F(Hooks, BlocksLeaveForOtherCalls) {
+  g_result = CUDA_ERROR_OUT_OF_MEMORY;
+  g_agent.swaps_for_others = true;
+  CUmemoryPool pool = nullptr;
+  const CUmemPoolProps properties{};
+  EXPECT_EQ(hooks::cuMemPoolCreate(&pool, &properties), CUDA_ERROR_OUT_OF_MEMORY);
+  EXPECT_EQ(g_driver.size(), 2u) << "the driver is asked again";
+  ASSERT_EQ(g_agent.reliefs.size(), 3u);
+  EXPECT_EQ(g_agent.reliefs.back(), std::pair(agent::Relief::kBlocks, std::size_t{0}));
 }
 
 TEST_F(Hooks, PoolsAreFollowedAndAnswerForWhatIsServedInTheirPlace) {

@@ -236,10 +236,6 @@ TEST(LinkTest, APlanThatFailsVerificationIsRefusedAndTheNextOneTaken) {
   expect_refused(plan, "malloc 1 and malloc 0 are both there");
 }
 
-TEST(LinkTest, APlanThatSwapsIsRefusedAndTheNextOneTaken) {
-  expect_refused(PlanBuilder::swapping(), "it swaps 6 times an iteration: expected no swaps, as there is no limit");
-}
-
 TEST(LinkTest, ThreadsGetLanesAndGiveThemBack) {
   run([] {
     Script script;

@@ -20,6 +20,7 @@
 #include "agent/order/in_flight.h"
 #include "agent/recording/recorder.h"
 #include "tests/agent/fake_memory.h"
+#include "tests/agent/plan_builder.h"
 
 // The arena and its link are never destroyed: what they hold at the end is no leak.
 extern "C" [[gnu::visibility("default")]] int __lsan_is_turned_off() { return 1; }
@@ -138,6 +139,25 @@ TEST_F(PlansOfTheArena, OneThatNeedsMoreThanIsHeldWithoutItDoesNotGoLive) {
   ASSERT_NE(arena()->plan, nullptr) << "a chunk more is where the slab ends";
   EXPECT_EQ(arena()->plan->generation, 2u);
   EXPECT_NE(status().note.substr(0, 8), "it needs");
+}
+
+TEST_F(PlansOfTheArena, OneThatSwapsIsRefusedWhereThereIsNoLimitOrOtherChunks) {
+  iterate();
+  std::string why;
+  const std::unique_ptr<const Plan> plan = parse_plan(test::PlanBuilder::swapping().bytes(), &why);
+  ASSERT_NE(plan, nullptr) << why;
+  const auto adopt = [&] {
+    ArenaLock lock;
+    arena_adopt(*arena(), *plan);
+    EXPECT_EQ(arena()->next, nullptr);
+  };
+  adopt();
+  EXPECT_EQ(status().note, "it swaps 3 times an iteration: expected no swaps, as there is no limit");
+  EXPECT_EQ(link_control()->refused_generation.load(), plan->generation);
+  EXPECT_EQ(arena_set_limit("64MiB").error, "");
+  adopt();
+  EXPECT_EQ(status().note, "its chunks have 1024 bytes: expected 2097152");
+  EXPECT_EQ(arena_set_limit("none").error, "");
 }
 
 TEST_F(PlansOfTheArena, ThePlannerIsToldByHowMuchOneIsTooLarge) {

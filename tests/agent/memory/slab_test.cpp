@@ -189,6 +189,49 @@ TEST_F(SlabTest, SmallBlocksThatStayLeaveTheRestOfTheirWindow) {
   EXPECT_EQ(held(), kChunk) << "of the block that was served elsewhere";
 }
 
+// As at a limit that the plan is too large for: what blocks that stay have is theirs alone again, and the rest of it
+// serves others where they are.
+TEST_F(SlabTest, ASlabThatGoesLeavesTheChunksOfBlocksThatStay) {
+  Block* const large = make(kChunk * 5 / 4 - 512);
+  Block* const small = make(kChunk / 4);
+  const auto stays = [&](std::uint64_t block) { return block == large->number || block == small->number; };
+  const std::uint64_t base = large->base;
+  const bool shares = small->base / kChunk == base / kChunk + 1;  // or in a window of its own
+  std::vector<shm::PlannedChunk> kept = {{base + kChunk, 0}};
+  if (!shares) kept.push_back({small->base / kChunk * kChunk, kChunk});
+  ASSERT_TRUE(slab.want(3 * kChunk, stays, kept));
+  slab.build(~std::size_t{0});
+  const SwitchTimes times;
+  ASSERT_EQ(slab.go_live(&times), CUDA_SUCCESS);
+  Block block;
+  Span* const span = take(block, kChunk - 512, kChunk);
+  ASSERT_NE(span, nullptr);
+  Release awaited;
+  EXPECT_FALSE(slab.dissolve(&awaited)) << "a block of the plan lies in one of them";
+  slab.window().map.give_back(span, used());
+  fake.busy = true;
+  EXPECT_FALSE(slab.dissolve(&awaited)) << "it may be used by the plan's address still";
+  EXPECT_FALSE(awaited.empty());
+  fake.busy = false;
+  {
+    ArenaLock lock;
+    streams.record_wanted(lock);
+  }
+  EXPECT_TRUE(slab.dissolve(&awaited));
+  EXPECT_TRUE(slab.keeps_only({}));
+  EXPECT_EQ(slab.live_bytes(), 0u);
+  EXPECT_EQ(held(), (shares ? 2 : 3) * kChunk);
+  const std::uint64_t before = held();
+  Block* const next = make(kChunk / 4);
+  EXPECT_EQ(held(), before) << "what the slab had of the chunks is free";
+  for (Block* const each : {large, small, next}) free(each);
+  for (int i = 0; i < 4; ++i) trim(8);
+  EXPECT_EQ(held(), 0u);
+  // It can go live anew.
+  go_live(2 * kChunk);
+  EXPECT_NE(take(block, 0, 2 * kChunk), nullptr);
+}
+
 TEST_F(SlabTest, WhatALargerPlanIsBeingBuiltFromIsNotGivenBack) {
   go_live(4 * kChunk);
   Block* const large = make(6 * kChunk - 512);

@@ -169,6 +169,23 @@ TEST_F(DeviceTimes, EveryOperationGetsItsTurn) {
   EXPECT_GE(known_idle, found.size() - 1);
 }
 
+TEST_F(DeviceTimes, AnotherPartCanBeMeasuredAtAnyTime) {
+  start_recording(true);
+  std::size_t count = 0;
+  for (const std::uint32_t every : {16U, 4U, 16U, 1U, 16U}) {
+    start_device_times(every);
+    constexpr std::size_t kOperations = 320;
+    const std::size_t before = count;
+    for (std::size_t i = 0; i < kOperations; ++i) {
+      memset(stream(1), 100);
+      count += measured().size();
+    }
+    look_for_device_times();
+    count += measured().size();
+    EXPECT_NEAR(static_cast<double>(count - before), static_cast<double>(kOperations / every), 2) << every;
+  }
+}
+
 TEST_F(DeviceTimes, BesideAPlannerIdleTimesAreNotKnown) {
   start_device_times(1);
   start_recording(false);

@@ -124,6 +124,7 @@ TEST(StatusJson, HasEveryMemberOfTheSwaps) {
   swaps.pinned = 11;
   swaps.pinned_bytes = shm::Bytes(~std::uint64_t{0});
   swaps.note = "n\"";
+  swaps.device_full = true;
   swaps.planned = 12;
   swaps.planned_period = shm::Nanoseconds(13);
   swaps.planned_added = shm::Nanoseconds(14);
@@ -136,7 +137,7 @@ TEST(StatusJson, HasEveryMemberOfTheSwaps) {
   swaps.unplanned = 21;
   status.swaps = swaps;
   const nlohmann::json expected = nlohmann::json::parse(R"({
-    "limit": 1, "held": 2, "held_peak": 3, "beyond": 4, "beyond_why": "b\"", "away": 5, "host": 6, "copied_out": 7,
+    "limit": 1, "device_full": true, "held": 2, "held_peak": 3, "beyond": 4, "beyond_why": "b\"", "away": 5, "host": 6, "copied_out": 7,
     "copied_in": 8, "swapped_out": 9, "swapped_in": 10, "pinned": 11, "pinned_bytes": 18446744073709551615,
     "note": "n\"",
     "planned": {"swaps": 12, "period_ns": 13, "added_ns": 14, "out": 15, "in": 16, "bytes_out": 17, "bytes_in": 18,

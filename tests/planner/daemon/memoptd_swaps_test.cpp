@@ -164,6 +164,32 @@ TEST_F(MemoptdSwapsTest, WhoDoesNotAskHasLayoutsOnly) {
   }
 }
 
+// As the limit of a program that runs is set and taken away.
+TEST_F(MemoptdSwapsTest, TermsChangeWhileTheProgramRuns) {
+  start(std::nullopt);
+  const Received layout = next_plan(*program);
+  ASSERT_NE(layout.plan, nullptr);
+  shm::SwapTermsBody terms{25, 25, 8000, 8000, 2 << 20, 0, 0};
+  const auto planned_again = [&](bool swaps) {
+    EXPECT_EQ(shm::send_message(program->socket.get(), shm::MessageKind::kSwapTerms, terms), 0);
+    for (int i = 0; i < 40; ++i) training.iterate();
+    EXPECT_TRUE(program->wait_processed(training.told.written()));
+    for (int i = 0; i < 4; ++i) {
+      const Received next = next_plan(*program);
+      if (next.plan == nullptr) return false;
+      EXPECT_EQ(next.plan->signature, layout.plan->signature);
+      if (next.plan->swaps.empty() != swaps) return true;
+      // The layout comes first.
+    }
+    return false;
+  };
+  EXPECT_TRUE(planned_again(true));
+  terms.flags = shm::kNoSwaps;
+  EXPECT_TRUE(planned_again(false));
+  terms.flags = 0;
+  EXPECT_TRUE(planned_again(true));
+}
+
 // While it searches: for a program that is gone, and for one that is there.
 TEST_F(MemoptdSwapsTest, ItCanBeStoppedAtAnyTime) {
   start(shm::SwapTermsBody{25, 25, 8000, 8000, 2 << 20, 0, 0});

@@ -68,10 +68,11 @@ void read_swaps(const nlohmann::json& status, StatusRow& row) {
   const auto bytes = [&](const char* name) { return count_member(status, {"swaps", name}); };
   const auto limit = bytes("limit");
   if (!limit) return;
-  std::string line =
-      fmt::format("limit {}: {} held, {} away; {} out, {} in", *limit == 0 ? "none" : precise_amount(limit),
-                  precise_amount(bytes("held")), precise_amount(bytes("away")), precise_amount(bytes("copied_out")),
-                  precise_amount(bytes("copied_in")));
+  const nlohmann::json full = status.at("swaps").value("device_full", nlohmann::json());
+  std::string line = fmt::format("{} {}: {} held, {} away; {} out, {} in", full == true ? "device full at" : "limit",
+                                 *limit == 0 ? "none" : precise_amount(limit), precise_amount(bytes("held")),
+                                 precise_amount(bytes("away")), precise_amount(bytes("copied_out")),
+                                 precise_amount(bytes("copied_in")));
   if (const auto pinned = bytes("pinned"); pinned && *pinned != 0) {
     line += fmt::format("; {} block{} ({}) may not leave", *pinned, *pinned == 1 ? "" : "s",
                         precise_amount(bytes("pinned_bytes")));

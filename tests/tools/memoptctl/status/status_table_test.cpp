@@ -152,6 +152,9 @@ TEST(Join, ReadsHowALimitIsKept) {
                                       "may not leave",
                                       "the limit was passed by 2.00 MiB at most: what is in? use",
                                       "nothing leaves: no? room"}));
+  EXPECT_EQ(swaps_of(R"({"limit": 1048576, "device_full": true, "held": 1048576, "away": 0, "copied_out": 0,
+      "copied_in": 0})"),
+            (std::vector<std::string>{"device full at 1.00 MiB: 1.00 MiB held, 0 B away; 0 B out, 0 B in"}));
   // What an agent leaves out is not made up.
   EXPECT_EQ(swaps_of(R"({"limit": 1048576, "beyond": 1024})"),
             (std::vector<std::string>{"limit 1.00 MiB: - held, - away; - out, - in",
