@@ -101,7 +101,7 @@ std::uint64_t ready_streams(const Release& former) noexcept {
       link.chunk_bytes = static_cast<std::uint32_t>(arena.chunks.chunk_bytes());
     }
     // Before the link, so that the first records are planned for it.
-    if (arena.chunks.limit() != 0) {
+    if (arena.chunks.limit() != 0 || arena.terms_told) {
       const std::uint64_t releases = arena.releases;
       arena_tell_first_terms(arena, lock);
       if (arena.releases != releases) return;

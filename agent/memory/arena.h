@@ -133,7 +133,7 @@ void arena_pool_trim(CUmemoryPool pool, std::size_t keep) noexcept;
 
 // A call of the driver's found the device full: what is held for no block goes back to the driver, work on it being
 // waited for. `wanted`: bytes that the call is about, 0 if that is not known; if so many can't come together, nothing
-// happens. False: nothing went back.
+// idle goes. False: nothing went back.
 enum class Relief : std::uint8_t {
   kCached,  // what freed blocks left
   kAll,     // and what of the plan's memory no block lies in: the plan is then followed as far as that goes

@@ -38,7 +38,7 @@ std::uint64_t used_bytes(Arena& arena) noexcept {
   arena.blocks.for_each([&](const Block& block) {
     const bool in_region = block.window != nullptr && block.window->kind == Window::Kind::kRegion;
     const bool pinned = block.escaped || block.kept || block.sync_memops;
-    if (in_region && !pinned && !block.uses.empty()) sum += block.bytes;
+    if (in_region && !pinned && block.touched > block.born) sum += block.bytes;
   });
   return sum;
 }
@@ -54,6 +54,16 @@ std::uint64_t free_bytes(const Arena& arena) noexcept {
   std::size_t total = 0;
   const CurrentContext in_context(driver(), arena.context);
   return driver().mem_get_info(&free, &total) == CUDA_SUCCESS ? free : 0;
+}
+
+void limit_to_device(Arena& arena) noexcept {
+  const CurrentContext in_context(driver(), arena.context);
+  arena.chunks.limit_to_device();
+  arena.swaps.limit = arena.chunks.limit();
+  arena.swaps.by_device = true;
+  arena.terms_due = true;
+  // A plan that needs more is left.
+  arena.limit_change.pending = true;
 }
 
 // What is held is the limit from now on, if enough can leave.
@@ -75,12 +85,9 @@ bool begin(Arena& arena, std::uint64_t wanted) noexcept {
       "the device is full, {} MiB of it held for the program: blocks leave for host memory from now on, and come back "
       "when they are used (MEMOPT_SWAP=0: the program is told that there is no memory)",
       held / kMib);
-  arena.chunks.limit_to_held();
-  arena.swaps.limit = held;
-  arena.swaps.by_device = true;
+  limit_to_device(arena);
   arena.swaps.told = true;
   arena_start_swapping(arena);
-  arena.terms_due = true;
   return true;
 }
 
@@ -92,19 +99,24 @@ bool arena_begin_swapping(std::size_t bytes) noexcept {
   const bool again = program_asks_again();
   ArenaLock lock;
   Arena& arena = *memopt::agent::arena();
-  if (!serves_here(arena) || arena.chunks.limit() != 0 || bytes == 0 || bytes > arena.chunks.device_bytes()) {
-    return false;
-  }
+  if (!serves_here(arena) || bytes == 0 || bytes > arena.chunks.device_bytes()) return false;
+  arena.asks_again = again;
   if (again && std::exchange(arena.refused_bytes, bytes) != bytes) return false;
+  // Another thread may have begun since this one was refused.
+  if (arena.chunks.limit() != 0) return arena.chunks.limit_is_device();
   return begin(arena, bytes);
 }
 
-bool arena_relieve_by_swapping(Arena& arena, ArenaLock& lock, std::size_t wanted) noexcept {
-  if (!serves_here(arena)) return false;
+bool arena_relieve_by_swapping(std::size_t wanted) noexcept {
+  const bool again = program_asks_again();
+  ArenaLock lock;
+  Arena& arena = *memopt::agent::arena();
+  if (!serves_here(arena) || (again && arena.chunks.limit() == 0)) return false;
   const std::uint64_t lacking = wanted == 0 ? kSomeBytes : wanted - std::min<std::uint64_t>(wanted, free_bytes(arena));
   if (lacking > arena.chunks.counts().held_bytes) return false;
   if (arena.chunks.limit() == 0 && !begin(arena, wanted == 0 ? free_bytes(arena) + 1 : wanted)) return false;
   const std::uint64_t releases = arena.releases;
+  arena.slab.give_up_unfinished();
   const std::uint64_t before = arena.chunks.counts().held_bytes;
   const std::uint64_t chunk_bytes = arena.chunks.chunk_bytes();
   // The driver wants a piece of it, with what it rounds.
@@ -118,7 +130,8 @@ bool arena_relieve_by_swapping(Arena& arena, ArenaLock& lock, std::size_t wanted
   Release ignored;
   arena.bootstrap.give_up_idle(&ignored);
   const std::uint64_t held = arena.chunks.counts().held_bytes;
-  if (arena.chunks.limit_is_device()) arena.chunks.limit_to_held();
+  // The driver's call takes what went back: it is none of what may be held.
+  if (arena.chunks.limit_is_device() && held < before) limit_to_device(arena);
   return held < before;
 }
 

@@ -34,6 +34,7 @@ std::string_view limit_text() noexcept {
 
 void apply(Arena& arena, std::string_view text) noexcept {
   const std::uint64_t chunk_bytes = arena.chunks.chunk_bytes();
+  arena.limit_change.gone = text.empty() && arena.chunks.limit() != 0;
   if (text.empty()) {
     arena.chunks.set_limit(0);
     return;
@@ -110,7 +111,10 @@ void arena_follow_limit(Arena& arena, ArenaLock& lock) noexcept {
   const std::uint64_t before = arena.chunks.counts().held_bytes;
   const std::uint64_t releases = arena.releases;
   Release ignored;
-  if (change.dissolving) change.dissolving = !arena.slab.dissolve(&ignored);
+  if (change.dissolving) {
+    change.dissolving = !arena.slab.dissolve(&ignored);
+    if (!change.dissolving) arena_fit_plans(arena);
+  }
   arena_keep_limit(arena);
   if (const std::uint64_t beyond = chunks_beyond(arena); beyond != 0) {
     arena_send_away(arena, lock, std::min(beyond, std::max(kLeastChunks, beyond / kPart)));
@@ -118,7 +122,7 @@ void arena_follow_limit(Arena& arena, ArenaLock& lock) noexcept {
     arena_keep_limit(arena);
   }
   if (!arena.chunks.is_beyond() && !change.dissolving) {
-    change = {};
+    change = {.gone = change.gone};
     return;
   }
   if (arena.chunks.counts().held_bytes < before) {

@@ -117,8 +117,9 @@ std::uint64_t needed_by(Arena& arena, const FollowedPlan& plan) {
 // one needs, else the most that was held of late. A plan for a loop within a step needs little, and everything around
 // it is held beside it. 0: it is a gain.
 std::uint64_t excess_of(Arena& arena, const FollowedPlan& plan, std::uint64_t needed, std::string* why) {
-  // The limit is gone for which blocks are swapped.
-  if (arena.chunks.limit() == 0 && arena.plan != nullptr && arena.plan->swaps != 0) return 0;
+  // What swaps, or has swapped, holds less for it than it would: all is a gain that is within the limit.
+  const bool swaps = (arena.plan != nullptr && arena.plan->swaps != 0) || arena.limit_change.gone;
+  if (swaps && (arena.chunks.limit() == 0 || needed <= arena.chunks.limit())) return 0;
   const bool keeps_to_last = arena.plan != nullptr && arena.kept_iterations >= kCalm;
   const std::uint64_t held =
       keeps_to_last ? arena.plan_needs : std::max({footprint(arena), arena.held_of_late, arena.plan_needs});
@@ -268,6 +269,21 @@ void leave_for_limit(Arena& arena) noexcept {
   ++arena.serial;
 }
 
+// Under a limit plans know nothing of blocks that stay in chunks of the slab: that slab goes first, and what is in it.
+// The plan is taken up when it has gone (arena_fit_plans).
+void make_way_for(Arena& arena, std::unique_ptr<FollowedPlan> next, std::uint64_t needed) {
+  if (arena.next != nullptr) abandon(arena, "another one takes its place");
+  if (arena.plan != nullptr) leave_for_limit(arena);
+  arena.limit_change.dissolving = true;
+  arena.limit_change.pending = true;
+  if (!recording()) {
+    start_recording(false);
+    arena.to_report = {shm::StateChange::kRestarted, 0};
+  }
+  decline(arena, std::move(next), needed);
+  arena.abandoned = "the memory of the last plan is given up for the next one";
+}
+
 }  // namespace
 
 void arena_fit_plans(Arena& arena) noexcept {
@@ -291,7 +307,8 @@ void arena_fit_plans(Arena& arena) noexcept {
     const bool waits =
         arena.plan == nullptr && arena.next == nullptr && declined.plan != nullptr && declined.needs != 0;
     if (waits && !fits(declined.needs)) arena.abandoned = why(declined.needs);
-    if (waits && fits(declined.needs)) {
+    const bool may_swap = limit != 0 || declined.plan == nullptr || declined.plan->swaps == 0;
+    if (waits && fits(declined.needs) && may_swap && arena.slab.keeps_only(declined.plan->chunks)) {
       log(LogLevel::kInfo, "the limit has room for the plan: it is taken up");
       arena.next_needs = declined.needs;
       arena.next = std::move(arena.declined.plan);
@@ -327,7 +344,8 @@ void arena_adopt(Arena& arena, const Plan& plan) noexcept {
     }
     if (arena.service == Arena::Service::kChunks) {
       if (next->chunk_bytes != arena.chunks.chunk_bytes()) next->chunks.clear();
-      if (!arena.slab.keeps_only(next->chunks)) {
+      const bool keeps = arena.slab.keeps_only(next->chunks);
+      if (!keeps && arena.chunks.limit() == 0) {
         refuse(arena, plan.generation, 0, "blocks that stay lie in its slab where it places others");
         return;
       }
@@ -338,6 +356,10 @@ void arena_adopt(Arena& arena, const Plan& plan) noexcept {
         // One that is being built, or armed, may still be a gain.
         const bool within = arena.chunks.limit() == 0 || needed <= arena.chunks.limit();
         if (arena.next == nullptr) decline(arena, std::move(next), within ? 0 : needed);
+        return;
+      }
+      if (!keeps) {
+        make_way_for(arena, std::move(next), needed);
         return;
       }
     }
@@ -446,6 +468,7 @@ void arena_go_live(Arena& arena, ArenaLock& lock, const FollowedLane& lane) noex
   arena.plan = std::move(arena.next);
   arena.plan_needs = arena.next_needs;
   arena.kept_iterations = 0;
+  arena.limit_change.gone = false;
   arena.abandoned.clear();
   arena.phase = Arena::Phase::kLive;
   arena.planned = true;

@@ -1,7 +1,8 @@
 // Memory that no block needs goes to whatever needs it: a call of the driver's that found the device full (arena.h).
 //
 // No more is waited for than the last uses of what could go back, one after the other until there is enough: a host
-// function may wait for the very thread that asks, and what it has queued for blocks that live is none of that.
+// function may wait for the very thread that asks, and what it has queued for blocks that live is none of that. Only
+// where that is not enough do such blocks leave (arena_full.cpp), whose work is waited for.
 #include <algorithm>
 
 #include "agent/memory/arena.h"
@@ -96,10 +97,10 @@ std::uint64_t give_back(Arena& arena, ArenaLock& lock, Relief relief, Release* a
 
 bool arena_relieve(Relief relief, std::size_t wanted) noexcept {
   if (!arena_is_on()) return false;
+  if (relief == Relief::kBlocks) return arena_relieve_by_swapping(wanted);
   ArenaLock lock;
   Arena& arena = *memopt::agent::arena();
   if (!serves(arena) || arena.failure != CUDA_SUCCESS) return false;
-  if (relief == Relief::kBlocks) return arena_relieve_by_swapping(arena, lock, wanted);
   const std::uint64_t idle = idle_bytes(arena, relief);
   // Without a current context, the call is to make one.
   CUdevice current = 0;

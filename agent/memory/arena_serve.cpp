@@ -89,7 +89,9 @@ CUresult serve_from_chunks(Arena& arena, Block& block, SlabUse use) noexcept {
     // What is only being prepared holds up what could leave.
     arena.slab.give_up_unfinished();
     const std::uint64_t releases = arena.releases;
-    const bool sent = arena_send_away(arena, lock, chunks) != 0;
+    // What can be had without; where that does not help, as it lies between others, all of it.
+    const std::size_t there = i == 0 ? arena.bootstrap.free_chunks() + arena.chunks.creatable() : 0;
+    const bool sent = arena_send_away(arena, lock, chunks - std::min(chunks - 1, there)) != 0;
     if (arena.releases != releases) return CUDA_ERROR_NOT_SUPPORTED;
     if (!sent && use == SlabUse::kNever) result = serve_from_chunks(arena, block, SlabUse::kLast);
     if (result == CUDA_SUCCESS) break;
@@ -124,10 +126,13 @@ CUresult arena_serve_dynamically(Arena& arena, ArenaLock& lock, Block& block, bo
     if (arena.service != Arena::Service::kChunks) return CUDA_ERROR_NOT_SUPPORTED;
     result = serve_from_chunks(arena, block, use);
   }
-  if (result == CUDA_ERROR_OUT_OF_MEMORY && arena.chunks.limit() != 0) [[unlikely]]
+  // First what a framework's own pool holds for nothing (arena_full.cpp).
+  const bool asks_again = arena.asks_again && arena.chunks.limit_is_device() && arena.refused_bytes != block.bytes;
+  if (result == CUDA_ERROR_OUT_OF_MEMORY && arena.chunks.limit() != 0 && !asks_again) [[unlikely]]
     result = serve_at_limit(arena, lock, block, use);
   // Now, not before the waits: its bytes may have been used since by operations that are not over.
-  block.touched = arena.tickets;
+  block.born = block.touched = arena.tickets;
+  if (result == CUDA_SUCCESS) arena.refused_bytes = 0;
   return result;
 }
 

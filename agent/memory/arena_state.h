@@ -88,8 +88,9 @@ struct LimitChange {
   bool pending = false;     // more is held than the limit
   bool is_new = false;      // since it was changed
   bool dissolving = false;  // the slab, which no plan needs any more
-  std::uint32_t vain = 0;   // tries in a row at which nothing could be given up
-  std::uint32_t rest = 0;   // calls until the next one
+  bool gone = false;  // there is none any more, and no plan has gone live since: what is held is less than is needed
+  std::uint32_t vain = 0;  // tries in a row at which nothing could be given up
+  std::uint32_t rest = 0;  // calls until the next one
 };
 
 // What goes on when memory is served in another context, because the first one is gone.
@@ -107,6 +108,9 @@ struct ArenaSums {
   bool restarted = false;  // there was such a context
   SwapSums swaps;
   PlannedSwaps planned_swaps;
+  // For what plans swap (arena_terms.cpp).
+  std::optional<CopyRates> copy_rates;  // once they were measured
+  bool terms_told = false;              // the planner was told of a limit
 };
 
 struct Arena : ArenaSums {
@@ -184,11 +188,9 @@ struct Arena : ArenaSums {
   StateReport to_report;
   std::size_t wanted_pieces = 0;  // of host memory, for the plan that is being built
 
-  // For what plans swap (arena_terms.cpp).
-  std::optional<CopyRates> copy_rates;  // once they were measured
-  bool terms_due = false;               // the planner does not know the limit yet
-  bool terms_told = false;              // it was told of one
-  std::uint64_t refused_bytes = 0;      // by arena_begin_swapping(), to a program with a pool of its own
+  bool terms_due = false;           // the planner does not know the limit yet
+  bool asks_again = false;          // the program's framework has a pool of its own (arena_full.cpp)
+  std::uint64_t refused_bytes = 0;  // to it, the last time
 };
 
 // Block::ready of a block that every stream may touch.
@@ -244,7 +246,8 @@ CUresult arena_take_chunks(Arena& arena, ArenaLock& lock, std::size_t count, std
 void arena_tell_first_terms(Arena& arena, ArenaLock& lock) noexcept;
 void arena_tell_terms(Arena& arena, ArenaLock& lock) noexcept;
 // Blocks leave for host memory, so that the driver has so many bytes (0: not known) more for another call. False: none.
-bool arena_relieve_by_swapping(Arena& arena, ArenaLock& lock, std::size_t wanted) noexcept;
+// Called without the lock.
+bool arena_relieve_by_swapping(std::size_t wanted) noexcept;
 // Host memory can be had for what leaves the device.
 void arena_start_swapping(Arena& arena) noexcept;
 

@@ -224,6 +224,9 @@ std::string_view why_beyond(const Arena& arena) noexcept {
 CUresult take_chunks(Arena& arena, ArenaLock& lock, std::size_t count, bool impatient,
                      std::vector<Chunk*>* taken) noexcept {
   CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
+  // Before any is taken: free chunks that are mapped ahead for a plan would be put back among the free ones when that
+  // is given up, taken or not.
+  arena.slab.give_up_unfinished();
   if (!impatient) {
     result = arena.bootstrap.take_chunks(count, false, taken);
     if (result == CUDA_ERROR_NOT_READY) {
@@ -233,7 +236,6 @@ CUresult take_chunks(Arena& arena, ArenaLock& lock, std::size_t count, bool impa
     }
     if (result != CUDA_ERROR_OUT_OF_MEMORY) return result;
     const std::uint64_t releases = arena.releases;
-    arena.slab.give_up_unfinished();
     if (arena_send_away(arena, lock, count - taken->size()) != 0 || arena.releases != releases) {
       return CUDA_ERROR_NOT_READY;
     }

@@ -81,8 +81,7 @@ void record_again(Arena& arena) noexcept {
 
 // False: nothing new was told.
 bool tell(Arena& arena, ArenaLock& lock) noexcept {
-  const std::uint64_t limit = arena.chunks.limit();
-  if (limit == 0 && !arena.terms_told) return false;
+  if (arena.chunks.limit() == 0 && !arena.terms_told) return false;
   try {
     const std::uint64_t releases = arena.releases;
     if (!arena.copy_rates && (!measure(arena, lock) || arena.releases != releases)) return false;
@@ -90,6 +89,7 @@ bool tell(Arena& arena, ArenaLock& lock) noexcept {
     return false;
   }
   const CopyRates& rates = *arena.copy_rates;
+  const std::uint64_t limit = arena.chunks.limit();
   const shm::SwapTermsBody terms{rates.out,
                                  rates.in,
                                  rates.out_latency,
@@ -118,7 +118,8 @@ void arena_tell_terms(Arena& arena, ArenaLock& lock) noexcept {
   const std::uint64_t releases = arena.releases;
   if (arena.record_only || !tell(arena, lock) || arena.releases != releases) return;
   // Nothing is better than a plan without swaps that is within the limit.
-  if (arena.plan == nullptr || arena.plan->swaps != 0) record_again(arena);
+  const std::uint64_t limit = arena.chunks.limit();
+  if (arena.plan == nullptr || arena.plan->swaps != 0 || (limit != 0 && arena.plan_needs > limit)) record_again(arena);
 }
 
 }  // namespace memopt::agent

@@ -25,6 +25,7 @@ struct Block {
   // others, and stands for all further slots. Of the table as it was at `ready_at` (StreamTable::reuses).
   std::uint64_t ready = 0;
   std::uint64_t ready_at = 0;
+  std::uint64_t born = 0;       // `touched`, when it was served outside a plan
   std::uint64_t touched = 0;    // by which of all operations, the last time (Operation::ticket)
   std::uint32_t away = 0;       // chunks' worth of its bytes that are not on the device, or on their way
   Release former;               // those former owners' uses

@@ -353,7 +353,7 @@ void Bootstrap::put_back(Chunk* chunk, const Release& uses) {
       window.gone_bytes -= end - begin;
       shared_.came_back(window, end - begin);
     });
-    --window.kept_chunks;
+    if (--window.kept_chunks == 0 && !has_block(window)) empty_shared_.push_back(window);
   }
   chunk->kept = false;
   --kept_chunks_;

@@ -73,10 +73,11 @@ class ChunkStore {
     limit_ = bytes;
     limit_is_device_ = false;
   }
-  // The device is full: what is held is the limit. Where there turns out to be more, so much more is.
-  void limit_to_held() noexcept {
-    limit_ = counts_.held_bytes;
+  // The device is full: what is held is the limit, and what the driver still has. Where there turns out to be more, so
+  // much more is.
+  void limit_to_device() noexcept {
     limit_is_device_ = true;
+    limit_ = std::max(counts_.held_bytes + creatable() * chunk_bytes_, chunk_bytes_);
   }
   std::uint64_t limit() const { return limit_; }
   bool limit_is_device() const { return limit_is_device_; }
@@ -86,6 +87,8 @@ class ChunkStore {
 
   // Throw std::bad_alloc; return the driver's code otherwise, CUDA_ERROR_OUT_OF_MEMORY at the limit too.
   CUresult create(Chunk** chunk);
+  // How many more there is room for on the device, and within the limit; 0 where the driver does not tell.
+  std::size_t creatable() const noexcept;
   // Does the device have room for so many more, within the limit? By the driver's count, which others change too.
   bool could_create(std::size_t count) const noexcept;
   void release(Chunk* chunk);                                              // mapped nowhere any more

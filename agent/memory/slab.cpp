@@ -424,8 +424,10 @@ bool Slab::refill(std::size_t limit) noexcept {
       }
       chunk->slab_slot = static_cast<std::int64_t>(slot);
       window_.chunks[slot] = chunk;
-      // Bytes that are new: there is nothing to wait for.
-      window_.map.give_back(span, Release{});
+      // Bytes that are new: there is nothing to wait for. Of a chunk that was kept they are several spans.
+      for (Span* part = span; part != nullptr && part->begin < (slot + 1) * chunk_bytes; part = part->next) {
+        if (is_gone(*part)) window_.map.give_back(part, Release{});
+      }
       window_.gone_bytes -= chunk_bytes;
       --limit;
     }

@@ -103,7 +103,8 @@ void Program::swap_on(const shm::SwapTermsBody& terms) {
     impl.swaps = std::make_unique<SwapPlanner>(terms, impl.waited_for, impl.planner.store());
   }
   impl.layout_due = impl.swaps_next = impl.swaps_last = false;
-  impl.first = impl.layout = 0;
+  // What becomes of plans that were sent for other terms is nothing to these.
+  impl.first = impl.layout = impl.last = 0;
   impl.planner.plan_again();
 }
 

@@ -103,9 +103,9 @@ class Changed(LimitCase):
             program.wait_until(lambda status: status.get("plan") and status["plan"]["footprint"] > peak_load * 9 // 10 and
                                (not planned or status["state"] == "planned"))
             self.assertNotIn("swaps", program.status())
-            if planned:
+            if planned and options["MEMOPT_SYNC_PLAN"] == "1":
                 self.lower(program, peak_load * 85 // 100, calls_per_iteration)
-                # Within the new limit swaps are planned, and followed.
+                # Within the new limit swaps are planned, and followed. Beside the program the planner may take longer than it runs.
                 program.wait_until(lambda status: status["swaps"]["planned"]["in"] > 20 and status["state"] == "planned")
             self.lower(program, peak_load * 75 // 100, calls_per_iteration)
             self.lower(program, peak_load * 50 // 100, calls_per_iteration)

@@ -346,6 +346,42 @@ TEST_F(PlansOfTheArena, NoMoreIsHeldWhileAPlanIsSwitchedIn) {
   EXPECT_EQ(arena()->slab.lent_chunks(), 0u);
 }
 
+// Such plans know nothing of chunks in which others have a part.
+TEST_F(PlansOfTheArena, UnderALimitASlabThatKeepsChunksMakesWayForThePlanThatComes) {
+  const CUdeviceptr weights = allocate(kChunk * 5 / 4 - 512);
+  iterate();
+  Plan plan;
+  plan.generation = 1;
+  plan.mallocs.push_back({kBlock, 0, 0, 1, 0, 1});
+  plan.places.push_back({kChunk, kChunk + kBlock});
+  plan.slab_bytes = kChunk + kBlock;
+  plan.peak_load = kBlock;
+  plan.operations = 2;
+  plan.chunk_bytes = kChunk;
+  plan.chunks.push_back({weights + kChunk, 0});
+  plan.lanes.push_back({current_lane(), 1, std::span<const shm::PlannedMalloc>(plan.mallocs)});
+  {
+    ArenaLock lock;
+    plan.persistent.push_back(arena()->blocks.find(weights)->number);
+    arena_adopt(*arena(), plan);
+    while (arena()->phase == Arena::Phase::kBuilding) arena_build(*arena());
+  }
+  for (int i = 0; i < 3; ++i) iterate();
+  ASSERT_NE(arena()->plan, nullptr);
+  ASSERT_FALSE(arena()->slab.keeps_only({})) << "it keeps one";
+  EXPECT_EQ(arena_set_limit("64MiB").error, "");
+  iterate();
+  ASSERT_NE(arena()->plan, nullptr) << "it is within the limit";
+  start_recording(false);
+  send(2, kBlock, {weights});
+  for (int i = 0; i < 6; ++i) iterate();
+  ASSERT_NE(arena()->plan, nullptr) << status().note;
+  EXPECT_EQ(arena()->plan->generation, 2u);
+  EXPECT_TRUE(arena()->slab.keeps_only({}));
+  EXPECT_NE(arena_free(weights).result, CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(arena_set_limit("none").error, "");
+}
+
 // Two threads: this one makes two blocks in an iteration, then another one makes one.
 class PlansOfTwoThreads : public PlansOfTheArena {
  protected:

@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <cstdlib>
 #include <functional>
+#include <set>
+#include <span>
 #include <utility>
 
 #include "agent/agent.h"
@@ -11,6 +13,8 @@
 #include "agent/memory/arena_state.h"
 #include "agent/order/current_context.h"
 #include "agent/order/in_flight.h"
+#include "agent/plan/plan.h"
+#include "agent/recording/recorder.h"
 #include "tests/agent/fake_memory.h"
 
 // The arena and its link are never destroyed: what they hold at the end is no leak.
@@ -75,7 +79,10 @@ class AtALimit : public testing::Test {
     note_context_change();
     forget_arena_after_fork();
   }
-  void TearDown() override { g_work = {}; }
+  void TearDown() override {
+    g_work = {};
+    EXPECT_EQ(arena_set_limit("none").error, "");
+  }
 
   static CUdeviceptr allocate(std::uint64_t bytes) {
     CUdeviceptr address = 0;
@@ -119,6 +126,45 @@ TEST_F(AtALimit, ABlockThatWaitedForItsBytesIsNotOlderThanWorkOnThem) {
   const CUdeviceptr next = allocate(2 * kChunk);
   EXPECT_NE(next, 0u);
   EXPECT_TRUE(is_away(heir)) << "it could leave";
+}
+
+// A plan's slab is being built from free chunks when a block needs them to come back.
+TEST_F(AtALimit, NoChunkIsTakenTwiceWhileAPlanIsBeingBuilt) {
+  const CUdeviceptr other = allocate(kChunk);
+  const CUdeviceptr large = allocate(3 * kChunk);
+  ASSERT_EQ(arena_set_limit("8MiB").error, "");
+  use(large, stream(1));
+  use(other, stream(1));
+  {
+    ArenaLock lock;
+    ASSERT_EQ(arena_send_away(*arena(), lock, 3), 3u);
+  }
+  ASSERT_FALSE(is_away(other));
+  const CUdeviceptr further = allocate(kChunk);
+  Plan plan;
+  plan.generation = 1;
+  plan.mallocs.push_back({kChunk, 0, 0, 1, 0, 1});
+  plan.places.push_back({0, kChunk});
+  plan.slab_bytes = plan.peak_load = kChunk;
+  plan.operations = 2;
+  plan.lanes.push_back({current_lane(), 1, std::span<const shm::PlannedMalloc>(plan.mallocs)});
+  {
+    ArenaLock lock;
+    arena_adopt(*arena(), plan);
+    ASSERT_EQ(arena()->phase, Arena::Phase::kBuilding);
+    arena_build(*arena());
+  }
+  use(large, stream(1));
+  EXPECT_FALSE(is_away(large));
+  const CUdeviceptr last = allocate(kChunk);
+  std::set<CUmemGenericAllocationHandle> handles;
+  for (const auto& [address, handle] : fake.mapped) {
+    EXPECT_TRUE(handles.insert(handle).second) << "a chunk lies at two places";
+  }
+  EXPECT_EQ(arena_free(last).result, CUDA_SUCCESS);
+  EXPECT_EQ(arena_free(large).result, CUDA_SUCCESS);
+  EXPECT_EQ(arena_free(other).result, CUDA_SUCCESS);
+  EXPECT_EQ(arena_free(further).result, CUDA_SUCCESS);
 }
 
 }  // namespace
