@@ -89,9 +89,7 @@ CUresult serve_from_chunks(Arena& arena, Block& block, SlabUse use) noexcept {
     // What is only being prepared holds up what could leave.
     arena.slab.give_up_unfinished();
     const std::uint64_t releases = arena.releases;
-    // What can be had without; where that does not help, as it lies between others, all of it.
-    const std::size_t there = i == 0 ? arena.bootstrap.free_chunks() + arena.chunks.creatable() : 0;
-    const bool sent = arena_send_away(arena, lock, chunks - std::min(chunks - 1, there)) != 0;
+    const bool sent = arena_send_away(arena, lock, chunks) != 0;
     if (arena.releases != releases) return CUDA_ERROR_NOT_SUPPORTED;
     if (!sent && use == SlabUse::kNever) result = serve_from_chunks(arena, block, SlabUse::kLast);
     if (result == CUDA_SUCCESS) break;

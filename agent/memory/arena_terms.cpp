@@ -57,7 +57,8 @@ bool measure(Arena& arena, ArenaLock& lock) {
     arena.chunks.unmap(device, pieces.size() * chunk_bytes);
   }
   if (device != 0) arena.chunks.unreserve(device, kMostCopiedAtOnce);
-  for (Chunk* const piece : pieces) arena.bootstrap.keep(piece);
+  // Not kept: small blocks would open a window of their own for a free chunk.
+  for (Chunk* const piece : pieces) arena.chunks.release(piece);
   if (!measured) {
     log(LogLevel::kInfo, "no swaps are planned: {}", why);
     return false;
