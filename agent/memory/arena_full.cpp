@@ -36,9 +36,7 @@ bool program_asks_again() noexcept {
 std::uint64_t used_bytes(Arena& arena) noexcept {
   std::uint64_t sum = 0;
   arena.blocks.for_each([&](const Block& block) {
-    const bool in_region = block.window != nullptr && block.window->kind == Window::Kind::kRegion;
-    const bool pinned = block.escaped || block.kept || block.sync_memops;
-    if (in_region && !pinned && block.touched > block.born) sum += block.bytes;
+    if (lies_in_region(block) && !is_pinned(block) && block.touched > block.born) sum += block.bytes;
   });
   return sum;
 }
@@ -56,9 +54,9 @@ std::uint64_t free_bytes(const Arena& arena) noexcept {
   return driver().mem_get_info(&free, &total) == CUDA_SUCCESS ? free : 0;
 }
 
-void limit_to_device(Arena& arena) noexcept {
-  const CurrentContext in_context(driver(), arena.context);
-  arena.chunks.limit_to_device();
+// `free`: that the driver still has for the program's blocks.
+void limit_to_device(Arena& arena, std::uint64_t free) noexcept {
+  arena.chunks.limit_to_device(free);
   arena.swaps.limit = arena.chunks.limit();
   arena.swaps.by_device = true;
   arena.terms_due = true;
@@ -66,27 +64,39 @@ void limit_to_device(Arena& arena) noexcept {
   arena.limit_change.pending = true;
 }
 
+void say_what_could_leave(std::uint64_t wanted, std::uint64_t held, std::uint64_t used) noexcept {
+  try {
+    log(LogLevel::kWarn,
+        "out of memory: {} wanted, {} held; with MEMOPT_SWAP=1, blocks of {} could leave for host memory",
+        in_units(wanted), in_units(held), in_units(used));
+  } catch (const std::bad_alloc&) {
+  }
+}
+
+void say_that_blocks_leave(std::uint64_t held) noexcept {
+  try {
+    log(LogLevel::kWarn,
+        "the device is full, {} of it held for the program: blocks leave for host memory from now on, and come back "
+        "when they are used (MEMOPT_SWAP=0: the program is told that there is no memory)",
+        in_units(held));
+  } catch (const std::bad_alloc&) {
+  }
+}
+
 // What is held is the limit from now on, if enough can leave.
-bool begin(Arena& arena, std::uint64_t wanted) noexcept {
-  const std::uint64_t free = free_bytes(arena);
+bool begin(Arena& arena, std::uint64_t wanted, std::uint64_t free) noexcept {
   const std::uint64_t lacking = wanted - std::min(wanted, free);
   const std::uint64_t used = used_bytes(arena);
   if (used == 0 || lacking > used) return false;
   const std::uint64_t held = arena.chunks.counts().held_bytes;
-  constexpr std::uint64_t kMib = std::uint64_t{1} << 20;
-  if (!options().is_on(shm::OptionId::kSwap)) {
-    if (std::exchange(arena.swaps.told, true)) return false;
-    log(LogLevel::kWarn,
-        "out of memory: {} MiB wanted, {} MiB held; with MEMOPT_SWAP=1, blocks of {} MiB could leave for host memory",
-        wanted / kMib, held / kMib, used / kMib);
+  const bool may = options().is_on(shm::OptionId::kSwap);
+  const bool told = std::exchange(arena.swaps.told, true);
+  if (!may) {
+    if (!told) say_what_could_leave(wanted, held, used);
     return false;
   }
-  log(LogLevel::kWarn,
-      "the device is full, {} MiB of it held for the program: blocks leave for host memory from now on, and come back "
-      "when they are used (MEMOPT_SWAP=0: the program is told that there is no memory)",
-      held / kMib);
-  limit_to_device(arena);
-  arena.swaps.told = true;
+  say_that_blocks_leave(held);
+  limit_to_device(arena, free);
   arena_start_swapping(arena);
   return true;
 }
@@ -104,7 +114,7 @@ bool arena_begin_swapping(std::size_t bytes) noexcept {
   if (again && std::exchange(arena.refused_bytes, bytes) != bytes) return false;
   // Another thread may have begun since this one was refused.
   if (arena.chunks.limit() != 0) return arena.chunks.limit_is_device();
-  return begin(arena, bytes);
+  return begin(arena, bytes, free_bytes(arena));
 }
 
 bool arena_relieve_by_swapping(std::size_t wanted) noexcept {
@@ -112,9 +122,10 @@ bool arena_relieve_by_swapping(std::size_t wanted) noexcept {
   ArenaLock lock;
   Arena& arena = *memopt::agent::arena();
   if (!serves_here(arena) || (again && arena.chunks.limit() == 0)) return false;
-  const std::uint64_t lacking = wanted == 0 ? kSomeBytes : wanted - std::min<std::uint64_t>(wanted, free_bytes(arena));
+  const std::uint64_t free = free_bytes(arena);
+  const std::uint64_t lacking = wanted == 0 ? kSomeBytes : wanted - std::min<std::uint64_t>(wanted, free);
   if (lacking > arena.chunks.counts().held_bytes) return false;
-  if (arena.chunks.limit() == 0 && !begin(arena, wanted == 0 ? free_bytes(arena) + 1 : wanted)) return false;
+  if (arena.chunks.limit() == 0 && !begin(arena, wanted == 0 ? free + 1 : wanted, free)) return false;
   const std::uint64_t releases = arena.releases;
   arena.slab.give_up_unfinished();
   const std::uint64_t before = arena.chunks.counts().held_bytes;
@@ -131,7 +142,7 @@ bool arena_relieve_by_swapping(std::size_t wanted) noexcept {
   arena.bootstrap.give_up_idle(&ignored);
   const std::uint64_t held = arena.chunks.counts().held_bytes;
   // The driver's call takes what went back: it is none of what may be held.
-  if (arena.chunks.limit_is_device() && held < before) limit_to_device(arena);
+  if (arena.chunks.limit_is_device() && held < before) limit_to_device(arena, 0);
   return held < before;
 }
 

@@ -1,6 +1,7 @@
-// The arena and its plans: taken up, built, live, left, and what status says of them.
+// The arena and its plans: taken up, built, live, left.
+#include <fmt/format.h>
+
 #include <algorithm>
-#include <cstdio>
 #include <new>
 #include <utility>
 #include <vector>
@@ -35,18 +36,6 @@ constexpr std::uint64_t kSpareChunks = 2;
 constexpr int kTriesToMakeRoom = 4;
 // Host memory that is page-locked at one allocation, for a plan that swaps.
 constexpr std::uint64_t kPinned = std::uint64_t{256} << 20;
-
-std::string in_units(std::uint64_t bytes) {
-  constexpr std::uint64_t kMib = std::uint64_t{1} << 20;
-  if (bytes >= kMib << 10) return fmt::format("{:.2f} GiB", static_cast<double>(bytes) / (1024.0 * kMib));
-  return fmt::format("{:.1f} MiB", static_cast<double>(bytes) / kMib);
-}
-
-// Device bytes held for the program, as far as we serve it.
-std::uint64_t footprint(const Arena& arena) {
-  if (arena.service != Arena::Service::kDriver) return arena.chunks.counts().held_bytes;
-  return arena.driver_bytes + arena.slab.live_bytes();
-}
 
 // By the program's mallocs: those of one iteration are known now, those that stayed are no iteration's.
 std::uint64_t iterations_so_far(const Arena& arena) {
@@ -122,7 +111,7 @@ std::uint64_t excess_of(Arena& arena, const FollowedPlan& plan, std::uint64_t ne
   if (swaps && (arena.chunks.limit() == 0 || needed <= arena.chunks.limit())) return 0;
   const bool keeps_to_last = arena.plan != nullptr && arena.kept_iterations >= kCalm;
   const std::uint64_t held =
-      keeps_to_last ? arena.plan_needs : std::max({footprint(arena), arena.held_of_late, arena.plan_needs});
+      keeps_to_last ? arena.plan_needs : std::max({arena_footprint(arena), arena.held_of_late, arena.plan_needs});
   const std::uint64_t chunk_bytes = arena.chunks.chunk_bytes();
   const std::uint64_t limit = arena.chunks.limit();
   const std::uint64_t enough = held + kSpareChunks * chunk_bytes;
@@ -234,11 +223,8 @@ void begin_building(Arena& arena, bool first) {
   arena.limit_change.dissolving = false;
   arena.phase = Arena::Phase::kBuilding;
   ++arena.serial;
-  if (arena.plan == nullptr && !recording()) {
-    // Until it is live nothing else tells when the program changes.
-    start_recording(false);
-    arena.to_report = {shm::StateChange::kRestarted, 0};
-  }
+  // Until it is live nothing else tells when the program changes.
+  if (arena.plan == nullptr) arena_record_anew(arena);
   const FollowedPlan* const wanted = arena.next.get();
   if (!arena.slab.want(
           wanted->slab_bytes, [wanted](std::uint64_t block) { return wanted->is_persistent(block); }, wanted->chunks)) {
@@ -258,9 +244,8 @@ void leave_for_limit(Arena& arena) noexcept {
     declined.plan = std::move(arena.plan);
     arena.phase = Arena::Phase::kNoPlan;
     arena.limit_change.dissolving = true;
-  } else if (!recording()) {
-    start_recording(false);
-    arena.to_report = {shm::StateChange::kRestarted, 0};
+  } else {
+    arena_record_anew(arena);
   }
   arena.plan.reset();
   arena.deviating = false;
@@ -276,15 +261,18 @@ void make_way_for(Arena& arena, std::unique_ptr<FollowedPlan> next, std::uint64_
   if (arena.plan != nullptr) leave_for_limit(arena);
   arena.limit_change.dissolving = true;
   arena.limit_change.pending = true;
-  if (!recording()) {
-    start_recording(false);
-    arena.to_report = {shm::StateChange::kRestarted, 0};
-  }
+  arena_record_anew(arena);
   decline(arena, std::move(next), needed);
   arena.abandoned = "the memory of the last plan is given up for the next one";
 }
 
 }  // namespace
+
+void arena_record_anew(Arena& arena) noexcept {
+  if (recording()) return;
+  start_recording(false);
+  arena.to_report = {shm::StateChange::kRestarted, 0};
+}
 
 void arena_fit_plans(Arena& arena) noexcept {
   const std::uint64_t limit = arena.chunks.limit();
@@ -454,7 +442,7 @@ void arena_go_live(Arena& arena, ArenaLock& lock, const FollowedLane& lane) noex
   }
   if (arena.wait_for_memory != 0 && arena.plan == nullptr && --arena.wait_for_memory != 0) return;
   const bool first = !arena.planned;
-  const std::uint64_t before = footprint(arena);
+  const std::uint64_t before = arena_footprint(arena);
   const std::uint64_t peak_before =
       arena.service == Arena::Service::kDriver ? arena.driver_peak : arena.chunks.counts().peak_bytes;
   const SwitchTimes times = times_of_switch(arena, *arena.next);
@@ -478,7 +466,7 @@ void arena_go_live(Arena& arena, ArenaLock& lock, const FollowedLane& lane) noex
   arena.last_rest = 0;
   if (arena.slab.is_driver_block()) {
     arena_widen_range(arena.slab.window().base, arena.slab.live_bytes());
-    arena.driver_peak = std::max(arena.driver_peak, footprint(arena));
+    arena.driver_peak = std::max(arena.driver_peak, arena_footprint(arena));
   }
   arena.calm_iterations = 0;
   arena.deviating = false;
@@ -577,109 +565,6 @@ void arena_release_all(Arena& arena) noexcept {
   arena.slab.release();
   arena.bootstrap.release_all();
   arena.host.release();
-}
-
-std::uint64_t arena_footprint(const Arena& arena) noexcept { return footprint(arena); }
-
-std::uint64_t arena_footprint_peak(const Arena& arena) noexcept {
-  const std::uint64_t here =
-      arena.service == Arena::Service::kDriver ? arena.driver_peak : arena.chunks.counts().peak_bytes;
-  return std::max(arena.footprint_peak, here);
-}
-
-void read_arena(shm::Status* status) {
-  Arena* const now = arena();
-  if (now == nullptr) return;
-  const LinkStatus link = link_status();
-  ArenaLock lock;
-  const Arena& arena = *now;
-  status->memory.live += shm::Bytes(arena.live_bytes);
-  status->memory.peak += shm::Bytes(arena.peak_bytes);
-  status->memory.blocks += shm::BlockCount(arena.blocks.size());
-  read_swaps(arena, status);
-  if (arena.service == Arena::Service::kNone || arena.service == Arena::Service::kNotStarted) {
-    if (!arena.why.empty()) status->reason = arena.why;
-    return;
-  }
-  shm::PlanStatus plan;
-  plan.iterations = arena.iterations;
-  plan.iteration_at_live = arena.iteration_at_live;
-  plan.footprint = shm::Bytes(footprint(arena));
-  plan.footprint_peak = shm::Bytes(arena_footprint_peak(arena));
-  plan.footprint_before = shm::Bytes(arena.plan != nullptr ? arena.footprint_before : plan.footprint_peak.value());
-  plan.peak_load = shm::Bytes(arena.plan != nullptr ? arena.plan->peak_load : arena.peak_bytes);
-  if (arena.plan != nullptr) {
-    plan.slab = shm::Bytes(arena.plan->slab_bytes);
-    plan.persistent = shm::Bytes(arena.plan->persistent_bytes);
-    plan.generation = arena.plan->generation;
-    plan.host_synchronizations = arena.streams.counts().host_waits - arena.host_waits_at_live;
-    plan.vmm_calls = arena.chunks.counts().vmm_calls - arena.vmm_calls_at_live;
-    plan.waits = arena.streams.counts().waits - arena.waits_at_live;
-    const std::uint64_t needed = arena.slab.live_bytes() + arena.plan->persistent_bytes;
-    plan.overshoot = shm::Bytes(footprint(arena) - std::min(footprint(arena), needed));
-  }
-  const OwnCost cost = own_cost();
-  const double rate = ticks_per_nanosecond();
-  if (arena.plan != nullptr && cost.samples != 0 && rate > 0) {
-    plan.own_ns_per_call = static_cast<double>(cost.ticks) / static_cast<double>(cost.samples) / rate;
-  }
-  plan.deviations = arena.deviations;
-  plan.displaced = arena.displaced;
-  plan.dropped_events = link.dropped;
-  plan.planner = link.planner;
-  plan.planner_reason = link.connected ? std::string() : link.reason;
-  plan.note = arena.abandoned;
-  // What becomes of a plan that is not used is the planner's to say.
-  if (!link.note.empty()) plan.note.append(plan.note.empty() ? "" : "; ").append(link.note);
-  if (link.connected && link.refused_plans != 0 && !link.reason.empty()) {
-    plan.note.append(plan.note.empty() ? "" : "; ").append(link.reason);
-  }
-  if (plan.note.empty() && !link.connected && arena.plan == nullptr) plan.note = link.reason;
-  status->reason = arena.why;
-  if (arena.plan != nullptr) {
-    status->state = arena.deviating ? shm::AgentState::kDeviating : shm::AgentState::kPlanned;
-  } else {
-    status->state = recording() && link.connected ? shm::AgentState::kRecording : shm::AgentState::kBootstrap;
-  }
-  status->plan = std::move(plan);
-}
-
-namespace {
-
-void say_how_limit_was_kept(const Arena& arena) noexcept {
-  const SwapSums& swaps = arena.swaps;
-  const PlannedSwaps& planned = arena.planned_swaps;
-  if (swaps.limit == 0 || (swaps.out_bytes == 0 && swaps.beyond == 0)) return;
-  try {
-    if (planned.out == 0) log(LogLevel::kInfo, "no swaps were planned; the planner says: {}", link_status().note);
-    log_notice(fmt::format(
-        "{} {}: {} held at most; {} copied to the host, {} back{}{}", swaps.by_device ? "device full at" : "limit",
-        in_units(swaps.limit), in_units(arena_footprint_peak(arena)), in_units(swaps.out_bytes),
-        in_units(swaps.in_bytes),
-        planned.out == 0 ? ""
-                         : fmt::format("; {} swaps as planned, {} not", planned.out,
-                                       planned.left_out + planned.late_returns + planned.unplanned_returns),
-        swaps.beyond == 0 ? "" : fmt::format("; passed by {}: {}", in_units(swaps.beyond), swaps.beyond_why)));
-  } catch (...) {
-  }
-}
-
-}  // namespace
-
-void say_goodbye() noexcept {
-  const Arena* const now = arena();
-  if (now == nullptr || !log_wants(LogLevel::kWarn)) return;
-  say_how_limit_was_kept(*now);
-  if (now->iteration_at_live == 0) return;
-  // Without the lock: threads may still run, or have been killed with it; these are words that only grow.
-  try {
-    const std::uint64_t reserved = framework_reserved();
-    log_notice(fmt::format("planned at iteration {}; {} → {}{}", now->iteration_at_live,
-                           in_units(now->footprint_before),
-                           in_units(now->footprint_at_end != 0 ? now->footprint_at_end : footprint(*now)),
-                           reserved == 0 ? "" : "; PyTorch's caching allocator: " + in_units(reserved)));
-  } catch (...) {
-  }
 }
 
 }  // namespace memopt::agent

@@ -73,9 +73,9 @@ void give_up_idle_slab(Arena& arena, Release* awaited) noexcept {
       arena.slab.gone_chunks() - gone);
 }
 
-// What is idle and over; returns by how many bytes less is held. Something of what the rest waits for goes to
-// `awaited`.
-std::uint64_t give_back(Arena& arena, ArenaLock& lock, Relief relief, Release* awaited) noexcept {
+}  // namespace
+
+std::uint64_t arena_give_back(Arena& arena, ArenaLock& lock, Relief relief, Release* awaited) noexcept {
   const std::uint64_t before = held_bytes(arena);
   if (relief == Relief::kAll && arena.slab.is_driver_block()) {
     const CUdeviceptr block = arena.slab.give_up_driver_block();
@@ -92,8 +92,6 @@ std::uint64_t give_back(Arena& arena, ArenaLock& lock, Relief relief, Release* a
   arena.bootstrap.give_up_idle(awaited);
   return before - std::min(before, held_bytes(arena));
 }
-
-}  // namespace
 
 bool arena_relieve(Relief relief, std::size_t wanted) noexcept {
   if (!arena_is_on()) return false;
@@ -119,7 +117,7 @@ bool arena_relieve(Relief relief, std::size_t wanted) noexcept {
   std::uint64_t given = 0;
   for (int waits = 0; waits <= kPatience; ++waits) {
     Release awaited;
-    given += give_back(arena, lock, relief, &awaited);
+    given += arena_give_back(arena, lock, relief, &awaited);
     if (wanted != 0 && given != 0 && free + given >= wanted) break;
     // While a stream captures, a wait is an error that ends the capture.
     if (arena.releases != releases || awaited.empty() || arena.streams.capturing()) break;

@@ -209,6 +209,9 @@ inline constexpr std::uint64_t kCalm = 4;
 inline constexpr std::uint64_t kCalmGrowth = 4;
 inline constexpr std::uint64_t kMostCalm = 4096;
 
+// Of bytes, for people. May throw std::bad_alloc.
+std::string in_units(std::uint64_t bytes);
+
 // Null before the first call.
 Arena* arena() noexcept;
 // Makes it; without the lock. Null: out of memory.
@@ -245,6 +248,9 @@ CUresult arena_take_chunks(Arena& arena, ArenaLock& lock, std::size_t count, std
 // plan for it. Copies are measured the first time: gives the lock back, and waits.
 void arena_tell_first_terms(Arena& arena, ArenaLock& lock) noexcept;
 void arena_tell_terms(Arena& arena, ArenaLock& lock) noexcept;
+// What is idle and over goes back to the driver (Relief; kBlocks as kAll); returns by how many bytes less is held.
+// Something of what the rest waits for goes to `awaited`. Gives the lock back where memory is the driver's.
+std::uint64_t arena_give_back(Arena& arena, ArenaLock& lock, Relief relief, Release* awaited) noexcept;
 // Blocks leave for host memory, so that the driver has so many bytes (0: not known) more for another call. False: none.
 // Called without the lock.
 bool arena_relieve_by_swapping(std::size_t wanted) noexcept;
@@ -271,6 +277,8 @@ void arena_finish_points(Arena& arena, ArenaLock& lock) noexcept;
 // touches it is behind `copies` then.
 CUresult arena_bring_back_window(Arena& arena, ArenaLock& lock, Block& block, Release* copies) noexcept;
 
+// What the program does is recorded, if it is not; it does not continue what was recorded before.
+void arena_record_anew(Arena& arena) noexcept;
 // Reads the options. Called when memory begins to be served.
 void arena_limit(Arena& arena) noexcept;
 // The limit has changed (LimitChange::pending): plans that need more are left, one that needed more is taken up again,
@@ -279,7 +287,6 @@ void arena_limit(Arena& arena) noexcept;
 void arena_follow_limit(Arena& arena, ArenaLock& lock) noexcept;
 // Its part about plans.
 void arena_fit_plans(Arena& arena) noexcept;
-void read_swaps(const Arena& arena, shm::Status* status);
 // More may be held than the limit: by how much, and why, is kept for status.
 void arena_note_beyond(Arena& arena) noexcept;
 // Beyond the limit nothing stays that is idle.

@@ -19,7 +19,6 @@
 #include "agent/order/current_context.h"
 #include "agent/order/in_flight.h"
 #include "agent/process/log.h"
-#include "agent/process/options.h"
 
 namespace memopt::agent {
 
@@ -31,13 +30,6 @@ namespace {
 constexpr int kPatience = 64;
 
 constinit thread_local CUresult t_refusal __attribute__((tls_model("initial-exec"))) = CUDA_SUCCESS;
-
-bool lies_in_region(const Block& block) noexcept {
-  return block.window != nullptr && block.window->kind == Window::Kind::kRegion;
-}
-
-// Its address is stored, a graph names it, or its chunks have an attribute that others would lack.
-bool is_pinned(const Block& block) noexcept { return block.escaped || block.kept || block.sync_memops; }
 
 void say(Arena& arena, const char* what, CUresult result) noexcept {
   try {
@@ -218,6 +210,13 @@ std::string_view why_beyond(const Arena& arena) noexcept {
   return "what is in use at once, or may not leave, needs more";
 }
 
+// What the plan holds for nothing now can be made anew elsewhere; false: nothing. Gives the lock back, and may wait.
+bool take_from_slab(Arena& arena, ArenaLock& lock) noexcept {
+  Release awaited;
+  if (arena_give_back(arena, lock, Relief::kAll, &awaited) != 0) return true;
+  return !awaited.empty() && arena.streams.finish_or_give_up(lock, awaited) == CUDA_SUCCESS;
+}
+
 // Chunks for pages that come back, added to the list until it has so many: from what is idle, from what leaves, from
 // beyond the limit. CUDA_ERROR_NOT_READY: the lock was given back, and all is to be looked at again. `impatient`:
 // nothing is waited for, and nothing leaves.
@@ -239,6 +238,8 @@ CUresult take_chunks(Arena& arena, ArenaLock& lock, std::size_t count, bool impa
     if (arena_send_away(arena, lock, count - taken->size()) != 0 || arena.releases != releases) {
       return CUDA_ERROR_NOT_READY;
     }
+    // A device that is full has nothing beyond the limit.
+    if (arena.chunks.limit_is_device() && take_from_slab(arena, lock)) return CUDA_ERROR_NOT_READY;
   }
   arena.chunks.allow_beyond(true);
   result = arena.bootstrap.take_chunks(count, impatient, taken);
@@ -530,56 +531,6 @@ void arena_note_beyond(Arena& arena) noexcept {
   note_beyond(arena, why_beyond(arena));
   // What is in use now need not be at the next call.
   if (arena.chunks.is_beyond()) arena.limit_change.pending = true;
-}
-
-void read_swaps(const Arena& arena, shm::Status* status) {
-  shm::SwapStatus swaps;
-  if (!arena.host.is_started()) {
-    if (arena.service == Arena::Service::kNotStarted || options().value(shm::OptionId::kLimit).empty()) return;
-    swaps.note = "MEMOPT_LIMIT has no effect: " + arena.why;
-    status->swaps = std::move(swaps);
-    return;
-  }
-  const ChunkCounts& counts = arena.chunks.counts();
-  swaps.limit = shm::Bytes(arena.chunks.limit());
-  swaps.device_full = arena.chunks.limit_is_device();
-  swaps.held = shm::Bytes(counts.held_bytes);
-  swaps.held_peak = shm::Bytes(counts.peak_bytes);
-  swaps.beyond = shm::Bytes(arena.swaps.beyond);
-  swaps.beyond_why = arena.swaps.beyond_why;
-  swaps.away = shm::Bytes(const_cast<Arena&>(arena).bootstrap.region().away_bytes());
-  swaps.host = shm::Bytes(arena.host.held_bytes());
-  swaps.copied_out = shm::Bytes(arena.swaps.out_bytes);
-  swaps.copied_in = shm::Bytes(arena.swaps.in_bytes);
-  swaps.swapped_out = arena.swaps.out_pages;
-  swaps.swapped_in = arena.swaps.in_pages;
-  std::uint64_t pinned_bytes = 0;
-  const_cast<Arena&>(arena).blocks.for_each([&](const Block& block) {
-    if (!lies_in_region(block) || !is_pinned(block)) return;
-    ++swaps.pinned;
-    pinned_bytes += block.bytes;
-  });
-  swaps.pinned_bytes = shm::Bytes(pinned_bytes);
-  swaps.note = arena.swaps.note;
-  const PlannedSwaps& planned = arena.planned_swaps;
-  if (arena.plan != nullptr && arena.plan->swaps != 0) {
-    swaps.planned = arena.plan->swaps;
-    swaps.planned_period = shm::Nanoseconds(arena.plan->period_ns);
-    swaps.planned_added = shm::Nanoseconds(arena.plan->added_ns);
-  }
-  swaps.planned_out = planned.out;
-  swaps.planned_in = planned.in;
-  swaps.planned_bytes_out = shm::Bytes(planned.out_bytes);
-  swaps.planned_bytes_in = shm::Bytes(planned.in_bytes);
-  swaps.left_out = planned.left_out;
-  swaps.late = planned.late_returns;
-  swaps.unplanned = planned.unplanned_returns;
-  std::uint64_t away = swaps.away.value();
-  arena.slab.own_windows().for_each([&](const OwnWindow& window) {
-    if (window.block != nullptr && window.block->away != 0) away += window.bytes;
-  });
-  swaps.away = shm::Bytes(away);
-  status->swaps = std::move(swaps);
 }
 
 }  // namespace memopt::agent

@@ -24,6 +24,9 @@ constexpr std::uint32_t kEveryAtLimit = 4;
 // the planner knows how long its operations take.
 constexpr std::uint64_t kCalmAtLimit = 64;
 
+// Of a device that is full plans are to leave this part: where the program leaves a plan there is nothing beyond it.
+constexpr std::uint64_t kHeadroomPart = 32;
+
 // False where they can't be.
 bool measure(Arena& arena, ArenaLock& lock) {
   const std::uint64_t releases = arena.releases;
@@ -75,9 +78,7 @@ void record_again(Arena& arena) noexcept {
   arena.declined.calm_needed = std::max(arena.declined.calm_needed, kCalmAtLimit);
   arena.calm_iterations = 0;
   arena.calm_needed = std::max(arena.calm_needed, kCalmAtLimit);
-  if (recording()) return;
-  start_recording(false);
-  arena.to_report = {shm::StateChange::kRestarted, 0};
+  arena_record_anew(arena);
 }
 
 // False: nothing new was told.
@@ -90,7 +91,8 @@ bool tell(Arena& arena, ArenaLock& lock) noexcept {
     return false;
   }
   const CopyRates& rates = *arena.copy_rates;
-  const std::uint64_t limit = arena.chunks.limit();
+  std::uint64_t limit = arena.chunks.limit();
+  if (arena.chunks.limit_is_device()) limit -= limit / kHeadroomPart;
   const shm::SwapTermsBody terms{rates.out,
                                  rates.in,
                                  rates.out_latency,

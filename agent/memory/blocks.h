@@ -37,6 +37,9 @@ struct Block {
   Block* next_free = nullptr;
 };
 
+// Its address is stored, a graph names it, or its chunks have an attribute that others would lack: it does not leave.
+inline bool is_pinned(const Block& block) noexcept { return block.escaped || block.kept || block.sync_memops; }
+
 class BlockIndex {
  public:
   BlockIndex() = default;

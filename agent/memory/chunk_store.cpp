@@ -169,15 +169,6 @@ CUresult ChunkStore::create(Chunk** chunk) {
   return CUDA_SUCCESS;
 }
 
-std::size_t ChunkStore::creatable() const noexcept {
-  std::size_t free = 0;
-  std::size_t total = 0;
-  if (driver_.mem_get_info(&free, &total) != CUDA_SUCCESS) return 0;
-  std::uint64_t room = free;
-  if (limit_ != 0 && !limit_is_device_) room = std::min(room, limit_ - std::min(limit_, counts_.held_bytes));
-  return static_cast<std::size_t>(room / chunk_bytes_);
-}
-
 bool ChunkStore::could_create(std::size_t count) const noexcept {
   if (!within_limit(count)) return false;
   std::size_t free = 0;

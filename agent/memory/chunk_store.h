@@ -63,6 +63,12 @@ class ChunkStore {
   std::uint64_t range_bytes() const { return range_bytes_; }
   std::uint64_t device_bytes() const { return device_bytes_; }
 
+  // As many bytes of addresses as are wanted for one purpose, but no more than the range has for `parts` of them: a
+  // large device in a process that has few addresses has a range of hardly more than its memory.
+  std::uint64_t share(std::uint64_t wanted, std::uint64_t parts) const noexcept {
+    return std::min(wanted, range_bytes_ / chunk_bytes_ / parts * chunk_bytes_ - chunk_bytes_);
+  }
+
   // A piece of the range of at least `bytes`, with an unmapped chunk behind it; 0 if there is none. From the smallest
   // free one that is large enough.
   std::uint64_t reserve(std::uint64_t bytes) noexcept;
@@ -73,11 +79,11 @@ class ChunkStore {
     limit_ = bytes;
     limit_is_device_ = false;
   }
-  // The device is full: what is held is the limit, and what the driver still has. Where there turns out to be more, so
-  // much more is.
-  void limit_to_device() noexcept {
+  // The device is full: what is held is the limit, and the whole chunks of what is still free. Where there turns out to
+  // be more, so much more is.
+  void limit_to_device(std::uint64_t free) noexcept {
     limit_is_device_ = true;
-    limit_ = std::max(counts_.held_bytes + creatable() * chunk_bytes_, chunk_bytes_);
+    limit_ = std::max(counts_.held_bytes + free / chunk_bytes_ * chunk_bytes_, chunk_bytes_);
   }
   std::uint64_t limit() const { return limit_; }
   bool limit_is_device() const { return limit_is_device_; }
@@ -87,8 +93,6 @@ class ChunkStore {
 
   // Throw std::bad_alloc; return the driver's code otherwise, CUDA_ERROR_OUT_OF_MEMORY at the limit too.
   CUresult create(Chunk** chunk);
-  // How many more there is room for on the device, and within the limit; 0 where the driver does not tell.
-  std::size_t creatable() const noexcept;
   // Does the device have room for so many more, within the limit? By the driver's count, which others change too.
   bool could_create(std::size_t count) const noexcept;
   void release(Chunk* chunk);                                              // mapped nowhere any more

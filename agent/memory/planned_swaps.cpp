@@ -100,7 +100,7 @@ bool is_in_flight(Arena& arena, const Block& block) noexcept {
 
 // It is to stay, for as long as it lives or for now.
 bool must_stay(Arena& arena, const Block& block) noexcept {
-  return block.escaped || block.kept || block.sync_memops || captures_are_open() || is_in_flight(arena, block);
+  return is_pinned(block) || captures_are_open() || is_in_flight(arena, block);
 }
 
 void say_once(Arena& arena, const char* why) noexcept {

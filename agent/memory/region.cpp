@@ -9,10 +9,9 @@ namespace memopt::agent {
 namespace {
 
 constexpr std::uint64_t kAlignment = shm::kPlanAlignment;
-// Addresses, in device sizes: what is in use can be torn to pieces, and still a block has its bytes side by side.
-constexpr std::uint64_t kAddresses = 2;
-// Where blocks can be away there may be more of them than the device has room for.
-constexpr std::uint64_t kAddressesWithHost = 6;
+// Addresses, in device sizes: what is in use can be torn to pieces, and still a block has its bytes side by side; and
+// blocks can be away, so that there may be more of them than the device has room for. At most half of all there are.
+constexpr std::uint64_t kAddresses = 6;
 // Blocks of less than so many chunks would waste too much of them if each had its own.
 constexpr std::uint64_t kSmall = 5;
 // Chunks that are asked about at once in vain, each by calls of the driver.
@@ -24,7 +23,7 @@ constexpr std::uint64_t round_up(std::uint64_t value, std::uint64_t to) { return
 
 bool Region::start() {
   if (window_.base != 0) return true;
-  const std::uint64_t all = chunks_.device_bytes() * (host_ != nullptr ? kAddressesWithHost : kAddresses);
+  const std::uint64_t all = chunks_.share(chunks_.device_bytes() * kAddresses, 2);
   window_.kind = Window::Kind::kRegion;
   window_.base = chunks_.reserve(all);
   if (window_.base == 0) return false;

@@ -27,6 +27,10 @@
 
 namespace memopt::agent {
 
+inline bool lies_in_region(const Block& block) noexcept {
+  return block.window != nullptr && block.window->kind == Window::Kind::kRegion;
+}
+
 class Region {
  public:
   Region(ChunkStore& chunks, StreamTable& streams) : chunks_(chunks), streams_(streams) {}

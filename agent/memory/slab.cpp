@@ -19,14 +19,14 @@ bool Slab::want(std::uint64_t bytes, std::function<bool(std::uint64_t)> stays,
     return true;
   }
   if (window_.base == 0) {
-    // Addresses for all the device has, so that it can grow where it is.
+    // So that it can grow where it is.
     window_.kind = Window::Kind::kSlab;
-    window_.base = chunks_.reserve(chunks_.device_bytes());
+    window_.base = chunks_.reserve(addresses());
     if (window_.base == 0) return false;
-    chunks_.set_window(window_.base, chunks_.device_bytes(), &window_);
+    chunks_.set_window(window_.base, addresses(), &window_);
   }
   const std::uint64_t chunk = chunks_.chunk_bytes();
-  if (bytes > chunks_.device_bytes()) return false;
+  if (bytes > addresses()) return false;
   // What was begun for another plan is of no use to this one if it reaches further.
   drop_beyond(static_cast<std::size_t>((bytes + chunk - 1) / chunk));
   const std::size_t wanted = static_cast<std::size_t>((bytes + chunk - 1) / chunk);

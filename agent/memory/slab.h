@@ -94,6 +94,8 @@ class Slab {
   void release() noexcept;
 
  private:
+  // For all the device has, but for no more than a quarter of all that there are.
+  std::uint64_t addresses() const noexcept { return chunks_.share(chunks_.device_bytes(), 4); }
   CUresult make_driver_block() noexcept;
   bool add(Chunk* chunk) noexcept;
   struct Made {  // for the log

@@ -23,9 +23,11 @@ struct FakeDriver {
   std::uint64_t made = 0;
   std::set<CUmemGenericAllocationHandle> handles;
   std::map<CUdeviceptr, CUmemGenericAllocationHandle> mapped;  // by address, a chunk each
+  std::uint64_t total = kDevice;
   std::uint64_t capacity = kDevice;
-  bool busy = false;   // no event is over until the host waits for it
-  int maps_left = -1;  // until mapping is refused; -1: it never is
+  std::uint64_t addresses = ~std::uint64_t{0};  // that can be had at once, in bytes
+  bool busy = false;                            // no event is over until the host waits for it
+  int maps_left = -1;                           // until mapping is refused; -1: it never is
   int host_waits = 0;
   int queries = 0;
 };
@@ -34,7 +36,7 @@ inline FakeDriver* g_fake = nullptr;
 inline Driver functions() {
   Driver driver;
   driver.mem_get_info = [](std::size_t* free, std::size_t* total) {
-    *total = kDevice;
+    *total = g_fake->total;
     *free = g_fake->capacity - g_fake->handles.size() * kChunk;
     return CUDA_SUCCESS;
   };
@@ -46,7 +48,8 @@ inline Driver functions() {
     *bytes = kChunk;
     return CUDA_SUCCESS;
   };
-  driver.address_reserve = [](CUdeviceptr* address, std::size_t, std::size_t, CUdeviceptr, unsigned long long) {
+  driver.address_reserve = [](CUdeviceptr* address, std::size_t bytes, std::size_t, CUdeviceptr, unsigned long long) {
+    if (bytes > g_fake->addresses) return CUDA_ERROR_OUT_OF_MEMORY;
     *address = 0x7000000000;
     return CUDA_SUCCESS;
   };
@@ -113,7 +116,8 @@ inline Driver functions() {
 }
 
 struct Memory {
-  Memory() : driver(functions()), streams(driver), chunks(driver), bootstrap(chunks, streams) {
+  explicit Memory(const FakeDriver& on = {})
+      : fake(on), driver(functions()), streams(driver), chunks(driver), bootstrap(chunks, streams) {
     g_fake = &fake;
     std::string why;
     EXPECT_TRUE(chunks.start(0, &why)) << why;

@@ -3,11 +3,11 @@
 on, swaps are planned, and the same is computed. Programs that try how much they can have are told. With --full: more orders of operations."""
 import os
 import re
-import unittest
+import shutil
 
 import cases
-from limit_runs import CHUNK, LimitCase, native
-from runs import BUILD, FULL, WORKLOADS, Run
+from limit_runs import CHUNK, PROGRAM, LimitCase, native
+from runs import BUILD, FULL, PREFIX, SHIM, SIMULATOR, WORKLOADS, Run
 
 REPLAY = os.path.join(WORKLOADS, "replay")
 FILLS = os.path.join(BUILD, "tests", "full_device")
@@ -31,7 +31,7 @@ class DeviceFull(LimitCase):
         run = self.succeed(command, numbers=True, **(self.small | options))
         self.assertEqual(run.numbers["mismatches"], 0)
         self.assertEqual(run.last_line, reference.last_line)
-        self.assertEqual(len(re.findall(r"the device is full, \d+ MiB of it held for the program", run.errors)), 1, run.errors)
+        self.assertEqual(len(re.findall(r"the device is full, [\d.]+ MiB of it held for the program", run.errors)), 1, run.errors)
         self.assertLessEqual(run.report["counters"]["bytes_held_peak"], self.capacity)
         return run
 
@@ -42,7 +42,7 @@ class DeviceFull(LimitCase):
                 self.assertEqual(run.code, OUT_OF_MEMORY, run.errors)
                 self.assertIn("OUT_OF_MEMORY", run.output + run.errors)
         run = Run(self.command, **self.small, MEMOPT_SWAP="0")
-        self.assertRegex(run.errors, r"out of memory: \d+ MiB wanted, \d+ MiB held; with MEMOPT_SWAP=1, blocks of \d+ MiB could leave")
+        self.assertRegex(run.errors, r"out of memory: [\d.]+ MiB wanted, [\d.]+ MiB held; with MEMOPT_SWAP=1, blocks of [\d.]+ MiB could leave")
 
     def test_it_runs_on_and_its_swaps_are_planned(self):
         run = self.survives()
@@ -70,28 +70,62 @@ class DeviceFull(LimitCase):
         self.assertIn("MEMOPT_HOST_LIMIT", run.errors)
 
 
-class OtherMemory(LimitCase):
-    """What does not come from memopt gets what blocks leave, which are written and read on meanwhile."""
+class Refusals(LimitCase):
+    """Of small programs (programs/limit_full.cpp) whose blocks are twice the device."""
 
-    def test_other_kinds_of_memory(self):
-        for kind in ("create", "pitch", "module", "context"):
-            with self.subTest(kind=kind):
-                command = [FILLS, kind, "--loop", "12", "--within", "--again", "8"]
-                small = {"CUDASIM_CAPACITY": "128M"}
-                had = [int(kib) for kib in re.findall(r"(\d+) KiB$", native(*command, **small).output, re.MULTILINE)]
-                run = self.succeed(command, **small)
-                has = [int(kib) for kib in re.findall(r"(\d+) KiB$", run.output, re.MULTILINE)]
-                self.assertEqual(len(had), len(has))
-                for natively, under_memopt in zip(had, has):
-                    self.assertGreaterEqual(under_memopt, natively)
+    SMALL = {"CUDASIM_CAPACITY": "64M"}
+    ALL = 20  # blocks that they ask for
+    FIT = 10
+
+    def lines(self, case, libraries="", **options):
+        preload = {"LD_PRELOAD": f"{PREFIX}{SHIM}:{libraries}"} if libraries else {}
+        run = self.succeed([PROGRAM, case], **(self.SMALL | preload | options))
+        return run, run.output.splitlines()
+
+    def test_blocks_that_were_used_leave(self):
+        twice = [f"refused behind {self.FIT}", f"refused twice, behind {self.FIT}", f"{self.FIT} blocks", "all of them: 0 wrong"]
+        self.assertEqual(native(PROGRAM, "refused", **self.SMALL).output.splitlines(), twice)
+        self.assertEqual(self.lines("refused", MEMOPT_SWAP="0")[1], twice)
+        for options in ({}, WITHOUT_A_PLANNER, {"CUDASIM_SEED": "1"}):
+            with self.subTest(**options):
+                self.assertEqual(self.lines("refused", **options)[1], [f"{self.ALL} blocks", "all of them: 0 wrong"])
+
+    def test_a_framework_with_a_pool_is_refused_first(self):
+        """Each time: it gives back what it holds for nothing, and asks again. Which ones are there is told by what is loaded."""
+        folder = os.path.join(self.folder, "cupy", "cuda")
+        os.makedirs(folder)
+        stand_in = os.path.join(folder, "memory.stand-in.so")
+        shutil.copy(os.path.join(SIMULATOR, "lib", "libcudasim_schedule.so"), stand_in)
+        told = [line for behind in range(self.FIT, self.ALL)
+                for line in (f"refused behind {behind}", f"served when asked again, behind {behind}")]
+        self.assertEqual(self.lines("refused", stand_in)[1], [*told, f"{self.ALL} blocks", "all of them: 0 wrong"])
+
+    def test_threads_that_are_out_of_memory_at_once(self):
+        for seed in ("1", "2", "3") if FULL else ("1",):
+            with self.subTest(seed=seed):
+                self.assertEqual(self.lines("refused-threads", CUDASIM_SEED=seed)[1], ["0 refused", "of all threads: 0 wrong"])
+
+    def test_blocks_that_were_not_used_stay(self):
+        run, lines = self.lines("untouched")
+        self.assertEqual(lines, native(PROGRAM, "untouched", **self.SMALL).output.splitlines())
+        self.assertEqual(lines, [f"{self.FIT} blocks"])
+        self.assertNotIn("the device is full", run.errors)
+
+    def test_memory_of_the_driver_gets_what_blocks_leave(self):
+        rest = ["beside them: 0 wrong", "without them: 0 wrong"]
+        self.assertEqual(native(PROGRAM, "of-the-driver", **self.SMALL).output.splitlines(), ["4 pieces of the driver's", *rest])
+        run, lines = self.lines("of-the-driver")
+        self.assertEqual(lines, ["8 pieces of the driver's", *rest])
+        # What the driver's own have got is none of what may be held.
+        self.assertLessEqual(int(re.search(r"device full at (\d+)\.0 MiB", run.errors).group(1)), 64 - 8 * 4)
 
     def test_programs_that_try_how_much_they_can_have(self):
-        """Nothing has been used that could leave."""
         command = [FILLS, "nothing", "--loop", "12", "--trials", "--again", "8"]
+        natively = native(*command, CUDASIM_CAPACITY="128M")
         run = self.succeed(command, CUDASIM_CAPACITY="128M")
-        self.assertEqual(run.output, native(*command, CUDASIM_CAPACITY="128M").output)
+        self.assertEqual(run.output, natively.output)
         self.assertNotIn("the device is full", run.errors)
-        self.assertEqual(run.report["counters"]["bytes_copied_out"], native(*command, CUDASIM_CAPACITY="128M").report["counters"]["bytes_copied_out"])
+        self.assertEqual(run.report["counters"]["bytes_copied_out"], natively.report["counters"]["bytes_copied_out"])
 
 
 if __name__ == "__main__":

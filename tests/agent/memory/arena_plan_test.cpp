@@ -19,6 +19,7 @@
 #include "agent/order/current_context.h"
 #include "agent/order/in_flight.h"
 #include "agent/recording/recorder.h"
+#include "tests/agent/arena_calls.h"
 #include "tests/agent/fake_memory.h"
 #include "tests/agent/plan_builder.h"
 
@@ -43,7 +44,7 @@ Driver functions_with_context() {
 
 constexpr Interposer kInterposer{nullptr, 0, nullptr, nullptr, functions_with_context};
 
-class PlansOfTheArena : public testing::Test {
+class PlansOfTheArena : public testing::Test, protected ArenaCalls {
  protected:
   static constexpr std::uint64_t kBlock = 2 * kChunk;
 
@@ -58,12 +59,6 @@ class PlansOfTheArena : public testing::Test {
     g_fake = &fake;
     forget_arena_after_fork();  // each test begins anew
   }
-
-  static CUdeviceptr allocate(std::uint64_t bytes) {
-    CUdeviceptr address = 0;
-    return arena_allocate(&address, bytes, nullptr).handled ? address : 0;
-  }
-  static void free(CUdeviceptr address) { EXPECT_EQ(arena_free(address).result, CUDA_SUCCESS); }
 
   // An iteration of one block.
   static void iterate() {

@@ -14,6 +14,7 @@
 #include "agent/order/current_context.h"
 #include "agent/order/in_flight.h"
 #include "agent/recording/recorder.h"
+#include "tests/agent/arena_calls.h"
 #include "tests/agent/fake_memory.h"
 
 // The arena and its link are never destroyed: what they hold at the end is no leak.
@@ -71,7 +72,7 @@ Driver functions_with_contexts() {
 
 constexpr Interposer kInterposer{nullptr, 0, nullptr, nullptr, functions_with_contexts};
 
-class Relieve : public testing::Test {
+class Relieve : public testing::Test, protected ArenaCalls {
  protected:
   static void SetUpTestSuite() {
     setenv("MEMOPT_PLANNER", "/nonexistent/memoptd", 1);  // plans are made here
@@ -85,22 +86,6 @@ class Relieve : public testing::Test {
     g_fake = &fake;
     forget_arena_after_fork();  // each test begins anew
   }
-
-  static CUdeviceptr allocate(std::uint64_t bytes) {
-    CUdeviceptr address = 0;
-    return arena_allocate(&address, bytes, nullptr).handled ? address : 0;
-  }
-  // Some stream does something with it.
-  static void use(CUdeviceptr address, CUstream stream = reinterpret_cast<CUstream>(0x100)) {
-    ArenaLock lock;
-    const std::uint64_t addresses[] = {address};
-    Operation operation;
-    begin_operation({stream, false}, &operation);
-    EXPECT_TRUE(use_addresses(addresses, 1, operation));
-    order_operation(lock, operation);
-    queued();
-  }
-  static void free(CUdeviceptr address) { EXPECT_EQ(arena_free(address).result, CUDA_SUCCESS); }
 
   // An iteration of two blocks, `within` while they live.
   template <typename Within>

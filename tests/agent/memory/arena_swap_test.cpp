@@ -12,9 +12,9 @@
 #include "agent/memory/arena.h"
 #include "agent/memory/arena_state.h"
 #include "agent/order/current_context.h"
-#include "agent/order/in_flight.h"
 #include "agent/plan/plan.h"
 #include "agent/recording/recorder.h"
+#include "tests/agent/arena_calls.h"
 #include "tests/agent/fake_memory.h"
 
 // The arena and its link are never destroyed: what they hold at the end is no leak.
@@ -65,7 +65,7 @@ Driver functions_with_work() {
 
 constexpr Interposer kInterposer{nullptr, 0, nullptr, nullptr, functions_with_work};
 
-class AtALimit : public testing::Test {
+class AtALimit : public testing::Test, protected ArenaCalls {
  protected:
   static void SetUpTestSuite() {
     setenv("MEMOPT_PLANNER", "/nonexistent/memoptd", 1);
@@ -84,19 +84,6 @@ class AtALimit : public testing::Test {
     EXPECT_EQ(arena_set_limit("none").error, "");
   }
 
-  static CUdeviceptr allocate(std::uint64_t bytes) {
-    CUdeviceptr address = 0;
-    return arena_allocate(&address, bytes, nullptr).handled ? address : 0;
-  }
-  static void use(CUdeviceptr address, CUstream on) {
-    ArenaLock lock;
-    const std::uint64_t addresses[] = {address};
-    Operation operation;
-    begin_operation({on, false}, &operation);
-    EXPECT_TRUE(use_addresses(addresses, 1, operation));
-    order_operation(lock, operation);
-    queued();
-  }
   static bool is_away(CUdeviceptr address) {
     ArenaLock lock;
     return arena()->blocks.find(address)->away != 0;
@@ -116,7 +103,7 @@ TEST_F(AtALimit, ABlockThatWaitedForItsBytesIsNotOlderThanWorkOnThem) {
   fake.busy = true;
   g_work.while_waiting_for_all = [&] {
     use(freed, stream(7));
-    EXPECT_EQ(arena_free(freed).result, CUDA_SUCCESS);
+    free(freed);
     g_work.begin = freed;
     g_work.end = freed + 2 * kChunk;
   };
@@ -161,10 +148,40 @@ TEST_F(AtALimit, NoChunkIsTakenTwiceWhileAPlanIsBeingBuilt) {
   for (const auto& [address, handle] : fake.mapped) {
     EXPECT_TRUE(handles.insert(handle).second) << "a chunk lies at two places";
   }
-  EXPECT_EQ(arena_free(last).result, CUDA_SUCCESS);
-  EXPECT_EQ(arena_free(large).result, CUDA_SUCCESS);
-  EXPECT_EQ(arena_free(other).result, CUDA_SUCCESS);
-  EXPECT_EQ(arena_free(further).result, CUDA_SUCCESS);
+  free(last);
+  free(large);
+  free(other);
+  free(further);
+}
+
+// Where the device is full there is nothing beyond the limit: a block that is touched while it is away gets what the
+// plan holds for nothing at that moment.
+TEST_F(AtALimit, WhereTheDeviceIsFullABlockThatComesBackGetsIdleChunksOfTheSlab) {
+  // The slab has a chunk that is mapped in the region still, where a block was freed, and one that is not.
+  fake.capacity = 4 * kChunk;
+  const CUdeviceptr freed = allocate(kChunk);
+  const CUdeviceptr stays = allocate(kChunk);
+  const CUdeviceptr leaves = allocate(2 * kChunk);
+  for (const CUdeviceptr block : {freed, stays, leaves}) use(block, stream(1));
+  ASSERT_EQ(allocate(kChunk), 0u);
+  ASSERT_TRUE(arena_begin_swapping(kChunk));
+  free(freed);
+  {
+    ArenaLock lock;
+    Arena& arena = *memopt::agent::arena();
+    arena.blocks.find(stays)->escaped = true;
+    ASSERT_EQ(arena_send_away(arena, lock, 2), 2u);
+    ASSERT_TRUE(arena.slab.want(3 * kChunk, [](std::uint64_t) { return false; }));
+    ASSERT_EQ(arena.slab.go_live(nullptr), CUDA_SUCCESS);
+    ASSERT_EQ(arena.bootstrap.free_chunks(), 0u);
+    ASSERT_EQ(fake.handles.size(), 4u);
+  }
+  ASSERT_TRUE(is_away(leaves));
+  use(leaves, stream(1));
+  EXPECT_EQ(take_refusal(), CUDA_SUCCESS);
+  EXPECT_FALSE(is_away(leaves));
+  EXPECT_LE(fake.handles.size(), 4u);
+  free(stays);
 }
 
 }  // namespace

@@ -32,6 +32,21 @@ TEST_F(BootstrapTest, WhatIsMadeBeforeAnythingIsFreedStandsSideBySide) {
   EXPECT_EQ(held(), 21 * kChunk);
 }
 
+// As on a large device in a process that has few addresses: blocks could be away, and more of them than fit the device.
+TEST(Bootstrap, ServesLargeBlocksWhereAddressesAreScarce) {
+  constexpr std::uint64_t kGib = std::uint64_t{1} << 30;
+  FakeDriver large;
+  large.total = 64 * kGib;
+  for (const std::uint64_t addresses : {64 * kGib, 128 * kGib, 200 * kGib, 600 * kGib}) {
+    large.addresses = addresses;
+    Memory memory(large);
+    EXPECT_NE(memory.make(3 * kChunk), nullptr) << addresses / kGib;
+    EXPECT_NE(memory.make(kChunk / 4), nullptr) << addresses / kGib;
+    // A plan's slab wants as many as the device has, or less.
+    EXPECT_NE(memory.chunks.reserve(std::min(addresses, large.total) / 4), 0u) << addresses / kGib;
+  }
+}
+
 TEST_F(BootstrapTest, FreedBytesServeWhateverFitsWithoutACallOfTheDriver) {
   ASSERT_NE(make(kChunk + 512), nullptr);
   Block* const large = make(12 * kChunk - 1024);

@@ -16,6 +16,7 @@
 //   handed-on, rounds, reused, legacy-stream     streams (limit_order.cpp)
 //   same-block, threads           threads
 //   blocked, all-blocked, blocked-touch    work that ends only after a call that wants memory
+//   refused, refused-threads, untouched, of-the-driver    without a limit, on a full device (limit_full.cpp)
 //
 // Exit code 3: the driver's error, which is named; 1: `turns` has read something wrong.
 #include <cstdio>
@@ -30,7 +31,7 @@ int main(int argc, char** argv) {
   const std::string argument = argc > 2 ? argv[2] : "";
   limit::open();
   if (limit::run_access_case(name) || limit::run_copy_case(name) || limit::run_escape_case(name) ||
-      limit::run_life_case(name, argument) || limit::run_order_case(name)) {
+      limit::run_life_case(name, argument) || limit::run_order_case(name) || limit::run_full_case(name)) {
     return 0;
   }
   std::fprintf(stderr, "limit_cases: unknown case '%s'\n", name.c_str());

@@ -87,5 +87,6 @@ bool run_copy_case(const std::string& name);
 bool run_escape_case(const std::string& name);
 bool run_life_case(const std::string& name, const std::string& argument);
 bool run_order_case(const std::string& name);
+bool run_full_case(const std::string& name);
 
 }  // namespace limit

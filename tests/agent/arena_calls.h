@@ -1,0 +1,32 @@
+// What a program does with the arena, for tests of it.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+
+#include "agent/memory/arena.h"
+#include "agent/order/in_flight.h"
+
+namespace memopt::agent {
+
+struct ArenaCalls {
+  // 0: not served.
+  static CUdeviceptr allocate(std::uint64_t bytes) {
+    CUdeviceptr address = 0;
+    return arena_allocate(&address, bytes, nullptr).handled ? address : 0;
+  }
+  static void free(CUdeviceptr address) { EXPECT_EQ(arena_free(address).result, CUDA_SUCCESS); }
+  // Something on the stream names it.
+  static void use(CUdeviceptr address, CUstream stream = reinterpret_cast<CUstream>(0x100)) {
+    ArenaLock lock;
+    const std::uint64_t addresses[] = {address};
+    Operation operation;
+    begin_operation({stream, false}, &operation);
+    EXPECT_TRUE(use_addresses(addresses, 1, operation));
+    order_operation(lock, operation);
+    queued();
+  }
+};
+
+}  // namespace memopt::agent
