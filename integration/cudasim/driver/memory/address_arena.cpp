@@ -1,12 +1,15 @@
 #include "memory/address_arena.h"
 
 #include <sys/mman.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <system_error>
+#include <vector>
 
 #include "units.h"
 
@@ -68,11 +71,31 @@ AddressArena::AddressArena(std::uint64_t size, std::uint64_t least, std::span<co
 
 AddressArena::~AddressArena() { munmap(reinterpret_cast<void*>(begin_), size_); }
 
+namespace {
+
+// Pages of the mapping's file.
+[[maybe_unused]] bool half_is_in_ram(void* at, std::uint64_t size) {
+  const std::uint64_t page = static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
+  std::vector<unsigned char> pages((size + page - 1) / page);
+  if (mincore(at, size, pages.data()) != 0) return false;
+  const auto there = std::count_if(pages.begin(), pages.end(), [](unsigned char one) { return (one & 1) != 0; });
+  return static_cast<std::size_t>(there) >= pages.size() / 2;
+}
+
+}  // namespace
+
 bool AddressArena::map_file(std::uintptr_t address, std::uint64_t size, int file, std::uint64_t offset, Access access,
-                            bool in_ram) {
-  const int flags = MAP_SHARED | MAP_FIXED | MAP_NORESERVE | (in_ram ? MAP_POPULATE : 0);
-  return mmap(reinterpret_cast<void*>(address), size, protection(access), flags, file, static_cast<off_t>(offset)) !=
-         MAP_FAILED;
+                            [[maybe_unused]] InRam in_ram) {
+  void* const at = reinterpret_cast<void*>(address);
+  const int flags = MAP_SHARED | MAP_FIXED | MAP_NORESERVE;
+  if (mmap(at, size, protection(access), flags, file, static_cast<off_t>(offset)) == MAP_FAILED) return false;
+#ifdef MADV_POPULATE_READ
+  // As if read, which maps many pages of a file at a time; if written, each would be a fault of its own.
+  if (access != Access::kNone && (in_ram == InRam::kYes || (in_ram == InRam::kPerhaps && half_is_in_ram(at, size)))) {
+    madvise(at, size, MADV_POPULATE_READ);
+  }
+#endif
+  return true;
 }
 
 bool AddressArena::map_private(std::uintptr_t address, std::uint64_t size) {

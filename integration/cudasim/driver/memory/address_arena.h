@@ -10,6 +10,9 @@ namespace cudasim {
 
 enum class Access : std::uint8_t { kNone, kRead, kReadWrite };
 
+// Whether a file's pages are in the host's RAM. kPerhaps: those that have been touched.
+enum class InRam : std::uint8_t { kNo, kPerhaps, kYes };
+
 class AddressArena {
  public:
   // Tries the hints in order, then any place, then less, down to `least`. Throws std::system_error. Hints make
@@ -24,10 +27,10 @@ class AddressArena {
   bool contains(std::uintptr_t address) const { return address - begin_ < size_; }
   FreeRanges& ranges() { return ranges_; }
 
-  // False: the machine refused (number of mappings, memory). `in_ram`: the pages of the file are there, and are mapped
-  // at once.
+  // False: the machine refused (number of mappings, memory). Pages of the file that are there, half of all at least,
+  // are mapped at once.
   [[nodiscard]] bool map_file(std::uintptr_t address, std::uint64_t size, int file, std::uint64_t offset, Access access,
-                              bool in_ram);
+                              InRam in_ram);
   [[nodiscard]] bool map_private(std::uintptr_t address, std::uint64_t size);  // zero-filled, readable and writable
   [[nodiscard]] bool protect(std::uintptr_t address, std::uint64_t size, Access access);
   // Back to no access. Aborts with a message if the machine refuses: a freed block that can still be written is no

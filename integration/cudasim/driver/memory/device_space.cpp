@@ -104,6 +104,7 @@ bool DeviceSpace::map_region(std::uintptr_t address, Access access) {
       arena.unmap(address, region.size);
       return false;
     }
+    if (access != Access::kNone) physical.mapped(extent);
     at += extent.size;
   }
   return true;

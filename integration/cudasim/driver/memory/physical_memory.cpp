@@ -18,7 +18,8 @@ PhysicalMemory::PhysicalMemory(std::uint64_t capacity, bool poison)
       poison_(poison),
       free_(0, capacity),
       resident_(capacity / kGranule, false),
-      whole_(capacity / kGranule, false) {
+      whole_(capacity / kGranule, false),
+      mapped_(capacity / kGranule, false) {
   file_ = memfd_create("cudasim-device", MFD_CLOEXEC);
   if (file_ < 0)
     throw std::system_error(errno, std::generic_category(), "memfd_create for the simulated device's memory");
@@ -71,16 +72,25 @@ bool PhysicalMemory::prepare(const Extent& extent, bool fill) {
       drop({at, kGranule});  // beyond what is filled: no old contents either
     }
     whole_[at / kGranule] = fill || (resident && !poison_);
+    mapped_[at / kGranule] = false;
     resident = true;
   }
   return prepared;
 }
 
-bool PhysicalMemory::in_ram(const Extent& extent) const {
+InRam PhysicalMemory::in_ram(const Extent& extent) const {
+  auto found = InRam::kYes;
   for (std::uint64_t at = extent.offset; at < extent.offset + extent.size; at += kGranule) {
-    if (!whole_[at / kGranule]) return false;
+    if (whole_[at / kGranule]) continue;
+    if (!mapped_[at / kGranule]) return InRam::kNo;
+    found = InRam::kPerhaps;
   }
-  return true;
+  return found;
+}
+
+void PhysicalMemory::mapped(const Extent& extent) {
+  for (std::uint64_t at = extent.offset; at < extent.offset + extent.size; at += kGranule)
+    mapped_[at / kGranule] = true;
 }
 
 // Pages that are there are filled fastest where they are mapped, and new ones by a write, which neither faults for each

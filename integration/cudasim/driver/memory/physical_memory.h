@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "memory/address_arena.h"
 #include "memory/free_ranges.h"
 #include "units.h"
 
@@ -38,9 +39,10 @@ class PhysicalMemory {
   void give(const std::vector<Extent>& extents);
 
   int file() const { return file_; }
-  // Whether all its pages are in the host's RAM, as far as is known: to map them at once is cheaper then than a fault
-  // of each.
-  bool in_ram(const Extent& extent) const;
+  // Whether its pages are in the host's RAM: to map them at once is cheaper then than a fault of each.
+  InRam in_ram(const Extent& extent) const;
+  // The program gets at its bytes from now on, and may touch them.
+  void mapped(const Extent& extent);
   bool poison() const { return poison_; }
   std::uint64_t capacity() const { return capacity_; }
   std::uint64_t held() const { return capacity_ - free_.free_bytes(); }
@@ -60,6 +62,7 @@ class PhysicalMemory {
   FreeRanges free_;
   std::vector<bool> resident_;  // by granule: may have pages in RAM
   std::vector<bool> whole_;     // has all of them there, or had when it was taken last
+  std::vector<bool> mapped_;    // has been mapped since it was taken
   std::uint64_t resident_idle_ = 0;
 };
 
