@@ -8,7 +8,11 @@
 #   nvcc_add_module(NAME n SOURCE a.cu [FORMAT fatbin|cubin|ptx] [OUTPUT_DIR d | OUTPUT file] [OPTIONS …])
 #       d/n.FORMAT, or the file named (target n).
 # d is the current binary folder unless given. The target's property NVCC_OUTPUT is the file.
+#
+# What nvcc makes is the same in each preset: sanitizers look at what stands below such programs, which are taken for a user's. Hence another
+# build of this tree may give it.
 include_guard(GLOBAL)
+set(MEMOPT_NVCC_FROM "" CACHE PATH "Another build folder of this tree, up to date: modules and objects of nvcc are copied from there")
 option(MEMOPT_GPU_RUNTIME "Link static-runtime programs against the toolkit's libcudart_static.a: for a real GPU" OFF)
 
 # Machine code for the oldest architecture of CUDA 13, and PTX of the same, from which the driver makes code for every newer GPU.
@@ -41,6 +45,25 @@ function(_nvcc_command out)
   set(${out} ${command} PARENT_SCOPE)
 endfunction()
 
+# _nvcc_make(OUTPUT COMMENT COMMAND…): a rule for the file, which the command leaves a file .d beside. Once for all that need it in a folder.
+function(_nvcc_make output source comment)
+  get_property(known DIRECTORY PROPERTY MEMOPT_NVCC_OUTPUTS)
+  if(output IN_LIST known)
+    return()
+  endif()
+  set_property(DIRECTORY APPEND PROPERTY MEMOPT_NVCC_OUTPUTS ${output})
+  cmake_path(GET output PARENT_PATH folder)
+  file(MAKE_DIRECTORY ${folder})
+  cmake_path(RELATIVE_PATH output BASE_DIRECTORY ${CMAKE_BINARY_DIR} OUTPUT_VARIABLE relative)
+  if(MEMOPT_NVCC_FROM AND EXISTS ${MEMOPT_NVCC_FROM}/${relative})
+    add_custom_command(OUTPUT ${output} COMMAND ${CMAKE_COMMAND} -E copy ${MEMOPT_NVCC_FROM}/${relative} ${output}
+                       DEPENDS ${MEMOPT_NVCC_FROM}/${relative} COMMENT "copy ${relative}" VERBATIM)
+    return()
+  endif()
+  add_custom_command(OUTPUT ${output} COMMAND ${ARGN} -MD -MF ${output}.d -MT ${output} ${source} -o ${output}
+                     DEPENDS ${source} ${MEMOPT_NVCC} DEPFILE ${output}.d COMMENT "nvcc ${comment}" VERBATIM COMMAND_EXPAND_LISTS)
+endfunction()
+
 function(_nvcc_require context)
   foreach(required IN LISTS ARGN)
     if(NOT ARG_${required})
@@ -63,7 +86,7 @@ function(nvcc_add_program)
   if(NOT ARG_OUTPUT_DIR)
     set(ARG_OUTPUT_DIR ${CMAKE_CURRENT_BINARY_DIR})
   endif()
-  # The host half is sanitised like everything else; a sanitised runtime needs the sanitizer first in the program anyway.
+  # Its libraries are sanitised, and need the sanitizer's first in the program.
   set(sanitizers)
   if(MEMOPT_SANITIZE)
     foreach(sanitizer IN LISTS MEMOPT_SANITIZE)
@@ -71,7 +94,8 @@ function(nvcc_add_program)
     endforeach()
     list(APPEND sanitizers -fno-sanitize-recover=all)
   endif()
-  _nvcc_command(nvcc -Wall ${sanitizers})
+  _nvcc_command(compile -Wall)
+  _nvcc_command(link ${sanitizers})
   set(architecture ${MEMOPT_NVCC_ARCHITECTURE})
   set(generate -gencode=arch=compute_${architecture},code=[sm_${architecture},compute_${architecture}])
 
@@ -79,14 +103,11 @@ function(nvcc_add_program)
   foreach(source IN LISTS ARG_SOURCES)
     cmake_path(ABSOLUTE_PATH source NORMALIZE)
     cmake_path(GET source STEM stem)
-    set(object ${CMAKE_CURRENT_BINARY_DIR}/${ARG_NAME}.nvcc/${stem}.o)
-    file(MAKE_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR}/${ARG_NAME}.nvcc)
-    add_custom_command(
-      OUTPUT ${object}
-      COMMAND ${nvcc} ${generate} ${ARG_OPTIONS} -MD -MF ${object}.d -MT ${object} -c ${source} -o ${object}
-      DEPENDS ${source} ${MEMOPT_NVCC}
-      DEPFILE ${object}.d
-      COMMENT "nvcc ${ARG_NAME}: ${stem}" VERBATIM COMMAND_EXPAND_LISTS)
+    # The runtime is chosen by the linker: programs of one source share the object.
+    string(MD5 options "${ARG_OPTIONS}")
+    string(SUBSTRING ${options} 0 8 options)
+    set(object ${CMAKE_CURRENT_BINARY_DIR}/${stem}.nvcc/${options}.o)
+    _nvcc_make(${object} ${source} "${ARG_NAME}: ${stem}" ${compile} ${generate} ${ARG_OPTIONS} -c)
     list(APPEND objects ${object})
   endforeach()
 
@@ -113,7 +134,7 @@ function(nvcc_add_program)
   file(MAKE_DIRECTORY ${ARG_OUTPUT_DIR})
   add_custom_command(
     OUTPUT ${program}
-    COMMAND ${nvcc} ${generate} -cudadevrt none ${objects} ${runtime} -o ${program}
+    COMMAND ${link} ${generate} -cudadevrt none ${objects} ${runtime} -o ${program}
     ${strip}
     DEPENDS ${objects} ${runtime_file}
     COMMENT "nvcc ${ARG_NAME}: link (${ARG_RUNTIME} runtime)" VERBATIM COMMAND_EXPAND_LISTS)
@@ -146,15 +167,7 @@ function(nvcc_add_module)
   if(ARG_OUTPUT)
     cmake_path(ABSOLUTE_PATH ARG_OUTPUT BASE_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR} NORMALIZE OUTPUT_VARIABLE module)
   endif()
-  cmake_path(GET module PARENT_PATH folder)
-  file(MAKE_DIRECTORY ${folder} ${CMAKE_CURRENT_BINARY_DIR}/${ARG_NAME}.nvcc)
-  set(dependencies ${CMAKE_CURRENT_BINARY_DIR}/${ARG_NAME}.nvcc/${ARG_NAME}.${ARG_FORMAT}.d)
-  add_custom_command(
-    OUTPUT ${module}
-    COMMAND ${nvcc} ${generate} ${ARG_OPTIONS} -MD -MF ${dependencies} -MT ${module} -${ARG_FORMAT} ${source} -o ${module}
-    DEPENDS ${source} ${MEMOPT_NVCC}
-    DEPFILE ${dependencies}
-    COMMENT "nvcc ${ARG_NAME}.${ARG_FORMAT}" VERBATIM)
+  _nvcc_make(${module} ${source} "${ARG_NAME}.${ARG_FORMAT}" ${nvcc} ${generate} ${ARG_OPTIONS} -${ARG_FORMAT})
   add_custom_target(${ARG_NAME} ALL DEPENDS ${module})
   set_target_properties(${ARG_NAME} PROPERTIES NVCC_OUTPUT ${module})
 endfunction()

@@ -1,9 +1,12 @@
 # Tests, the same under every preset.
 #
-#   memopt_add_test(NAME n SOURCES … [LIBS …] [ENV k=v …] [LABELS …] [TIMEOUT s] [WRAPPER cmd…] [ONE_THREAD] [NOT_UNDER_TSAN case…])
+#   memopt_add_test(NAME n SOURCES … [LIBS …] [ENV k=v …] [LABELS …] [TIMEOUT s] [WRAPPER cmd…] [ONE_THREAD] [OPTIMISED]
+#                   [NOT_UNDER_TSAN case…])
 #       a GoogleTest binary, one ctest. Exit code 77 is a skip. ONE_THREAD: it starts no thread, which the plain builds hold it to, so
-#       ThreadSanitizer has nothing to find: its build leaves it out (`ninja n` still builds it). NOT_UNDER_TSAN: cases (GoogleTest's
-#       patterns) that compare many results, of code whose threads other cases of the binary run.
+#       ThreadSanitizer has nothing to find: its build leaves it out (`ninja n` still builds it). OPTIMISED: it has more to say in a plain
+#       build than in a sanitised one: more problems, more threads at once; the others are left out of plain builds where
+#       MEMOPT_ALL_GOOGLETESTS is off. NOT_UNDER_TSAN: cases (GoogleTest's patterns) that compare many results, of code whose threads
+#       other cases of the binary run.
 #   memopt_add_benchmark(NAME n SOURCES … [LIBS …] [ARGS …] [PRELOAD lib…] [ENV k=v …])
 #       a benchmark by Google's library, run for a moment only, so that it does not rot; in plain builds only. For numbers start it with
 #       --benchmark_min_time=1 --benchmark_repetitions=5.
@@ -20,6 +23,7 @@
 #
 # Labels: lint (static checks), slow (left out by run-tests --quick), full (run by --full only), frameworks (by --frameworks only).
 enable_testing()
+option(MEMOPT_ALL_GOOGLETESTS "In a plain build, GoogleTest binaries too that a sanitised one runs as well (docs/adr/0013)" ON)
 find_package(GTest REQUIRED)
 find_package(benchmark REQUIRED)
 
@@ -68,7 +72,7 @@ function(memopt_sanitizer_definitions target)
 endfunction()
 
 function(memopt_add_test)
-  cmake_parse_arguments(ARG "ONE_THREAD" "NAME;TIMEOUT" "SOURCES;LIBS;ENV;LABELS;WRAPPER;NOT_UNDER_TSAN" ${ARGN})
+  cmake_parse_arguments(ARG "ONE_THREAD;OPTIMISED" "NAME;TIMEOUT" "SOURCES;LIBS;ENV;LABELS;WRAPPER;NOT_UNDER_TSAN" ${ARGN})
   add_executable(${ARG_NAME} ${ARG_SOURCES})
   target_link_libraries(${ARG_NAME} PRIVATE memopt_flags ${ARG_LIBS} GTest::gtest GTest::gtest_main Threads::Threads)
   target_include_directories(${ARG_NAME} PRIVATE ${CMAKE_SOURCE_DIR})
@@ -77,7 +81,8 @@ function(memopt_add_test)
   memopt_sanitizer_definitions(${ARG_NAME})
   memopt_precompile_test(${ARG_NAME})
   set_property(GLOBAL APPEND PROPERTY MEMOPT_GOOGLETEST_BINARIES ${ARG_NAME})
-  if(ARG_ONE_THREAD AND "thread" IN_LIST MEMOPT_SANITIZE)
+  if((ARG_ONE_THREAD AND "thread" IN_LIST MEMOPT_SANITIZE) OR
+     NOT (ARG_OPTIMISED OR MEMOPT_ALL_GOOGLETESTS OR MEMOPT_SANITIZE))
     set_target_properties(${ARG_NAME} PROPERTIES EXCLUDE_FROM_ALL ON)
     return()
   elseif(ARG_ONE_THREAD AND NOT MEMOPT_SANITIZE)

@@ -1,27 +1,31 @@
 // memoptd: plans the memory of one user's programs. Started by their agents when there is none, gone when idle.
 #include <fcntl.h>
+#include <getopt.h>
 #include <signal.h>
-#include <spdlog/sinks/basic_file_sink.h>
-#include <spdlog/sinks/null_sink.h>
-#include <spdlog/sinks/stdout_sinks.h>
-#include <spdlog/spdlog.h>
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
+#include <array>
+#include <charconv>
 #include <cmath>
 #include <cstdio>
 #include <exception>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
+#include <system_error>
+#include <utility>
 
 #include "planner/daemon/detach.h"
+#include "planner/daemon/log.h"
 #include "planner/daemon/program_sink.h"
 #include "planner/daemon/server.h"
 #include "shm/options.h"
 
 namespace {
 
+using memopt::planner::LogLine;
+using memopt::planner::open_log;
 using memopt::planner::Server;
 
 struct Arguments {
@@ -35,37 +39,22 @@ struct Arguments {
 Server* g_server = nullptr;
 void stop_server(int) { g_server->stop(); }
 
-std::shared_ptr<spdlog::logger> make_log(const Arguments& arguments) {
-  std::shared_ptr<spdlog::sinks::sink> sink;
-  if (!arguments.log.empty()) {
-    sink = std::make_shared<spdlog::sinks::basic_file_sink_mt>(arguments.log);
-  } else if (arguments.foreground) {
-    sink = std::make_shared<spdlog::sinks::stderr_sink_mt>();
-  } else {
-    sink = std::make_shared<spdlog::sinks::null_sink_mt>();
-  }
-  auto logger = std::make_shared<spdlog::logger>("memoptd", std::move(sink));
-  logger->set_pattern("%Y-%m-%d %H:%M:%S.%e memoptd[%P] %v");
-  logger->flush_on(spdlog::level::info);
-  return logger;
-}
-
 int serve(Arguments arguments) {
   // Before the working folder changes, and so that a bad path is an error that is seen; made again in the background.
   if (!arguments.log.empty()) {
     arguments.log = std::filesystem::absolute(arguments.log).string();
-    make_log(arguments);
+    open_log(arguments.log, false);
   }
   std::string error;
   if (!arguments.foreground && !memopt::planner::detach(arguments.detached, -1, &error)) {
     std::fprintf(stderr, "memoptd: %s\n", error.c_str());
     return 1;
   }
-  const std::shared_ptr<spdlog::logger> log = make_log(arguments);
+  const LogLine log = open_log(arguments.log, arguments.foreground);
   memopt::planner::ServerOptions options;
   options.instance = arguments.name;
   options.idle_exit = std::chrono::milliseconds(std::llround(arguments.idle_exit * 1000));
-  options.log = [&log](std::string_view line) { log->info("{}", line); };
+  options.log = log;
   Server::Failure failure{};
   const std::unique_ptr<Server> server = Server::listen(
       std::move(options),
@@ -74,7 +63,7 @@ int serve(Arguments arguments) {
       },
       &failure, &error);
   if (server == nullptr) {
-    log->info("{}", error);
+    log(error);
     // Two agents started one each, at the same time: the other one serves.
     return failure == Server::Failure::kNameTaken ? 0 : 1;
   }
@@ -82,32 +71,92 @@ int serve(Arguments arguments) {
   signal(SIGPIPE, SIG_IGN);
   signal(SIGTERM, stop_server);
   signal(SIGINT, stop_server);
-  log->info("memopt {} serves{}", MEMOPT_VERSION, arguments.name.empty() ? "" : " as " + arguments.name);
+  log(std::string("memopt ") + MEMOPT_VERSION + " serves" + (arguments.name.empty() ? "" : " as " + arguments.name));
   server->run();
   return 0;
+}
+
+constexpr double kLongestIdle = 1e6;  // seconds
+
+void print_help() {
+  std::printf(
+      "Plans the memory of this user's programs that run with memopt. Their agents start it; nobody needs to.\n"
+      "usage: memoptd [OPTION...]\n\n"
+      "  --foreground         Stay in the foreground; log to standard error\n"
+      "  --name NAME          Serve programs with this MEMOPT_PLANNER_NAME instead of all others\n"
+      "  --idle-exit SECONDS  Leave after so long without programs; 0: never (default: %g)\n"
+      "  --log FILE           Append messages to it\n"
+      "  --version            Print the version and leave\n"
+      "  --help               Print this and leave\n",
+      Arguments().idle_exit);
+}
+
+// A message about the value of an option; where it is empty, the option is set.
+std::string set_option(int option, const std::string& value, Arguments* arguments) {
+  switch (option) {
+    case 'f':
+      arguments->foreground = true;
+      return {};
+    case 'd':
+      arguments->detached = true;
+      return {};
+    case 'l':
+      arguments->log = value;
+      return {};
+    case 'n':
+      arguments->name = value;
+      return memopt::shm::option_check::is_instance_name(value)
+                 ? std::string()
+                 : "--name: expected " + std::string(memopt::shm::option(memopt::shm::OptionId::kPlannerName).values);
+    default: {
+      const char* const end = value.data() + value.size();
+      const auto [rest, error] = std::from_chars(value.data(), end, arguments->idle_exit);
+      const bool valid =
+          error == std::errc() && rest == end && arguments->idle_exit >= 0 && arguments->idle_exit <= kLongestIdle;
+      return valid ? std::string() : "--idle-exit: expected seconds, 0 to 1000000";
+    }
+  }
+}
+
+// What main is to return, unless memoptd is to serve. By the C library: CLI11, which reads memoptctl's line, takes
+// longer to compile than all else in this folder.
+std::optional<int> read_line(int argc, char** argv, Arguments* arguments) {
+  constexpr int kWrongUse = 2;
+  constexpr std::array kOptions = {option{"foreground", no_argument, nullptr, 'f'},
+                                   option{"name", required_argument, nullptr, 'n'},
+                                   option{"idle-exit", required_argument, nullptr, 'i'},
+                                   option{"log", required_argument, nullptr, 'l'},
+                                   option{"detached", no_argument, nullptr, 'd'},  // already nobody's child: for agents
+                                   option{"version", no_argument, nullptr, 'v'},
+                                   option{"help", no_argument, nullptr, 'h'},
+                                   option{nullptr, 0, nullptr, 0}};
+  for (int found = 0; (found = getopt_long(argc, argv, "h", kOptions.data(), nullptr)) != -1;) {
+    if (found == '?') return kWrongUse;  // it has said why
+    if (found == 'h') {
+      print_help();
+      return 0;
+    }
+    if (found == 'v') {
+      std::printf("memoptd %s\n", MEMOPT_VERSION);
+      return 0;
+    }
+    const std::string value = optarg == nullptr ? "" : optarg;
+    if (const std::string wrong = set_option(found, value, arguments); !wrong.empty()) {
+      std::fprintf(stderr, "memoptd: %s, not '%s'\n", wrong.c_str(), value.c_str());
+      return kWrongUse;
+    }
+  }
+  if (optind == argc) return std::nullopt;
+  std::fprintf(stderr, "memoptd: unexpected argument '%s'; see memoptd --help\n", argv[optind]);
+  return kWrongUse;
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
   Arguments arguments;
-  CLI::App app{
-      "Plans the memory of this user's programs that run with memopt. Their agents start it; nobody needs to."};
-  app.add_flag("--foreground", arguments.foreground, "Stay in the foreground; log to standard error");
-  app.add_option("--name", arguments.name, "Serve programs with this MEMOPT_PLANNER_NAME instead of all others")
-      ->check([](const std::string& name) {
-        return memopt::shm::option_check::is_instance_name(name)
-                   ? std::string()
-                   : "expected " + std::string(memopt::shm::option(memopt::shm::OptionId::kPlannerName).values);
-      });
-  app.add_option("--idle-exit", arguments.idle_exit, "Leave after so many seconds without programs; 0: never")
-      ->check(CLI::Range(0.0, 1e6))
-      ->capture_default_str();
-  app.add_option("--log", arguments.log, "File to which messages are appended");
-  app.add_flag("--detached", arguments.detached, "Already nobody's child")->group("");
-  app.set_version_flag("--version", std::string("memoptd ") + MEMOPT_VERSION);
-  CLI11_PARSE(app, argc, argv);
   try {
+    if (const std::optional<int> code = read_line(argc, argv, &arguments)) return *code;
     return serve(std::move(arguments));
   } catch (const std::exception& exception) {
     std::fprintf(stderr, "memoptd: %s\n", exception.what());

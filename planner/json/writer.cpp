@@ -3,8 +3,9 @@
 #include <array>
 #include <charconv>
 #include <cmath>
-#include <nlohmann/json.hpp>
 #include <string>
+
+#include "planner/json/tree.h"
 
 namespace memopt::json {
 namespace {

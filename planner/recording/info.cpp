@@ -1,7 +1,8 @@
 #include "planner/recording/info.h"
 
 #include <limits>
-#include <nlohmann/json.hpp>
+
+#include "planner/json/tree.h"
 
 namespace memopt::planner {
 namespace {

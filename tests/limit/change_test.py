@@ -129,8 +129,9 @@ class Changed(LimitCase):
     def test_a_plan_is_left_and_taken_up_again(self):
         self.change(planned=True, MEMOPT_SYNC_PLAN="1")
 
-    def test_without_a_planner(self):
-        self.change(**WITHOUT_A_PLANNER)
+    if FULL:
+        def test_without_a_planner(self):
+            self.change(**WITHOUT_A_PLANNER)
 
     def test_two_streams(self):
         for seed in ("1", "2", "3") if FULL else ("1",):

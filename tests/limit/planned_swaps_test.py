@@ -2,6 +2,7 @@
 """Swaps that are planned, carried out: blocks leave and come back behind the operations that the plan names, so that a
 program stays within its limit for less than copies on demand cost, with the same contents. With --full: more networks, limits
 and seeds."""
+import itertools
 import os
 import re
 import unittest
@@ -58,11 +59,10 @@ class PlannedSwaps(LimitCase):
     def test_any_order_that_the_edges_allow(self):
         trace = self.net("vgg11", "--batch", 20)
         limit = self.limit_of(trace, 80)
-        for seed in SEEDS:
-            for streams in ("1", "2"):
-                with self.subTest(seed=seed, streams=streams):
-                    run = self.replay(trace, limit, "--streams", streams, CUDASIM_SEED=seed)
-                    self.assertGreater(self.as_planned(run)[0], 0)
+        for seed, streams in itertools.product(SEEDS, ("1", "2")) if FULL else zip(SEEDS, ("1", "2")):
+            with self.subTest(seed=seed, streams=streams):
+                run = self.replay(trace, limit, "--streams", streams, CUDASIM_SEED=seed)
+                self.assertGreater(self.as_planned(run)[0], 0)
 
     def test_every_access_of_the_kernels_is_ordered(self):
         trace = self.net("vgg11", "--batch", 8)
@@ -72,7 +72,7 @@ class PlannedSwaps(LimitCase):
     def test_two_threads(self):
         """Each with blocks and streams of its own; the peak load is both threads'."""
         trace = self.net("vgg11", "--batch", 8)
-        for seed in (None, *SEEDS) if FULL else (None, "1"):
+        for seed in (None, *SEEDS) if FULL else ("1",):
             with self.subTest(seed=seed):
                 self.replay(trace, self.limit_of(trace, 85), "--threads", "2", **({} if seed is None else {"CUDASIM_SEED": seed}))
 

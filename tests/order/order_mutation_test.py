@@ -15,7 +15,7 @@ from order_runs import BUILD, FULL, Run, Seeds
 SOURCE = os.environ["TEST_SOURCE"]
 MOST_PROGRAMS = 2_000
 # The first program of the run that found the mutant.
-FOUND_BY = {"announced-counts-as-queued": 235, "event-placed-after-the-call": 600, "device-waited-for-with-the-lock": 220,
+FOUND_BY = {"announced-counts-as-queued": 235, "event-placed-after-the-call": 885, "device-waited-for-with-the-lock": 220,
             "free-of-many-threads-without-a-wait": 10, "legacy-allocation-orders-nothing": 900}
 ORDER = ("race", "order_fuzzer")
 DEADLOCK = ("deadlock",)

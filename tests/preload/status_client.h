@@ -10,9 +10,10 @@
 #include <cstddef>
 #include <cstring>
 #include <fstream>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <thread>
+
+#include "planner/json/tree.h"
 
 namespace memopt::test {
 

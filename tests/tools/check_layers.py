@@ -42,7 +42,7 @@ RULES = {
     "planner/swap": LAYOUT_PUBLIC,
     **{SWAP + room: {*(SWAP + other for other in others), *SWAP_LAYOUT.get(room, ())} for room, others in SWAP_ROOMS.items()},
     "planner/sending": {"shm", "planner/program.h", "planner/frameworks", "planner/iteration", *(SWAP + room for room in SWAP_ROOMS if room != "files")},
-    "planner/recording": {"shm", "planner/daemon/sink.h"},
+    "planner/recording": {"shm", "planner/daemon/sink.h", "planner/json"},
     "planner/daemon": {"shm", "planner"},
     "tools": {"planner", "shm"},
     "integration/cudasim": set(),
@@ -58,8 +58,8 @@ LINK = re.compile(r"^\s*target_link_libraries\(\s*([\w.-]+)([^)]*)\)", re.MULTIL
 
 # memoptctl's rooms -> what each may include beside shm.
 MEMOPTCTL_ROOMS = {
-    "common": [], "run": ["common"], "status": ["common"], "recording": ["planner", "common", "run"], "plan": ["planner", "common"],
-    "swap": ["planner", "common", "plan"], "solve": ["planner", "common"], "doctor": ["common", "run", "status"],
+    "common": [], "run": ["common"], "status": ["common", "planner/json"], "recording": ["planner", "common", "run"], "plan": ["planner", "common"],
+    "swap": ["planner", "common", "plan"], "solve": ["planner", "common"], "doctor": ["common", "run", "status", "planner/json"],
     "main": ["common", "run", "status", "recording", "plan", "swap", "solve", "doctor"],
 }
 RULES |= {f"tools/memoptctl/{room}": {"shm", *(f"tools/memoptctl/{other}" if other in MEMOPTCTL_ROOMS else other for other in others)}

@@ -215,6 +215,7 @@ class TrainPy(WorkloadCase):
         self.assertTrue(run.report["kernels_instrumented"])
         self.assert_same(run, reference)
 
+    @cases.in_plain_builds
     def test_serialized_threads_repeat_to_the_nanosecond(self):
         first, second = (self.succeed(TRAIN, CUDASIM_SERIALIZE="1") for _ in range(2))
         self.assert_same(first, self.reference)

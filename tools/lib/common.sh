@@ -132,12 +132,17 @@ set_up() {
   provide_cuda
 }
 
+# Prints CMake's settings for a preset beyond its own, one a line: for run-tests to say.
+preset_settings() { :; }
+
 # build PRESET [TARGET]: configure where needed, build the target or everything; the log is kept, the end of it shown when something fails.
 build() {
   local preset=$1 log=$build_root/logs/$1-build.log from=$SECONDS jobs=${CMAKE_BUILD_PARALLEL_LEVEL:-$(nproc)}
   mkdir -p "$build_root/logs"
   heading "Build $preset"
-  if ! (cd "$source_dir" && cmake --preset "$preset" -DMEMOPT_CUDA_ROOT="$CUDA_HOME") >"$log" 2>&1 </dev/null; then
+  local settings=()
+  mapfile -t settings < <(preset_settings "$preset")
+  if ! (cd "$source_dir" && cmake --preset "$preset" -DMEMOPT_CUDA_ROOT="$CUDA_HOME" "${settings[@]}") >"$log" 2>&1 </dev/null; then
     tail -n 30 "$log" >&2
     die 1 "configuring $preset failed" "log: $log"
   fi

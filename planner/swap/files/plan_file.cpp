@@ -6,12 +6,12 @@
 #include <cstring>
 #include <fstream>
 #include <initializer_list>
-#include <nlohmann/json.hpp>
 #include <ostream>
 #include <sstream>
 #include <string_view>
 #include <unordered_map>
 
+#include "planner/json/tree.h"
 #include "planner/json/writer.h"
 
 namespace memopt::swap {

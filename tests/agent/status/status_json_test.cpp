@@ -4,10 +4,11 @@
 
 #include <cstdint>
 #include <initializer_list>
-#include <nlohmann/json.hpp>
 #include <random>
 #include <string>
 #include <utility>
+
+#include "planner/json/tree.h"
 
 namespace memopt::agent {
 namespace {

@@ -6,10 +6,10 @@
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
-#include <nlohmann/json.hpp>
 #include <string>
 
 #include "cudasim/cudasim.h"
+#include "planner/json/tree.h"
 
 namespace {
 

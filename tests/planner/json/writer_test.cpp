@@ -8,11 +8,12 @@
 #include <cstring>
 #include <functional>
 #include <limits>
-#include <nlohmann/json.hpp>
 #include <random>
 #include <sstream>
 #include <string>
 #include <utility>
+
+#include "planner/json/tree.h"
 
 namespace memopt::json {
 namespace {

@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <utility>
 
+#include "planner/json/tree.h"
 #include "tools/memoptctl/common/printable.h"
 
 namespace memopt::tools {

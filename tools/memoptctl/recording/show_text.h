@@ -1,9 +1,9 @@
 // A recording's summary, for people and for programs.
 #pragma once
 
-#include <nlohmann/json.hpp>
 #include <string>
 
+#include "planner/json/tree.h"
 #include "planner/recording/info.h"
 #include "planner/recording/summary.h"
 #include "tools/memoptctl/recording/show_iteration.h"

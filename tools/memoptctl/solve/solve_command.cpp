@@ -8,10 +8,10 @@
 #include <cstdio>
 #include <cstring>
 #include <fstream>
-#include <nlohmann/json.hpp>
 #include <stdexcept>
 #include <string_view>
 
+#include "planner/json/tree.h"
 #include "planner/layout/files/csv.h"
 #include "planner/layout/files/input.h"
 #include "planner/layout/files/plot.h"

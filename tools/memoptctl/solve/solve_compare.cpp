@@ -4,9 +4,9 @@
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <stdexcept>
 
+#include "planner/json/tree.h"
 #include "planner/layout/files/csv.h"
 #include "planner/layout/files/input.h"
 #include "planner/layout/problem/validation.h"

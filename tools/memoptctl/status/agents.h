@@ -3,10 +3,11 @@
 #include <sys/types.h>
 
 #include <chrono>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "planner/json/tree.h"
 
 namespace memopt::tools {
 

@@ -3,11 +3,11 @@
 #include <sys/types.h>
 
 #include <cstdint>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "planner/json/tree.h"
 #include "tools/memoptctl/status/agents.h"
 #include "tools/memoptctl/status/processes.h"
 

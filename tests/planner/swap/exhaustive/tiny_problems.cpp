@@ -23,7 +23,7 @@ std::uint64_t from_environment(const char* name, std::uint64_t otherwise) {
 }  // namespace
 
 int problems_wanted(int usual) {
-  const int otherwise = layout::kSanitized ? (usual + 3) / 4 : usual;
+  const int otherwise = layout::kSanitized ? (usual + 7) / 8 : usual;
   return static_cast<int>(from_environment("MEMOPT_RANDOM_PROBLEMS", static_cast<std::uint64_t>(otherwise)));
 }
 

@@ -2,8 +2,9 @@
 
 #include <gtest/gtest.h>
 
-#include <nlohmann/json.hpp>
 #include <sstream>
+
+#include "planner/json/tree.h"
 
 namespace memopt::swap {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include <nlohmann/json.hpp>
+#include "planner/json/tree.h"
 
 namespace memopt::tools {
 namespace {

@@ -337,6 +337,7 @@ class Frameworks(Cases):
                        "allocator is on)"), found.of("frameworks"))
         self.assertEqual({v for v, _ in doctor(*SIM, MEMOPT_FRAMEWORK_ENV="off").of("frameworks")}, {"warning"})
 
+    @cases.in_plain_builds
     def test_caching_allocator_still_on_in_a_program(self):
         shutil.copy(os.path.join(SIMULATOR, "libcuda.so.1"), self.path("libc10_cuda.so"))  # any library will do
         text = f"import ctypes; ctypes.CDLL({self.path('libc10_cuda.so')!r})\n" + STAYS
@@ -359,6 +360,7 @@ class Program(Cases):
         found = doctor("--sim", self.device_without_vmm(), "--seconds", "100", program=python(STAYS))
         self.found(found, "program.memory", "problem", "no virtual memory management")
 
+    @cases.in_plain_builds
     def test_static_runtime_without_symbols(self):
         # One that calls nothing: its file is all there is.
         program = self.compile("planted", '__attribute__((section(".nv_fatbin"), used)) static const char code[16] = {0};\n'

@@ -272,6 +272,7 @@ class Show(WithFolder):
 
 @unittest.skipUnless(os.path.exists(DIGITS), "the workloads were not built")
 class OnTheSimulator(WithFolder):
+    @cases.in_plain_builds
     def test_a_training_program(self):
         plain = run("run", "--sim", "a100-40g", "--disable", "--", DIGITS, "--epochs", "1", "--quiet")
         self.assertEqual(plain.returncode, 0, plain.stderr)
