@@ -45,7 +45,7 @@ function(_nvcc_command out)
   set(${out} ${command} PARENT_SCOPE)
 endfunction()
 
-# _nvcc_make(OUTPUT COMMENT COMMAND…): a rule for the file, which the command leaves a file .d beside. Once for all that need it in a folder.
+# _nvcc_make(OUTPUT SOURCE COMMENT COMMAND…): a rule for the file; its headers are listed in a file .d beside it. Once for all that need it in a folder.
 function(_nvcc_make output source comment)
   get_property(known DIRECTORY PROPERTY MEMOPT_NVCC_OUTPUTS)
   if(output IN_LIST known)
@@ -104,7 +104,7 @@ function(nvcc_add_program)
     cmake_path(ABSOLUTE_PATH source NORMALIZE)
     cmake_path(GET source STEM stem)
     # The runtime is chosen by the linker: programs of one source share the object.
-    string(MD5 options "${ARG_OPTIONS}")
+    string(MD5 options "${source} ${ARG_OPTIONS}")
     string(SUBSTRING ${options} 0 8 options)
     set(object ${CMAKE_CURRENT_BINARY_DIR}/${stem}.nvcc/${options}.o)
     _nvcc_make(${object} ${source} "${ARG_NAME}: ${stem}" ${compile} ${generate} ${ARG_OPTIONS} -c)

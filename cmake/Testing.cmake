@@ -2,7 +2,7 @@
 #
 #   memopt_add_test(NAME n SOURCES … [LIBS …] [ENV k=v …] [LABELS …] [TIMEOUT s] [WRAPPER cmd…] [ONE_THREAD] [OPTIMISED]
 #                   [NOT_UNDER_TSAN case…])
-#       a GoogleTest binary, one ctest. Exit code 77 is a skip. ONE_THREAD: it starts no thread, which the plain builds hold it to, so
+#       a GoogleTest binary, one ctest. Exit code 77 is a skip. ONE_THREAD: it starts no thread, which the other builds hold it to, so
 #       ThreadSanitizer has nothing to find: its build leaves it out (`ninja n` still builds it). OPTIMISED: it has more to say in a plain
 #       build than in a sanitised one: more problems, more threads at once; the others are left out of plain builds where
 #       MEMOPT_ALL_GOOGLETESTS is off. NOT_UNDER_TSAN: cases (GoogleTest's patterns) that compare many results, of code whose threads
@@ -23,7 +23,7 @@
 #
 # Labels: lint (static checks), slow (left out by run-tests --quick), full (run by --full only), frameworks (by --frameworks only).
 enable_testing()
-option(MEMOPT_ALL_GOOGLETESTS "In a plain build, GoogleTest binaries too that a sanitised one runs as well (docs/adr/0013)" ON)
+option(MEMOPT_ALL_GOOGLETESTS "In a plain build, GoogleTest binaries too that a sanitised one runs as well (docs/adr/0019)" ON)
 find_package(GTest REQUIRED)
 find_package(benchmark REQUIRED)
 
@@ -85,9 +85,9 @@ function(memopt_add_test)
      NOT (ARG_OPTIMISED OR MEMOPT_ALL_GOOGLETESTS OR MEMOPT_SANITIZE))
     set_target_properties(${ARG_NAME} PROPERTIES EXCLUDE_FROM_ALL ON)
     return()
-  elseif(ARG_ONE_THREAD AND NOT MEMOPT_SANITIZE)
+  elseif(ARG_ONE_THREAD)
     add_dependencies(${ARG_NAME} one_thread)
-    list(APPEND ARG_ENV LD_PRELOAD=$<TARGET_FILE:one_thread>)
+    list(APPEND ARG_ENV LD_PRELOAD=${MEMOPT_PRELOAD_PREFIX}$<TARGET_FILE:one_thread>)
   endif()
   if(ARG_NOT_UNDER_TSAN AND "thread" IN_LIST MEMOPT_SANITIZE)
     list(JOIN ARG_NOT_UNDER_TSAN ":" patterns)

@@ -14,9 +14,9 @@ from order_runs import BUILD, FULL, Run, Seeds
 
 SOURCE = os.environ["TEST_SOURCE"]
 MOST_PROGRAMS = 2_000
-# The first program of the run that found the mutant.
-FOUND_BY = {"announced-counts-as-queued": 235, "event-placed-after-the-call": 885, "device-waited-for-with-the-lock": 220,
-            "free-of-many-threads-without-a-wait": 10, "legacy-allocation-orders-nothing": 900}
+# The first programs of runs that have found the mutant: which do differs with what a thread does between two calls.
+FOUND_BY = {"announced-counts-as-queued": (235,), "event-placed-after-the-call": (885, 600), "device-waited-for-with-the-lock": (220,),
+            "free-of-many-threads-without-a-wait": (10,), "legacy-allocation-orders-nothing": (900,)}
 ORDER = ("race", "order_fuzzer")
 DEADLOCK = ("deadlock",)
 
@@ -65,7 +65,7 @@ class OrderMutants(unittest.TestCase):
     def caught(self, library, kinds, first):
         seeds = [dataclasses.replace(one, barrier=False) for one in Seeds.batches(MOST_PROGRAMS)]
         if not FULL:
-            seeds.sort(key=lambda one: one.programs != first)
+            seeds.sort(key=lambda one: one.programs not in first)
         together = min(os.cpu_count() or 2, 16)
         with concurrent.futures.ThreadPoolExecutor(together) as pool:
             for begin in range(0, len(seeds), together):
@@ -77,7 +77,7 @@ class OrderMutants(unittest.TestCase):
     def test_each_mutant_is_caught(self):
         for name, (_, _, _, kinds, what) in MUTANTS.items():
             with self.subTest(name):
-                run = self.caught(self.build(name), kinds, FOUND_BY.get(name))
+                run = self.caught(self.build(name), kinds, FOUND_BY.get(name, ()))
                 self.assertIsNotNone(run, f"{what}, and no program of {MOST_PROGRAMS} saw it")
                 print(f"{name}: {run.summary}\n  {run.command}", flush=True)
 

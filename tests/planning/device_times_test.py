@@ -141,7 +141,7 @@ class Measured(WithFolder):
         self.assertNotIn("cuEventElapsedTime", recorded.report["calls"])
         self.assertRegex(recorded.plan()[1], r"^times +host's calls; ")
 
-    @cases.in_plain_builds
+    @cases.not_under_asan
     def test_nothing_of_it_shows_in_the_program(self):
         """Also where threads and streams are many, and the device is as late or early as it may be."""
         for command in ([LOOP, "25", "--keep"], [LOOP, "25", "--keep", "--streams", "3"], [LOOP, "25", "--keep", "--threads"], [POOLS, "20"],

@@ -15,6 +15,11 @@ def in_plain_builds(case):
     return case if not SANITIZER else None
 
 
+def not_under_asan(case):
+    """For a case with threads that ThreadSanitizer is to see; AddressSanitizer has others on the same code."""
+    return case if SANITIZER in ("", "thread") else None
+
+
 def not_under_tsan(case):
     """For a case that runs no more threads than others that ThreadSanitizer sees."""
     return case if SANITIZER != "thread" else None

@@ -240,7 +240,7 @@ class Presets(Scratch):
         for header in ("cuda.h", "cudaTypedefs.h"):
             self.write(f"cuda/include/{header}", "#define CUDA_VERSION 13000\n")
         self.log = self.write("log", "")
-        self.write("bin/cmake", "#!/bin/sh\n", 0o755)
+        self.write("bin/cmake", f'#!/bin/sh\necho "$@" >>{self.folder}/configured\n', 0o755)
         self.write("bin/ninja", f"""#!/bin/bash
 preset=$(basename "$2")
 echo "build $preset at $(ps -o policy= -p $$)" >>{self.log}
@@ -300,6 +300,24 @@ echo '<testsuite><testcase name="a" status="run"/></testsuite>' >"$junit"
                 with open(os.path.join(self.folder, f"{preset}-without"), encoding="utf-8") as file:
                     self.assertEqual(file.read().strip(), f"^({expected})$" if expected else "", (arguments, preset))
 
+    def test_what_a_preset_leaves_to_another(self):
+        """GoogleTest binaries to asan, what nvcc makes to the release: where these are built, and before it."""
+        release = f"{self.folder}/tree/build/release"
+        every, fewer, copied, made = "ALL_GOOGLETESTS=ON", "ALL_GOOGLETESTS=OFF", f"NVCC_FROM={release}", "NVCC_FROM="
+        for presets, more, expected in ((("release", "asan", "tsan"), (), ((fewer, made), (every, copied), (every, copied))),
+                                        (("release", "asan"), ("--full",), ((every, made), (every, copied))),
+                                        (("release", "tsan"), (), ((every, made), (every, copied))),
+                                        (("coverage", "asan"), (), ((every, made), (every, made))),
+                                        (("asan", "release"), (), ((every, made), (fewer, made))),
+                                        (("release",), ("--quick",), ((every, made),))):
+            self.write("configured", "")
+            named = () if more == ("--quick",) else [word for preset in presets for word in ("--preset", preset)]
+            done, _ = self.run_tests("--in-turn", *named, *more)
+            self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+            with open(f"{self.folder}/configured", encoding="utf-8") as file:
+                self.assertEqual([line.split()[1:2] + line.split()[-2:] for line in file],
+                                 [[preset, *(f"-DMEMOPT_{one}" for one in settings)] for preset, settings in zip(presets, expected)])
+
     def test_a_build_that_fails_beside_the_tests_ends_it(self):
         self.write("asan-is-broken", "")
         done, log = self.run_tests()
@@ -325,11 +343,13 @@ case $1 in
 esac
 """, 0o755)
 
-    def program(self, checksum_under_memopt, races=0, last="", report=True):
+    def program(self, checksum_under_memopt, races=0, last="", report=True, trouble="out of memory"):
         text = json.dumps({"memory": {"bytes_held_peak": 96 << 20, "bytes_live_peak": 64 << 20}, "races": races,
                            "host_end_ns": 80000000, "device_end_ns": 40000000})
         self.write("workloads/digits_cnn", f"""#!/bin/bash
 unset LD_PRELOAD
+while (($#)); do [[ $1 != --batch ]] || batch=$2; shift; done
+if [[ -n ${{CUDASIM_CAPACITY:-}} && $batch -gt 240 && ${{UNDER:-}}${{MEMOPT_SWAP:-}} != memopt ]]; then echo "{trouble}"; exit 1; fi
 [[ -z ${{CACHING_POOL_REPORT:-}} ]] || echo '{{"peak_requested_bytes": {60 << 20}}}' >"$CACHING_POOL_REPORT"
 {f"echo '{text}' >$CUDASIM_REPORT" if report else ""}
 echo 'test accuracy 97.50 % (1 of 2)'
@@ -345,7 +365,7 @@ echo "checksum $sum"
     def test_equal_results(self):
         done = self.compare()
         self.assertEqual(done.returncode, 0, done.stderr)
-        for words in ("Simulated device (h200)", "96.0 MiB", "64.0 MiB", "60.0 MiB", "1.600 ms", "97.50 %", "equal", "memopt", "memopt, limit 60MiB"):
+        for words in ("Simulated device (h200)", "natively 240, memopt without swaps 240, memopt 1008.", "96.0 MiB", "64.0 MiB", "60.0 MiB", "1.600 ms", "97.50 %", "equal", "memopt", "memopt, limit 60MiB"):
             self.assertIn(words, done.stdout)
         with open(f"{self.folder}/json", encoding="utf-8") as file:
             self.assertEqual([row["checksum"] for row in json.load(file)["runs"]], ["cafe"] * 4)
@@ -365,7 +385,7 @@ echo "checksum $sum"
 
     def test_races_failures_and_missing_reports_fail(self):
         for options, words in (({"races": 2}, "races"), ({"last": "exit 9"}, "exit code 9"), ({"last": "echo more"}, "no checksum"),
-                               ({"report": False}, "no readable report")):
+                               ({"report": False}, "no readable report"), ({"trouble": "no such file"}, "batch 528: exit code 1: no such file")):
             self.program("same", **options)
             done = self.compare()
             self.assertNotEqual(done.returncode, 0, options)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Trains digits_cnn natively, over a caching pool, under memopt and under memopt with a limit, and prints what the driver counted in each,
-beside each other."""
+beside each other; on the simulated device also the largest batch that a small one takes."""
 import argparse
 import json
 import os
@@ -11,6 +11,7 @@ import tempfile
 import time
 
 import gpu
+import largest_batch
 
 MIB = 1 << 20
 EPOCHS, BATCH, TRAINING_IMAGES = 10, 288, 1440
@@ -223,6 +224,27 @@ def prepare(options, simulated, folder_of_reports):
     return runs, [memoptctl, "status", "--json"]
 
 
+def find_largest_batches(runs):
+    print(f"largest batch on a device of {largest_batch.CAPACITY_MIB} MiB ...", flush=True)
+    raw, _, (command, environment), _ = ((run.command[:-4], run.environment) for run in runs)  # without epochs and batch
+    try:
+        batches = largest_batch.find({"natively": raw, "memopt without swaps": (command, {**environment, "MEMOPT_SWAP": "0"}),
+                                   "memopt": (command, environment)}, raw)
+    except largest_batch.Failure as failure:
+        raise Failure(f"the largest batch: {failure}") from failure
+    return batches, (f"Largest batch that trains there, in steps of {largest_batch.PART} images: "
+                     + ", ".join(f"{name} {batch}" for name, batch in batches.items()) + ".\n"
+                     "Where the device is full, blocks wait in host memory, and the program for copies until they are planned. The results are\n"
+                     "those of a large device.")
+
+
+def write(options, text, found):
+    with open(options.table, "w", encoding="utf-8") as file:
+        file.write(text + "\n")
+    with open(options.json, "w", encoding="utf-8") as file:
+        json.dump(found, file, indent=2)
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--build", required=True)
@@ -248,15 +270,16 @@ def main():
     why_simulated = why if options.sim else f"no GPU here ({why})"
     text = table(runs, simulated) + "\n" + explanation(runs, simulated, options.device if simulated else name, why_simulated)
     print("\n" + text + "\n")
-    with open(options.table, "w", encoding="utf-8") as file:
-        file.write(text + "\n")
-    with open(options.json, "w", encoding="utf-8") as file:
-        json.dump({"simulated": simulated, "device": options.device if simulated else name, "steps": STEPS,
-                   "runs": [run.result() for run in runs]}, file, indent=2)
+    found = {"simulated": simulated, "device": options.device if simulated else name, "steps": STEPS, "runs": [run.result() for run in runs]}
+    write(options, text, found)
     if any(run.checksum != runs[0].checksum for run in runs):
         raise Failure("the results differ: memopt or the pool changed what the program computes")
     if any(run.races for run in runs):
         raise Failure("the happens-before checker found races")
+    if simulated:
+        found["largest_batches"], words = find_largest_batches(runs)
+        print(words + "\n")
+        write(options, f"{text}\n{words.replace('trains there', f'trains on a device of {largest_batch.CAPACITY_MIB} MiB')}", found)
 
 
 if __name__ == "__main__":

@@ -54,10 +54,13 @@ class Memoptd(unittest.TestCase):
         self.assertIn("--idle-exit", self.run_it("--help").stdout)
 
     def test_bad_options_are_named(self):
-        for arguments, named in ((["--name", "a/b"], "at most 40"), (["--idle-exit", "soon"], "idle-exit"), (["--what"], "--what")):
-            result = self.run_it(*arguments)
-            self.assertNotEqual(result.returncode, 0)
-            self.assertIn(named, result.stderr)
+        for arguments, named in ((["--name", "a/b"], "at most 40"), (["--name="], "at most 40"), (["--idle-exit", "soon"], "idle-exit"),
+                                 (["--idle-exit", "nan"], "0 to 1000000"), (["--idle-exit", "-1"], "0 to 1000000"), (["--idle-exit"], "idle-exit"),
+                                 (["--what"], "--what"), (["program"], "unexpected argument 'program'")):
+            with self.subTest(arguments):
+                result = self.run_it(*arguments)
+                self.assertEqual((result.returncode, result.stdout), (2, ""))
+                self.assertIn(named, result.stderr)
 
     def test_a_log_that_can_not_be_written_is_an_error_that_names_it(self):
         with tempfile.TemporaryDirectory() as folder:

@@ -1,15 +1,14 @@
 #include "memory/address_arena.h"
 
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <system_error>
-#include <vector>
 
 #include "units.h"
 
@@ -73,14 +72,24 @@ AddressArena::~AddressArena() { munmap(reinterpret_cast<void*>(begin_), size_); 
 
 namespace {
 
-// Pages of the mapping's file.
-[[maybe_unused]] bool half_is_in_ram(void* at, std::uint64_t size) {
-  const std::uint64_t page = static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
-  std::vector<unsigned char> pages((size + page - 1) / page);
-  if (mincore(at, size, pages.data()) != 0) return false;
+#ifdef MADV_POPULATE_READ
+constexpr std::uint64_t kPage = 4096;
+
+bool half_is_in_ram(std::uintptr_t granule) {
+  std::array<unsigned char, kGranule / kPage> pages{};
+  if (mincore(reinterpret_cast<void*>(granule), kGranule, pages.data()) != 0) return false;
   const auto there = std::count_if(pages.begin(), pages.end(), [](unsigned char one) { return (one & 1) != 0; });
   return static_cast<std::size_t>(there) >= pages.size() / 2;
 }
+
+// As if read, which maps many pages of a file at a time; as if written, each would be a fault of its own.
+void map_pages(std::uintptr_t address, std::uint64_t size, InRam in_ram) {
+  if (in_ram == InRam::kYes) madvise(reinterpret_cast<void*>(address), size, MADV_POPULATE_READ);
+  for (std::uintptr_t at = address; in_ram == InRam::kPerhaps && at < address + size; at += kGranule) {
+    if (half_is_in_ram(at)) madvise(reinterpret_cast<void*>(at), kGranule, MADV_POPULATE_READ);
+  }
+}
+#endif
 
 }  // namespace
 
@@ -90,10 +99,7 @@ bool AddressArena::map_file(std::uintptr_t address, std::uint64_t size, int file
   const int flags = MAP_SHARED | MAP_FIXED | MAP_NORESERVE;
   if (mmap(at, size, protection(access), flags, file, static_cast<off_t>(offset)) == MAP_FAILED) return false;
 #ifdef MADV_POPULATE_READ
-  // As if read, which maps many pages of a file at a time; if written, each would be a fault of its own.
-  if (access != Access::kNone && (in_ram == InRam::kYes || (in_ram == InRam::kPerhaps && half_is_in_ram(at, size)))) {
-    madvise(at, size, MADV_POPULATE_READ);
-  }
+  if (access != Access::kNone) map_pages(address, size, in_ram);
 #endif
   return true;
 }

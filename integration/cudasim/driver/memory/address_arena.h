@@ -27,8 +27,8 @@ class AddressArena {
   bool contains(std::uintptr_t address) const { return address - begin_ < size_; }
   FreeRanges& ranges() { return ranges_; }
 
-  // False: the machine refused (number of mappings, memory). Pages of the file that are there, half of all at least,
-  // are mapped at once.
+  // False: the machine refused (number of mappings, memory). Granules of which the file has half the pages or more
+  // are mapped at once, and the rest of them is made.
   [[nodiscard]] bool map_file(std::uintptr_t address, std::uint64_t size, int file, std::uint64_t offset, Access access,
                               InRam in_ram);
   [[nodiscard]] bool map_private(std::uintptr_t address, std::uint64_t size);  // zero-filled, readable and writable
