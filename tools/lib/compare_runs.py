@@ -14,8 +14,9 @@ import gpu
 import largest_batch
 
 MIB = 1 << 20
-EPOCHS, BATCH, TRAINING_IMAGES = 10, 288, 1440
-STEPS = EPOCHS * (TRAINING_IMAGES // BATCH)
+EPOCHS, BATCH = 10, 288
+STEPS = EPOCHS * (largest_batch.TRAINING_IMAGES // BATCH)
+TRAINING = ["--epochs", str(EPOCHS), "--batch", str(BATCH)]
 LIMIT = "60MiB"  # of the run below the peak load
 TIME_LIMIT = 900  # seconds a run may take before it counts as hung
 STATUS_INTERVAL = 0.5
@@ -212,7 +213,7 @@ def prepare(options, simulated, folder_of_reports):
     environment = {"LD_LIBRARY_PATH": ":".join(filter(None, [folder, os.environ.get("LD_LIBRARY_PATH")]))}
     if simulated:
         environment["CUDASIM_DEVICE"] = options.device
-    train = [workload, "--epochs", str(EPOCHS), "--batch", str(BATCH)]
+    train = [workload, *TRAINING]
     under_memopt = [memoptctl, "run", *(["--sim", options.device] if simulated else []), "--", *train]
     pool_report = os.path.join(folder_of_reports, "pool.json")
     limited = [*under_memopt[:2], "--limit", LIMIT, *under_memopt[2:]]
@@ -225,14 +226,15 @@ def prepare(options, simulated, folder_of_reports):
 
 
 def find_largest_batches(runs):
-    print(f"largest batch on a device of {largest_batch.CAPACITY_MIB} MiB ...", flush=True)
-    raw, _, (command, environment), _ = ((run.command[:-4], run.environment) for run in runs)  # without epochs and batch
+    """Name -> batch, and the same in words."""
+    print("   largest batch on a small device ...", flush=True)
+    raw, _, (command, environment), _ = ((run.command[:-len(TRAINING)], run.environment) for run in runs)
     try:
         batches = largest_batch.find({"natively": raw, "memopt without swaps": (command, {**environment, "MEMOPT_SWAP": "0"}),
                                    "memopt": (command, environment)}, raw)
     except largest_batch.Failure as failure:
         raise Failure(f"the largest batch: {failure}") from failure
-    return batches, (f"Largest batch that trains there, in steps of {largest_batch.PART} images: "
+    return batches, (f"Largest batch that trains on a simulated device of {largest_batch.CAPACITY_MIB} MiB, in steps of {largest_batch.PART} images: "
                      + ", ".join(f"{name} {batch}" for name, batch in batches.items()) + ".\n"
                      "Where the device is full, blocks wait in host memory, and the program for copies until they are planned. The results are\n"
                      "those of a large device.")
@@ -279,7 +281,7 @@ def main():
     if simulated:
         found["largest_batches"], words = find_largest_batches(runs)
         print(words + "\n")
-        write(options, f"{text}\n{words.replace('trains there', f'trains on a device of {largest_batch.CAPACITY_MIB} MiB')}", found)
+        write(options, f"{text}\n{words}", found)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,5 @@
 // Launches that name a block which is away, in all the ways that a launch can; and questions about such a block.
+#include <array>
 #include <cstdio>
 
 #include "limit_program.h"
@@ -147,23 +148,14 @@ void one_large_block() {
 
 }  // namespace
 
-bool run_access_case(const std::string& name) {
-  if (name == "middle") {
-    middle();
-  } else if (name == "end") {
-    end();
-  } else if (name == "parameters") {
-    parameters();
-  } else if (name == "questions") {
-    questions();
-  } else if (name == "more-than-the-limit") {
-    more_than_the_limit();
-  } else if (name == "one-large-block") {
-    one_large_block();
-  } else {
-    return false;
-  }
-  return true;
+std::span<const Case> access_cases() {
+  static constexpr std::array kCases = {Case{"middle", middle},
+                                        Case{"end", end},
+                                        Case{"parameters", parameters},
+                                        Case{"questions", questions},
+                                        Case{"more-than-the-limit", more_than_the_limit},
+                                        Case{"one-large-block", one_large_block}};
+  return kCases;
 }
 
 }  // namespace limit

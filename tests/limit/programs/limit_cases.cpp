@@ -20,6 +20,7 @@
 //
 // Exit code 3: the driver's error, which is named; 1: `turns` has read something wrong.
 #include <cstdio>
+#include <span>
 #include <string>
 
 #include "limit_program.h"
@@ -28,11 +29,15 @@ const char* const kProgram = "limit_cases";
 
 int main(int argc, char** argv) {
   const std::string name = argc > 1 ? argv[1] : "";
-  const std::string argument = argc > 2 ? argv[2] : "";
+  if (argc > 2) limit::argument = argv[2];
   limit::open();
-  if (limit::run_access_case(name) || limit::run_copy_case(name) || limit::run_escape_case(name) ||
-      limit::run_life_case(name, argument) || limit::run_order_case(name) || limit::run_full_case(name)) {
-    return 0;
+  for (const std::span<const limit::Case> cases : {limit::access_cases(), limit::copy_cases(), limit::escape_cases(),
+                                                   limit::life_cases(), limit::order_cases(), limit::full_cases()}) {
+    for (const limit::Case& one : cases) {
+      if (name != one.name) continue;
+      one.run();
+      return 0;
+    }
   }
   std::fprintf(stderr, "limit_cases: unknown case '%s'\n", name.c_str());
   return 2;

@@ -1,4 +1,5 @@
 // Every kind of copy and fill, of a block that is away: part of it is read or written, and then all of it compared.
+#include <array>
 #include <cstring>
 #include <functional>
 #include <utility>
@@ -289,19 +290,11 @@ void run(const Operations& operations) {
 
 }  // namespace
 
-bool run_copy_case(const std::string& name) {
-  if (name == "copies-to-the-host") {
-    run(to_host());
-  } else if (name == "copies-from-the-host") {
-    run(from_host());
-  } else if (name == "copies-on-the-device") {
-    run(on_device());
-  } else if (name == "fills") {
-    run(fills());
-  } else {
-    return false;
-  }
-  return true;
+std::span<const Case> copy_cases() {
+  static constexpr std::array kCases = {
+      Case{"copies-to-the-host", [] { run(to_host()); }}, Case{"copies-from-the-host", [] { run(from_host()); }},
+      Case{"copies-on-the-device", [] { run(on_device()); }}, Case{"fills", [] { run(fills()); }}};
+  return kCases;
 }
 
 }  // namespace limit

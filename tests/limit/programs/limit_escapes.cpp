@@ -1,5 +1,6 @@
 // Addresses that stand in memory: what a launch reads or writes through them is not among its parameters, so a block
 // must be on the device from the moment on at which its address can be found there.
+#include <array>
 #include <cstring>
 #include <functional>
 #include <utility>
@@ -145,17 +146,10 @@ void more_than_the_limit() {
 
 }  // namespace
 
-bool run_escape_case(const std::string& name) {
-  if (name == "escaped") {
-    in_tables();
-  } else if (name == "escaped-to-the-host") {
-    in_host_memory();
-  } else if (name == "escaped-beyond-the-limit") {
-    more_than_the_limit();
-  } else {
-    return false;
-  }
-  return true;
+std::span<const Case> escape_cases() {
+  static constexpr std::array kCases = {Case{"escaped", in_tables}, Case{"escaped-to-the-host", in_host_memory},
+                                        Case{"escaped-beyond-the-limit", more_than_the_limit}};
+  return kCases;
 }
 
 }  // namespace limit

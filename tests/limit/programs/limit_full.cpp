@@ -1,4 +1,5 @@
 // A device that is full, without a limit: what is refused, and what is served. CUDASIM_CAPACITY says how much there is.
+#include <array>
 #include <atomic>
 #include <cstdio>
 #include <optional>
@@ -110,19 +111,10 @@ void refused_threads() {
 
 }  // namespace
 
-bool run_full_case(const std::string& name) {
-  if (name == "refused") {
-    refused();
-  } else if (name == "untouched") {
-    untouched();
-  } else if (name == "of-the-driver") {
-    of_the_driver();
-  } else if (name == "refused-threads") {
-    refused_threads();
-  } else {
-    return false;
-  }
-  return true;
+std::span<const Case> full_cases() {
+  static constexpr std::array kCases = {Case{"refused", refused}, Case{"untouched", untouched},
+                                        Case{"of-the-driver", of_the_driver}, Case{"refused-threads", refused_threads}};
+  return kCases;
 }
 
 }  // namespace limit

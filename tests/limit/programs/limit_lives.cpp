@@ -2,6 +2,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <cstdio>
 #include <cstdlib>
 #include <thread>
@@ -199,29 +200,17 @@ void iterations(int count) {
 
 }  // namespace
 
-bool run_life_case(const std::string& name, const std::string& argument) {
-  if (name == "freed") {
-    freed();
-  } else if (name == "pooled") {
-    pooled();
-  } else if (name == "freed-by-another-thread") {
-    freed_by_another_thread();
-  } else if (name == "reset") {
-    reset();
-  } else if (name == "destroyed-context") {
-    destroyed_context();
-  } else if (name == "exit") {
-    exit_at_once(argument);
-  } else if (name == "fork") {
-    forked(argument);
-  } else if (name == "turns") {
-    turns();
-  } else if (name == "iterations") {
-    iterations(number(argument.c_str(), "iterations"));
-  } else {
-    return false;
-  }
-  return true;
+std::span<const Case> life_cases() {
+  static constexpr std::array kCases = {Case{"freed", freed},
+                                        Case{"pooled", pooled},
+                                        Case{"freed-by-another-thread", freed_by_another_thread},
+                                        Case{"reset", reset},
+                                        Case{"destroyed-context", destroyed_context},
+                                        Case{"exit", [] { exit_at_once(argument); }},
+                                        Case{"fork", [] { forked(argument); }},
+                                        Case{"turns", turns},
+                                        Case{"iterations", [] { iterations(number(argument.c_str(), "iterations")); }}};
+  return kCases;
 }
 
 }  // namespace limit

@@ -1,6 +1,7 @@
 // Streams and threads that hand blocks to each other, while there is room for some of them only. A copy that is not
 // ordered behind the last writer, or a use that is not behind the copy, shows as wrong words under the adversary of the
 // simulated device.
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstdio>
@@ -236,29 +237,17 @@ void legacy_stream() {
 
 }  // namespace
 
-bool run_order_case(const std::string& name) {
-  if (name == "handed-on") {
-    handed_on();
-  } else if (name == "rounds") {
-    rounds();
-  } else if (name == "reused") {
-    reused();
-  } else if (name == "same-block") {
-    same_block();
-  } else if (name == "threads") {
-    threads();
-  } else if (name == "blocked") {
-    blocked(false);
-  } else if (name == "all-blocked") {
-    blocked(true);
-  } else if (name == "blocked-touch") {
-    blocked_touch();
-  } else if (name == "legacy-stream") {
-    legacy_stream();
-  } else {
-    return false;
-  }
-  return true;
+std::span<const Case> order_cases() {
+  static constexpr std::array kCases = {Case{"handed-on", handed_on},
+                                        Case{"rounds", rounds},
+                                        Case{"reused", reused},
+                                        Case{"same-block", same_block},
+                                        Case{"threads", threads},
+                                        Case{"blocked", [] { blocked(false); }},
+                                        Case{"all-blocked", [] { blocked(true); }},
+                                        Case{"blocked-touch", blocked_touch},
+                                        Case{"legacy-stream", legacy_stream}};
+  return kCases;
 }
 
 }  // namespace limit

@@ -14,6 +14,7 @@ namespace limit {
 CUdevice device = 0;
 CUcontext context = nullptr;
 Kernels kernels;
+std::string argument;
 
 namespace {
 

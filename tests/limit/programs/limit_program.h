@@ -5,7 +5,9 @@
 #include <cuda.h>
 
 #include <cstddef>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "driver_program.h"
@@ -81,12 +83,17 @@ class Crowd {
 // "what: N wrong", the line that must be the same under a limit as without one.
 void say(const std::string& what, std::size_t wrong);
 
-// Cases by name; false: there is none of that name. `argument` is the case's own, "" if there is none.
-bool run_access_case(const std::string& name);
-bool run_copy_case(const std::string& name);
-bool run_escape_case(const std::string& name);
-bool run_life_case(const std::string& name, const std::string& argument);
-bool run_order_case(const std::string& name);
-bool run_full_case(const std::string& name);
+struct Case {
+  std::string_view name;
+  void (*run)();
+};
+extern std::string argument;  // the case's own, "" if there is none
+
+std::span<const Case> access_cases();
+std::span<const Case> copy_cases();
+std::span<const Case> escape_cases();
+std::span<const Case> life_cases();
+std::span<const Case> order_cases();
+std::span<const Case> full_cases();
 
 }  // namespace limit
