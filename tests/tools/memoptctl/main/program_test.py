@@ -271,6 +271,8 @@ class Status(unittest.TestCase):
     def test_a_stopped_process_is_a_problem_and_no_hang(self):
         with program("pointer = allocate(1 << 20)") as process:
             process.send_signal(signal.SIGSTOP)
+            # A signal is delivered when a thread gets to it: until all have stopped, the agent may still answer.
+            os.waitid(os.P_PID, process.pid, os.WSTOPPED | os.WNOWAIT)
             code, entry, _ = self.status(process.pid)
             self.assertEqual((code, entry["state"]), (4, "?"))
             self.assertIn("did not answer in time", entry["problems"][0])
