@@ -14,7 +14,7 @@
 namespace memopt::shm {
 
 inline constexpr std::uint64_t kPlanMagic = 0x314e4c50544d4d4d;  // "MMMTPLN1"
-inline constexpr std::uint32_t kPlanFormat = 3;
+inline constexpr std::uint32_t kPlanFormat = 4;
 inline constexpr std::uint64_t kPlanAlignment = 512;  // of offsets and sizes of places
 inline constexpr std::uint64_t kMaxPlanBytes = std::uint64_t{256} << 20;
 
@@ -46,7 +46,7 @@ struct PlanHeader {
   PlanTable swaps;                // PlannedSwap, by block and time
   PlanTable replays;              // reserved: count 0
   PlanTable points;               // PlannedPoint, by rank: where the operations are that swaps name
-  PlanTable persistent_places;    // PersistentPlace, by block. Where there are swaps, of all persistent blocks
+  PlanTable pages;                // PlannedPages, by address
   std::uint64_t chunk_bytes;      // where there are swaps, whose blocks' places are multiples of it, or chunks; else 0
   std::uint64_t period_ns;        // with swaps: of an iteration without waits
   std::uint64_t added_ns;         // with swaps: how much longer an iteration is expected to be
@@ -75,9 +75,11 @@ struct Place {
   std::uint64_t bytes;   // rounded up to kPlanAlignment
 };
 
-struct PersistentPlace {
-  std::uint64_t block;  // its number
-  Place place;
+// Pages of device memory in which blocks lie that live through all iterations: part of the slab, at their place, from
+// the plan on. What a page is goes by addresses, not by blocks: its bytes leave and come back together.
+struct PlannedPages {
+  std::uint64_t address;  // of the first one; a multiple of chunk_bytes
+  Place place;            // likewise, both of it
 };
 
 // A chunk in which blocks that stay have a part lies in the slab as well: their bytes are left out by the places, and
@@ -87,15 +89,15 @@ struct PlannedChunk {
   std::uint64_t offset;   // in the slab; likewise
 };
 
-// A position is a rank, plus `operations` for each iteration boundary that lies between it and the block's malloc; of a
-// persistent block, between it and the iteration in which the block leaves.
+// A position is a rank, plus `operations` for each iteration boundary that lies between it and the block's malloc; of
+// pages, between it and the iteration in which they leave.
 inline constexpr std::uint64_t kNoPosition = ~std::uint64_t{0};
-inline constexpr std::uint64_t kSwapPersistent = 1;  // `block` is an index into persistent_places, not into mallocs
-inline constexpr std::uint64_t kSwapCopies = 2;      // without it the host's copy of an earlier swap is current
+inline constexpr std::uint64_t kSwapPages = 1;   // `block` is an index into pages, not into mallocs
+inline constexpr std::uint64_t kSwapCopies = 2;  // without it the host's copy of an earlier swap is current
 
 struct PlannedSwap {
   std::uint64_t block;
-  std::uint64_t flags;      // kSwapPersistent, kSwapCopies
+  std::uint64_t flags;      // kSwapPages, kSwapCopies
   std::uint64_t out_after;  // the copy out is issued after this operation, and the bytes are given up
   std::uint64_t in_after;   // the copy in is issued after this one, and the bytes are taken
   std::uint64_t need;       // this one waits for it. kNoPosition, and in_after too: freed while away

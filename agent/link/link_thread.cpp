@@ -277,11 +277,6 @@ void LinkThread::receive_plan() {
     received_.descriptor.reset();
     std::unique_ptr<const Plan> plan;
     if (memory) plan = parse_plan(memory.bytes(), &why);
-    if (plan != nullptr && !plan->persistent_places.empty()) {
-      why = fmt::format("it places {} blocks that live through all iterations: expected none",
-                        plan->persistent_places.size());
-      plan = nullptr;
-    }
     if (plan != nullptr && plan->generation == body.generation) {
       log(LogLevel::kDebug, "plan {} received: {} lanes, {} mallocs, {} bytes", plan->generation, plan->lanes.size(),
           plan->mallocs.size(), plan->slab_bytes);

@@ -191,6 +191,11 @@ FollowedMalloc* next_malloc(Arena& arena, ArenaLock& lock, ThreadState& thread, 
       if (arena.declined.plan != nullptr && step == Step::kFollows && begins) arena_keeps_to_declined(arena);
     }
   }
+  if (arena.runs_due && lane->live.following && lane->live.position == 0) [[unlikely]] {
+    arena_begin_runs_again(arena, lock);
+    lane = refresh(arena, thread);
+    if (lane == nullptr) return nullptr;
+  }
   LanePosition& at = lane->live;
   if (at.lane == nullptr) return nullptr;
   const bool begins = at.following && at.position == 0 && at.lane->main;
@@ -230,10 +235,11 @@ void order_allocation(Arena& arena, ArenaLock& lock, Block& block, StreamName st
   operation.use = arena.streams.begin(stream);
   if (block.former.everything) arena.streams.cut();
   arena.streams.add_needs(static_cast<StreamSlot>(operation.use.slot), block.former, &operation.needs);
-  order_operation(lock, operation);
-  queued();
+  // Before the lock is given back: pages in which it lies may come back meanwhile, and then it is not.
   block.ready = kAllStreams;
   block.uses.add(operation.use);
+  order_operation(lock, operation);
+  queued();
   arena.streams.order_by_legacy(lock, operation.use);
 }
 
@@ -331,8 +337,12 @@ void record(Arena& arena, const Made& made, std::size_t bytes, void* return_addr
     Block* const block = arena.blocks.make();
     block->bytes = bytes;
     ++arena.mallocs;
+    const std::uint64_t releases_before = arena.releases;
     FollowedMalloc* const malloc =
         next_malloc(arena, lock, thread, bytes, reinterpret_cast<std::uint64_t>(return_address));
+    // It may have waited, and the context be gone, with all that was made in it.
+    if (arena.releases != releases_before) [[unlikely]]
+      return {};
     if (malloc == nullptr || !serve_planned(arena, *block, *malloc)) [[unlikely]] {
       if (arena.plan != nullptr) ++arena.displaced;
       CUresult result = CUDA_ERROR_NOT_SUPPORTED;

@@ -40,6 +40,7 @@ void unlist(Arena& arena, Block* block) noexcept {
 
 // A copy that brought the block's page back, for another block in it perhaps, is no work that a free sees.
 Release with_copies(const Block& block, Release uses) noexcept {
+  uses.everything = uses.everything || block.former.everything;
   for (std::uint32_t i = 0; i < block.former.count; ++i) {
     if (block.former.uses[i].slot == kInSlot || block.former.uses[i].slot == kOutSlot) uses.add(block.former.uses[i]);
   }

@@ -112,6 +112,11 @@ void arena_follow_limit(Arena& arena, ArenaLock& lock) noexcept {
   const std::uint64_t releases = arena.releases;
   Release ignored;
   if (change.dissolving) {
+    if (!arena.runs.empty()) arena_leave_runs(arena, lock, arena.plan.get());
+    if (arena.releases != releases) return;
+  }
+  // Another thread may have taken up a plan meanwhile.
+  if (change.dissolving) {
     change.dissolving = !arena.slab.dissolve(&ignored);
     if (!change.dissolving) arena_fit_plans(arena);
   }

@@ -90,7 +90,11 @@ std::uint64_t needed_by(Arena& arena, const FollowedPlan& plan) {
     }
     const std::uint64_t offset = block.base - arena.chunks.range_begin();
     const auto is_slabs = [&](std::uint64_t page) {
-      return arena.slab.would_keep(arena.chunks.range_begin() + page * chunk_bytes, plan.chunks);
+      const std::uint64_t address = arena.chunks.range_begin() + page * chunk_bytes;
+      const bool planned = std::any_of(plan.pages.begin(), plan.pages.end(), [&](const FollowedPages& pages) {
+        return address - pages.address < pages.bytes;
+      });
+      return planned || arena.slab.would_keep(address, plan.chunks);
     };
     for (std::uint64_t at = offset / chunk_bytes; at <= (offset + block.bytes - 1) / chunk_bytes; ++at) {
       const auto page = static_cast<std::size_t>(at);
@@ -399,6 +403,8 @@ void arena_make_pieces(Arena& arena, ArenaLock& lock) noexcept {
     return;
   }
   if (captures_are_open()) return;
+  // Without these it may be enough.
+  if (!arena.next->pages.empty() && !std::exchange(arena.pages_stay, true)) arena.terms_due = true;
   try {
     abandon(arena, fmt::format("there is no host memory for its swaps, {}: {}",
                                in_units(pieces * arena.chunks.chunk_bytes()), arena.host.note()));
@@ -411,29 +417,62 @@ void arena_make_pieces(Arena& arena, ArenaLock& lock) noexcept {
 
 namespace {
 
+bool is_armed(const Arena& arena, std::uint64_t releases, std::uint64_t generation) noexcept {
+  return arena.releases == releases && arena.phase == Arena::Phase::kArmed && arena.next != nullptr &&
+         arena.next->generation == generation;
+}
+
+// Pages that are not where the plan has them leave. False: the plan is not armed any more.
+bool make_pages_leave(Arena& arena, ArenaLock& lock) noexcept {
+  const std::uint64_t generation = arena.next->generation;
+  const std::uint64_t releases = arena.releases;
+  if (!arena.runs.empty()) arena_leave_runs(arena, lock, arena.next.get());
+  if (!is_armed(arena, releases, generation)) return false;
+  if (arena.next->pages.empty()) return true;
+  // Blocks that cross the switch, too: in the slab's chunks they would be in the way of what has just left for it, and
+  // a slab that is all there is has no other place for that.
+  arena.slab.give_up_unfinished();
+  arena_send_everything(arena, lock);
+  return is_armed(arena, releases, generation);
+}
+
 // At a limit all chunks are blocks', or will be: so many leave as the slab lacks. They come back when there is room, as
 // the plan needs no more than the limit. False: the plan is not armed any more.
 bool make_room_for_slab(Arena& arena, ArenaLock& lock) noexcept {
   const std::uint64_t generation = arena.next->generation;
   const std::uint64_t releases = arena.releases;
-  const auto is_armed = [&] {
-    return arena.releases == releases && arena.phase == Arena::Phase::kArmed && arena.next != nullptr &&
-           arena.next->generation == generation;
-  };
   for (int tries = 0; tries < kTriesToMakeRoom; ++tries) {
     // What was mapped ahead has been given up for what was served meanwhile.
     arena.slab.build(~std::size_t{0});
     const std::size_t missing = arena.slab.missing_chunks();
-    const std::size_t free = arena.bootstrap.free_chunks();
-    if (missing <= free || arena.chunks.could_create(missing - free)) return true;
-    const std::size_t sent = arena_send_away(arena, lock, missing - free);
-    if (!is_armed()) return false;
-    if (sent == 0) return true;
+    if (arena.bootstrap.free_chunks() >= missing) return true;
+    const bool made = arena_free_chunks(arena, lock, missing);
+    if (!is_armed(arena, releases, generation)) return false;
+    if (!made) return true;
   }
   return true;
 }
 
 }  // namespace
+
+bool arena_free_chunks(Arena& arena, ArenaLock& lock, std::size_t count) noexcept {
+  const std::uint64_t releases = arena.releases;
+  for (int tries = 0; tries < kTriesToMakeRoom && arena.releases == releases; ++tries) {
+    const std::size_t free = arena.bootstrap.free_chunks();
+    if (count <= free || arena.chunks.could_create(count - free)) return true;
+    // Not what a plan has in its slab: that is what they are for.
+    if (arena_send_away(arena, lock, count - free, [](std::size_t) { return true; }) != 0) continue;
+    if (arena.releases != releases) return false;
+    // Chunks that none lies in now.
+    std::vector<Chunk*> taken;
+    const CUresult result = arena.bootstrap.take_chunks(count, false, &taken);
+    for (Chunk* const chunk : taken) arena.bootstrap.keep(chunk);
+    if (result != CUDA_ERROR_NOT_READY) return result == CUDA_SUCCESS;
+    const Release awaited = arena.bootstrap.awaited();
+    if (arena.streams.finish_or_give_up(lock, awaited) != CUDA_SUCCESS) return false;
+  }
+  return false;
+}
 
 void arena_go_live(Arena& arena, ArenaLock& lock, const FollowedLane& lane) noexcept {
   if (arena.wait_for_lanes != 0 && !(begins_iteration(arena, lane) && lanes_are_in_step(arena))) {
@@ -445,9 +484,11 @@ void arena_go_live(Arena& arena, ArenaLock& lock, const FollowedLane& lane) noex
   const std::uint64_t before = arena_footprint(arena);
   const std::uint64_t peak_before =
       arena.service == Arena::Service::kDriver ? arena.driver_peak : arena.chunks.counts().peak_bytes;
-  const SwitchTimes times = times_of_switch(arena, *arena.next);
+  if (!make_pages_leave(arena, lock)) return;
   if (arena.chunks.limit() != 0 && !make_room_for_slab(arena, lock)) return;
-  const CUresult result = arena.slab.go_live(&times);
+  const SwitchTimes times = times_of_switch(arena, *arena.next);
+  // Blocks that are served beside it meanwhile have room, as pages that it has can leave.
+  const CUresult result = arena.slab.go_live(&times, !arena.next->pages.empty());
   if (result == CUDA_ERROR_OUT_OF_MEMORY && arena.plan == nullptr && arena_postpone(arena)) return;
   if (result != CUDA_SUCCESS) {
     abandon(arena, fmt::format("the driver refused memory for the switch (error {})", static_cast<int>(result)));
@@ -456,6 +497,8 @@ void arena_go_live(Arena& arena, ArenaLock& lock, const FollowedLane& lane) noex
   arena.plan = std::move(arena.next);
   arena.plan_needs = arena.next_needs;
   arena.kept_iterations = 0;
+  arena.boundaries_without = 0;
+  arena.runs_due = false;
   arena.limit_change.gone = false;
   arena.abandoned.clear();
   arena.phase = Arena::Phase::kLive;
@@ -496,10 +539,13 @@ void arena_go_live(Arena& arena, ArenaLock& lock, const FollowedLane& lane) noex
     log(LogLevel::kInfo, "plan {} is live: slab of {} beside {} that stays, peak load {}", arena.plan->generation,
         in_units(arena.plan->slab_bytes), in_units(arena.plan->persistent_bytes), in_units(arena.plan->peak_load));
   }
+  if (!arena.plan->pages.empty()) arena_begin_runs(arena, lock);
 }
 
 void arena_at_boundary(Arena& arena, const FollowedLane& lane) noexcept {
   arena.iterations += lane.rounds;
+  if (!arena.plan->pages.empty() || !arena.runs.empty()) [[unlikely]]
+    arena_note_missing_runs(arena);
   ++arena.calm_iterations;
   arena.deviating = false;
   // Nothing may be recorded any more when a better plan comes.
@@ -563,6 +609,7 @@ void arena_release_all(Arena& arena) noexcept {
   arena.live_bytes = 0;
   arena.driver_bytes = 0;
   arena.slab.release();
+  arena.runs.clear();
   arena.bootstrap.release_all();
   arena.host.release();
 }

@@ -17,6 +17,7 @@
 #include "agent/memory/follower.h"
 #include "agent/memory/host_store.h"
 #include "agent/memory/memory_pools.h"
+#include "agent/memory/page_runs.h"
 #include "agent/memory/slab.h"
 #include "agent/order/known_streams.h"
 #include "agent/order/stream_table.h"
@@ -139,6 +140,10 @@ struct Arena : ArenaSums {
   MemoryPools pools;
   Bootstrap bootstrap;
   Slab slab;
+  std::vector<std::unique_ptr<PageRun>> runs;  // pages that a plan has in the slab
+  std::uint64_t runs_made = 0;
+  std::uint32_t boundaries_without = 0;  // all that the plan has
+  bool runs_due = false;                 // they are to be made
   HostStore host;
   BlockIndex blocks;
   std::map<std::uint64_t, Block*> driver_blocks;  // Service::kDriver: all blocks, by address
@@ -188,6 +193,7 @@ struct Arena : ArenaSums {
   StateReport to_report;
   std::size_t wanted_pieces = 0;  // of host memory, for the plan that is being built
 
+  bool pages_stay = false;          // plans are not to have pages of blocks that stay: host memory is short
   bool terms_due = false;           // the planner does not know the limit yet
   bool asks_again = false;          // the program's framework has a pool of its own (arena_full.cpp)
   std::uint64_t refused_bytes = 0;  // to it, the last time
@@ -231,7 +237,12 @@ CUresult arena_serve_dynamically(Arena& arena, ArenaLock& lock, Block& block, bo
 // The limit is reached, or the device is full: copies blocks to the host that have not been used for longest, until so
 // many chunks are free (Bootstrap::free_chunks). Returns how many more are; 0: nothing can leave. Gives the lock back,
 // and waits for work on what is to leave.
-std::size_t arena_send_away(Arena& arena, ArenaLock& lock, std::size_t chunks) noexcept;
+// `only`: pages of the region that may leave; all, where there is none.
+std::size_t arena_send_away(Arena& arena, ArenaLock& lock, std::size_t chunks,
+                            const std::function<bool(std::size_t)>& only = {}) noexcept;
+// So many chunks are free, or could be made: blocks leave for it, and what is idle is waited for. False: there are not
+// as many. Gives the lock back.
+bool arena_free_chunks(Arena& arena, ArenaLock& lock, std::size_t count) noexcept;
 // What the operation touches comes back: it is behind the copies then (Operation::needs). Where that can't be, its
 // thread is told (take_refusal).
 void arena_bring_back(Arena& arena, ArenaLock& lock, Operation& operation) noexcept;
@@ -263,7 +274,7 @@ void arena_enter_window(Arena& arena, Block& block, SwappedMalloc& swapped, cons
 // It is freed, or was not to be had; what used it last.
 void arena_leave_window(Arena& arena, Block& block, const Release& uses) noexcept;
 // Host memory for all that the plan swaps, in pieces.
-std::size_t arena_swap_pieces(const Arena& arena, const FollowedPlan& plan) noexcept;
+std::size_t arena_swap_pieces(Arena& arena, const FollowedPlan& plan) noexcept;
 // A plan has gone live.
 void arena_begin_swaps(Arena& arena) noexcept;
 // The lane's thread makes a malloc of a plan that swaps / has left the plan.
@@ -276,6 +287,40 @@ void arena_finish_points(Arena& arena, ArenaLock& lock) noexcept;
 // As arena_bring_back(), for one that has a window of its own, is away, and of which no copy is being queued. What
 // touches it is behind `copies` then.
 CUresult arena_bring_back_window(Arena& arena, ArenaLock& lock, Block& block, Release* copies) noexcept;
+
+// Likewise for pages that are a run and away; where their place is another's, they are ordinary pages afterwards, and
+// away still.
+CUresult arena_bring_back_run(Arena& arena, ArenaLock& lock, PageRun& run, Release* copies) noexcept;
+// Is the block, or what lies in the pages that it stands for, to stay, for as long as it lives or for now?
+bool arena_must_stay(Arena& arena, const Block& block) noexcept;
+// They leave / come back as the plan says, as soon as they can. Give the lock back; the run may be gone afterwards.
+void arena_send_out_run(Arena& arena, ArenaLock& lock, PageRun& run) noexcept;
+void arena_bring_in_run(Arena& arena, ArenaLock& lock, PageRun& run) noexcept;
+
+// Pages that plans have in the slab (planned_pages.cpp). -----------------------------------------------------------
+// Those that are as the plan has them; null: they are not.
+PageRun* arena_run_of(Arena& arena, const FollowedPages& pages) noexcept;
+// Of those that the plan has, and that are no runs yet: for how many host memory is needed, so that they can leave.
+std::size_t arena_pages_to_leave(Arena& arena, const FollowedPlan& plan) noexcept;
+// Runs that the plan does not have, or has elsewhere, are ordinary pages afterwards, and away. Null: all of them. Gives
+// the lock back, and waits for copies.
+void arena_leave_runs(Arena& arena, ArenaLock& lock, const FollowedPlan* plan) noexcept;
+// All that lies beside the slab and can leave does. Gives the lock back, and waits.
+void arena_send_everything(Arena& arena, ArenaLock& lock) noexcept;
+// What is to be runs leaves, as far as it can. Gives the lock back, and waits.
+void arena_send_pages(Arena& arena, ArenaLock& lock, const FollowedPlan& plan) noexcept;
+// The plan has gone live: its pages that are away become runs, and come back. Gives the lock back.
+void arena_begin_runs(Arena& arena, ArenaLock& lock) noexcept;
+// Of the runs that are here the one that was used least lately leaves, and the slab gives up its chunks until there is
+// memory for them again. Returns how many are free for it; 0: none can leave. Gives the lock back, and waits.
+std::size_t arena_give_up_run(Arena& arena, ArenaLock& lock) noexcept;
+// The run, which is away and of which no copy is being queued, is ordinary pages afterwards. The driver's code; then it
+// is as it was. Gives the lock back, and waits for its last copy.
+CUresult arena_end_run(Arena& arena, ArenaLock& lock, PageRun& run) noexcept;
+// At a boundary: are there pages of the plan that are no runs, and is it time to try again (Arena::runs_due)?
+void arena_note_missing_runs(Arena& arena) noexcept;
+// They leave, as far as they can, and what they had is the slab's. Gives the lock back, and waits.
+void arena_begin_runs_again(Arena& arena, ArenaLock& lock) noexcept;
 
 // What the program does is recorded, if it is not; it does not continue what was recorded before.
 void arena_record_anew(Arena& arena) noexcept;

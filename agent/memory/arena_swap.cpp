@@ -10,11 +10,13 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
 #include <new>
 #include <vector>
 
 #include "agent/memory/arena.h"
 #include "agent/memory/arena_state.h"
+#include "agent/memory/page_runs.h"
 #include "agent/order/captures.h"
 #include "agent/order/current_context.h"
 #include "agent/order/in_flight.h"
@@ -53,8 +55,9 @@ void tell_once(Arena& arena) noexcept {
 
 // Pages that can leave now, up to `wanted`, of what has not been used for longest. Where there is none, what the first
 // of the others waits for goes to `awaited`. May throw std::bad_alloc.
-// `oldest`: no operation before it is in flight.
-std::vector<std::size_t> choose(Arena& arena, std::size_t wanted, std::uint64_t oldest, Release* awaited) {
+// `oldest`: no operation before it is in flight. `only`: of these pages, if it says so.
+std::vector<std::size_t> choose(Arena& arena, std::size_t wanted, std::uint64_t oldest,
+                                const std::function<bool(std::size_t)>& only, Release* awaited) {
   struct Candidate {
     std::uint64_t touched;
     const Block* block;
@@ -80,6 +83,7 @@ std::vector<std::size_t> choose(Arena& arena, std::size_t wanted, std::uint64_t 
     const auto [first, last] = region.pages_of(*candidate.block);
     for (std::size_t page = first; page < last; ++page) {
       if (pages.size() == wanted) return pages;
+      if (only && !only(page)) continue;
       Release uses;
       if (!region.may_leave(page, may_leave, is_over, &uses)) continue;
       if (!arena.streams.is_over(uses, true)) {
@@ -336,6 +340,16 @@ class TakenChunks {
   std::vector<Chunk*> list_;
 };
 
+// The first of the block's pages that are a plan's and away.
+PageRun* away_run(const Region& region, const Block& block) noexcept {
+  const auto [first, last] = region.pages_of(block);
+  for (std::size_t number = first; number < last; ++number) {
+    const Region::Page& page = region.page(number);
+    if (page.residency == Region::Residency::kAway && page.run != nullptr) return page.run;
+  }
+  return nullptr;
+}
+
 // The block at the address is on the device afterwards, or on its way: behind the uses added to `copies`.
 CUresult bring_back(Arena& arena, ArenaLock& lock, std::uint64_t base, Release* copies) noexcept {
   const std::uint64_t releases = arena.releases;
@@ -355,6 +369,12 @@ CUresult bring_back(Arena& arena, ArenaLock& lock, std::uint64_t base, Release* 
       continue;
     }
     if (own_window(*block) != nullptr) return arena_bring_back_window(arena, lock, *block, copies);
+    if (PageRun* const run = away_run(region, *block)) {
+      const CUresult result = arena_bring_back_run(arena, lock, *run, copies);
+      if (arena.releases != releases) break;
+      if (result != CUDA_SUCCESS) return result;
+      continue;
+    }
     std::vector<std::size_t> pages;
     try {
       const auto [first, last] = region.pages_of(*block);
@@ -375,7 +395,7 @@ CUresult bring_back(Arena& arena, ArenaLock& lock, std::uint64_t base, Release* 
     chunks.put_back(pages.size());
     // While something was waited for in vain, another thread may have brought them back.
     const bool still_away = std::all_of(pages.begin(), pages.end(), [&](std::size_t page) {
-      return region.page(page).residency == Region::Residency::kAway;
+      return region.page(page).residency == Region::Residency::kAway && region.page(page).run == nullptr;
     });
     if (!still_away) continue;
     StreamUse copied;
@@ -412,7 +432,8 @@ CUresult take_refusal() noexcept {
   return refusal;
 }
 
-std::size_t arena_send_away(Arena& arena, ArenaLock& lock, std::size_t chunks) noexcept {
+std::size_t arena_send_away(Arena& arena, ArenaLock& lock, std::size_t chunks,
+                            const std::function<bool(std::size_t)>& only) noexcept {
   // Where there is no limit any more, what is still away may find the device full.
   if (!arena.host.is_started() || arena.swaps.refused) return 0;
   // More than is held can't leave, whatever is asked for.
@@ -437,7 +458,7 @@ std::size_t arena_send_away(Arena& arena, ArenaLock& lock, std::size_t chunks) n
     std::vector<std::size_t> pages;
     const std::uint64_t oldest = oldest_in_flight();
     try {
-      pages = choose(arena, std::min(pieces, chunks), oldest, &awaited);
+      pages = choose(arena, std::min(pieces, chunks), oldest, only, &awaited);
     } catch (const std::bad_alloc&) {
       return 0;
     }
@@ -455,13 +476,15 @@ std::size_t arena_send_away(Arena& arena, ArenaLock& lock, std::size_t chunks) n
         sched_yield();
       }
       if (arena.releases != releases) return 0;
-      if (arena.bootstrap.free_chunks() >= chunks) return chunks;
+      if (!only && arena.bootstrap.free_chunks() >= chunks) return chunks;
       --i;
       continue;
     }
     // All that is not in flight has been queued. Where that can't be told (0), nothing is known to be.
     const std::uint64_t queued = oldest == 0 ? 0 : std::min(oldest, arena.tickets + 1) - 1;
-    if (awaited.empty() || arena.streams.finish_or_give_up(lock, awaited) != CUDA_SUCCESS) return 0;
+    // What a plan has in its slab comes last.
+    if (awaited.empty()) return only ? 0 : arena_give_up_run(arena, lock);
+    if (arena.streams.finish_or_give_up(lock, awaited) != CUDA_SUCCESS) return 0;
     if (arena.releases != releases) return 0;
     if (awaited.everything) arena.over = std::max(arena.over, queued);
   }

@@ -99,7 +99,7 @@ bool tell(Arena& arena, ArenaLock& lock) noexcept {
                                  rates.in_latency,
                                  arena.chunks.chunk_bytes(),
                                  limit,
-                                 shm::kPersistentStays | (limit == 0 ? shm::kNoSwaps : 0)};
+                                 (arena.pages_stay ? shm::kPersistentStays : 0) | (limit == 0 ? shm::kNoSwaps : 0)};
   if (!shm::is_valid(terms)) return false;
   arena.terms_told = true;
   tell_swap_terms(terms);

@@ -398,6 +398,17 @@ void Bootstrap::hand_over(const std::vector<Chunk*>& slots, std::size_t first, O
   searched_free_ = 0;
 }
 
+Chunk* Bootstrap::take_free_chunk() noexcept {
+  while (!free_.empty()) {
+    Chunk* const chunk = free_.back();
+    free_.pop_back();
+    chunk->spare = false;
+    // The others are the slab's, which holds them.
+    if (chunk->slab_slot < 0) return chunk;
+  }
+  return nullptr;
+}
+
 void Bootstrap::end_loan(Chunk* chunk) noexcept {
   chunk->lent = false;
   region_.end_loan();

@@ -122,6 +122,8 @@ class Bootstrap {
   CUresult take_chunks(std::size_t count, bool at_once, std::vector<Chunk*>* taken) noexcept;
   // Chunks that are mapped nowhere and serve what is asked for next.
   std::size_t free_chunks() const { return free_.size(); }
+  // One of them, which is the caller's then; null: there is none.
+  Chunk* take_free_chunk() noexcept;
 
   // Everything, owned or not, back to the driver: the context goes.
   void release_all() noexcept;

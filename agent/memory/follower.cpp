@@ -20,6 +20,8 @@ bool equal(const FollowedMalloc& a, std::uint64_t bytes, std::uint64_t return_ad
 // The steps of the plan's swaps, point by point.
 void FollowedPlan::add_swaps(const Plan& plan) {
   if (plan.swaps.empty()) return;
+  pages.reserve(plan.pages.size());
+  for (const shm::PlannedPages& one : plan.pages) pages.push_back({one.address, one.place.bytes, one.place.offset});
   std::vector<std::uint32_t> swapped_of(plan.mallocs.size());  // 1 + index into `swapped`, by malloc
   struct Timed {
     std::uint64_t rank;
@@ -27,8 +29,24 @@ void FollowedPlan::add_swaps(const Plan& plan) {
   };
   std::vector<Timed> timed;
   std::uint32_t count = 0;
+  // Of the operations of an iteration those before its first malloc are carried out behind the last one.
+  std::uint64_t begin = operations;
+  for (const FollowedLane& lane : lanes) begin = std::min<std::uint64_t>(begin, lane.mallocs.front().born);
   for (const shm::PlannedSwap& swap : plan.swaps) {
-    if ((swap.flags & shm::kSwapPersistent) != 0) continue;
+    if ((swap.flags & shm::kSwapPages) != 0) {
+      FollowedPages& one = pages[swap.block];
+      one.swapped = true;
+      for (const std::uint64_t then : {begin, begin + operations}) {
+        if (swap.out_after >= then || swap.in_after < then) continue;
+        one.here_first = false;
+        one.first_use = swap.in_after - (then - begin);
+      }
+      const auto number = static_cast<std::uint32_t>(swap.block);
+      timed.push_back({swap.out_after, {number, 0, true, true, swap.order}});
+      timed.push_back({swap.in_after % operations, {number, 0, false, true, swap.order}});
+      ++swaps;
+      continue;
+    }
     std::uint32_t& number = swapped_of[swap.block];
     if (number == 0) number = ++count;
     const shm::PlannedMalloc& malloc = plan.mallocs[swap.block];
@@ -36,7 +54,7 @@ void FollowedPlan::add_swaps(const Plan& plan) {
       const std::uint64_t rank = position % operations;
       // The next block is made only behind that rank of the iteration.
       const std::uint64_t back = position / operations - (rank < malloc.born ? 1 : 0);
-      timed.push_back({rank, {number - 1, static_cast<std::uint32_t>(back), leaves, swap.order}});
+      timed.push_back({rank, {number - 1, static_cast<std::uint32_t>(back), leaves, false, swap.order}});
     };
     add(swap.out_after, true);
     if (swap.in_after != shm::kNoPosition) add(swap.in_after, false);

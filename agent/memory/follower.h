@@ -45,12 +45,23 @@ struct SwappedMalloc {
   Instance& last() noexcept { return recent[made % kRecent]; }
 };
 
+// Pages in which blocks lie that stay, and that are the plan's (shm::PlannedPages).
+struct FollowedPages {
+  std::uint64_t address = 0;
+  std::uint64_t bytes = 0;
+  std::uint64_t place = 0;
+  bool swapped = false;
+  bool here_first = true;       // when an iteration begins
+  std::uint64_t first_use = 0;  // else: the operation after which they come back first
+};
+
 // What is to be done behind an operation: the block made by the malloc, `back` blocks before the last one, leaves or
-// comes back.
+// comes back; or pages do.
 struct SwapStep {
-  std::uint32_t swapped = 0;  // into FollowedPlan::swapped
+  std::uint32_t swapped = 0;  // into FollowedPlan::swapped, or pages
   std::uint32_t back = 0;
   bool leaves = false;
+  bool of_pages = false;
   std::uint64_t order = 0;
 };
 
@@ -117,6 +128,7 @@ struct FollowedPlan {
   std::vector<FollowedPlace> places;
   std::vector<CrossingMalloc> crossing;  // by bytes, the youngest first
   std::vector<SwappedMalloc> swapped;
+  std::vector<FollowedPages> pages;  // by address
   std::vector<SwapStep> steps;
   std::uint64_t swaps = 0;      // an iteration
   std::uint64_t period_ns = 0;  // with swaps: of an iteration, and how much longer it is expected to be for them

@@ -12,14 +12,14 @@ std::size_t OwnWindows::first_slot(const OwnWindow& window) const noexcept {
 }
 
 void OwnWindows::begin_plan() noexcept {
-  for (const auto& window : windows_) window->wanted = false;
+  for (const auto& window : windows_) window->wanted = window->borrowed;
 }
 
 OwnWindow* OwnWindows::open(std::uint64_t place, std::uint64_t bytes) noexcept {
   const std::uint64_t chunk_bytes = chunks_.chunk_bytes();
   const auto count = static_cast<std::size_t>((bytes + chunk_bytes - 1) / chunk_bytes);
   for (const auto& there : windows_) {
-    if (there->wanted || there->place != place || there->chunks.size() != count) continue;
+    if (there->borrowed || there->wanted || there->place != place || there->chunks.size() != count) continue;
     if (there->block != nullptr || there->beside) continue;
     there->wanted = true;
     return there.get();
@@ -40,6 +40,32 @@ OwnWindow* OwnWindows::open(std::uint64_t place, std::uint64_t bytes) noexcept {
   } catch (const std::bad_alloc&) {
     return nullptr;
   }
+}
+
+OwnWindow* OwnWindows::borrow(std::uint64_t base, std::size_t chunks, std::uint64_t place) noexcept {
+  try {
+    auto made = std::make_unique<OwnWindow>();
+    made->kind = Window::Kind::kOwn;
+    made->borrowed = true;
+    made->wanted = true;
+    made->base = base;
+    made->place = place;
+    made->chunks.assign(chunks, nullptr);
+    made->bytes = chunks * chunks_.chunk_bytes();
+    made->pieces.assign(chunks, nullptr);
+    windows_.push_back(std::move(made));
+    return windows_.back().get();
+  } catch (const std::bad_alloc&) {
+    return nullptr;
+  }
+}
+
+CUresult OwnWindows::return_borrowed(OwnWindow* window) noexcept {
+  if (const CUresult result = unmap(*window); result != CUDA_SUCCESS) return result;
+  const auto at = std::find_if(windows_.begin(), windows_.end(), [&](const auto& one) { return one.get() == window; });
+  std::swap(*at, windows_.back());
+  windows_.pop_back();
+  return CUDA_SUCCESS;
 }
 
 bool OwnWindows::is_mapped(const OwnWindow& window) const noexcept {
@@ -94,14 +120,19 @@ CUresult OwnWindows::map_beside(OwnWindow& window, const std::vector<Chunk*>& ch
 
 bool OwnWindows::take_pieces(OwnWindow& window, HostStore& host) noexcept {
   const std::size_t count = window.chunks.size();
-  if (window.pieces.size() == count) return true;
-  if (host.free_pieces() < count) return false;
+  const auto missing = static_cast<std::size_t>(std::count(window.pieces.begin(), window.pieces.end(), nullptr)) +
+                       count - window.pieces.size();
+  if (missing == 0) return true;
+  if (host.free_pieces() < missing) return false;
   try {
     window.pieces.reserve(count);
   } catch (const std::bad_alloc&) {
     return false;
   }
-  while (window.pieces.size() < count) window.pieces.push_back(host.take());
+  window.pieces.resize(count);
+  for (HostPiece*& piece : window.pieces) {
+    if (piece == nullptr) piece = host.take();
+  }
   return true;
 }
 
@@ -121,6 +152,7 @@ void OwnWindows::unmap_chunk(Chunk* chunk) noexcept {
 }
 
 void OwnWindows::close(OwnWindow& window) noexcept {
+  if (window.borrowed) return;
   chunks_.set_window(window.base, window.bytes, nullptr);
   chunks_.unreserve(window.base, window.bytes);
 }

@@ -26,15 +26,17 @@ namespace memopt::agent {
 
 // Window::chunks are those that it is mapped onto; null: nothing is mapped there.
 struct OwnWindow : Window {
-  bool wanted = false;             // by the plan that is live
-  std::uint64_t place = 0;         // where it begins in the slab
-  Block* block = nullptr;          // that lies in it; one at a time
-  bool moving = false;             // a copy of the block is being queued: nothing else may be done with it
-  bool beside = false;             // it is mapped onto chunks that are not the slab's
-  Span* taken = nullptr;           // of the slab, for the block, which is away still
-  Release taken_after;             // whose bytes these were last
-  Release last_uses;               // of it, by the blocks before
-  std::vector<HostPiece*> pieces;  // for the block's bytes while it is away: as many as chunks, or none
+  bool wanted = false;      // by the plan that is live
+  std::uint64_t place = 0;  // where it begins in the slab
+  Block* block = nullptr;   // that lies in it; one at a time
+  bool moving = false;      // a copy of the block is being queued: nothing else may be done with it
+  bool beside = false;      // it is mapped onto chunks that are not the slab's
+  Span* taken = nullptr;    // of the slab, for the block, which is away still
+  bool borrowed = false;    // its addresses are the region's, of pages that are a plan's (page_runs.h)
+  Release taken_after;      // whose bytes these were last
+  Release last_uses;        // of it, by the blocks before
+  // For the block's bytes while it is away: as many as chunks, or none. Null in a borrowed window: not there.
+  std::vector<HostPiece*> pieces;
 };
 
 inline OwnWindow* own_window(const Block& block) noexcept {
@@ -54,6 +56,11 @@ class OwnWindows {
   // One without a block, for a place of so many bytes: one that is there and not wanted, or another. It is wanted from
   // then on, and mapped by map(). Null: there are no addresses, or no host memory.
   OwnWindow* open(std::uint64_t place, std::uint64_t bytes) noexcept;
+  // One of addresses that are the region's: nothing is mapped there. Null: there is no host memory.
+  OwnWindow* borrow(std::uint64_t base, std::size_t chunks, std::uint64_t place) noexcept;
+  // Nothing is in use by its addresses: it is mapped nowhere afterwards, and gone. The driver's code; then nothing has
+  // changed.
+  CUresult return_borrowed(OwnWindow* window) noexcept;
   // Is it mapped onto the slab as it is now?
   bool is_mapped(const OwnWindow& window) const noexcept;
   // Makes it so; nothing may be in use by its addresses. The driver's code; CUDA_ERROR_OUT_OF_MEMORY where the slab

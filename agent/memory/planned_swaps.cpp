@@ -16,6 +16,7 @@
 #include "agent/memory/arena.h"
 #include "agent/memory/arena_state.h"
 #include "agent/memory/copy_rates.h"
+#include "agent/memory/page_runs.h"
 #include "agent/memory/points.h"
 #include "agent/order/captures.h"
 #include "agent/order/current_context.h"
@@ -66,9 +67,14 @@ std::vector<PartialCopy> copies_of(const Block& block, const OwnWindow& window, 
   std::uint64_t done = 0;
   for (const HostPiece* const piece : window.pieces) {
     if (done == block.bytes) break;
+    if (piece == nullptr) {  // nothing is to come back
+      done += piece_bytes;
+      continue;
+    }
     const auto count = static_cast<std::size_t>(std::min(piece_bytes, block.bytes - done));
     PartialCopy* const last = copies.empty() ? nullptr : &copies.back();
-    if (last != nullptr && last->bytes + last->count == piece->bytes && last->count + count <= kMostCopiedAtOnce) {
+    const bool adjoins = last != nullptr && last->address + last->count == block.base + done;
+    if (adjoins && last->bytes + last->count == piece->bytes && last->count + count <= kMostCopiedAtOnce) {
       last->count += count;
     } else {
       copies.push_back({block.base + done, piece->bytes, count});
@@ -94,13 +100,30 @@ bool queue_copies(Arena& arena, ArenaLock& lock, const std::vector<PartialCopy>&
   return true;
 }
 
+// Whose the block is that stands for pages; null: it is the program's.
+PageRun* run_of(Arena& arena, const Block& block) noexcept {
+  return (block.number & kRunNumber) != 0 ? arena.bootstrap.region().run_at(block.base) : nullptr;
+}
+
+void move_pages(Arena& arena, const Block& block, Region::Residency to) noexcept {
+  if (const PageRun* const run = run_of(arena, block)) arena.bootstrap.region().move_run(*run, to);
+}
+
 bool is_in_flight(Arena& arena, const Block& block) noexcept {
   return block.uses.everything ? block.touched >= oldest_in_flight() : !arena.streams.is_queued(block.uses);
 }
 
 // It is to stay, for as long as it lives or for now.
 bool must_stay(Arena& arena, const Block& block) noexcept {
-  return is_pinned(block) || captures_are_open() || is_in_flight(arena, block);
+  if (captures_are_open()) return true;
+  const PageRun* const run = run_of(arena, block);
+  if (run == nullptr) return is_pinned(block) || is_in_flight(arena, block);
+  bool stays = false;
+  arena.bootstrap.region().for_each_block(run->first, run->count, [&](const Block& one) {
+    // One that is being made or freed is in no list.
+    stays = stays || is_pinned(one) || is_in_flight(arena, one) || arena.blocks.find(one.base) != &one;
+  });
+  return stays;
 }
 
 void say_once(Arena& arena, const char* why) noexcept {
@@ -113,20 +136,61 @@ void say_once(Arena& arena, const char* why) noexcept {
 UseSet needs_of_copy(Arena& arena, StreamSlot slot, const Release& uses, const OwnWindow& window) noexcept {
   UseSet needs;
   arena.streams.add_needs(slot, uses, &needs);
-  for (const HostPiece* const piece : window.pieces) arena.streams.add_needs(slot, piece->former, &needs);
+  for (const HostPiece* const piece : window.pieces) {
+    if (piece != nullptr) arena.streams.add_needs(slot, piece->former, &needs);
+  }
   return needs;
+}
+
+Block* find(Arena& arena, const SwappedMalloc::Instance& instance) noexcept {
+  if ((instance.number & kRunNumber) != 0) {
+    PageRun* const run = arena.bootstrap.region().run_at(instance.base);
+    return run != nullptr && run->owner.number == instance.number ? &run->owner : nullptr;
+  }
+  Block* const block = arena.blocks.find(instance.base);
+  return block != nullptr && block->number == instance.number ? block : nullptr;
 }
 
 // What is known of a block when the lock has been given back meanwhile.
 struct Marked {
   explicit Marked(const Block& one) noexcept : base(one.base), number(one.number) {}
-  bool is(Arena& arena, const Block& block) const noexcept {
-    const Block* const there = arena.blocks.find(base);
-    return there == &block && there->number == number;
-  }
+  bool is(Arena& arena, const Block& block) const noexcept { return find(arena, {base, number}) == &block; }
   std::uint64_t base;
   std::uint64_t number;
 };
+
+// Puts a copy of it on our stream behind all that has used the block, or what lies in the pages, as far as it is not
+// yet: one use after the other, as a release has room for three streams, and more are everything, which is to be cut
+// first.
+UseSet needs_of_uses(Arena& arena, StreamSlot slot, const Block& block, const OwnWindow& window) noexcept {
+  UseSet needs = needs_of_copy(arena, slot, block.uses, window);
+  arena.streams.add_needs(slot, block.former, &needs);
+  if (const PageRun* const run = run_of(arena, block)) {
+    const Region& region = arena.bootstrap.region();
+    region.for_each_block(run->first, run->count, [&](const Block& one) {
+      arena.streams.add_needs(slot, one.uses, &needs);
+      arena.streams.add_needs(slot, one.former, &needs);
+    });
+    region.for_each_free_part(run->first, run->count,
+                              [&](const Release& uses) { arena.streams.add_needs(slot, uses, &needs); });
+  }
+  return needs;
+}
+
+// More streams than a release names have used it, or what lies in the pages, behind that ticket.
+bool uses_everything(Arena& arena, const Block& block, std::uint64_t behind, bool free_parts) noexcept {
+  const auto does = [behind](const Block& one) {
+    return (one.uses.everything || one.former.everything) && one.touched >= behind;
+  };
+  const PageRun* const run = run_of(arena, block);
+  if (run == nullptr) return does(block);
+  const Region& region = arena.bootstrap.region();
+  bool found = block.former.everything;
+  region.for_each_block(run->first, run->count, [&](const Block& one) { found = found || does(one); });
+  if (!free_parts) return found;
+  region.for_each_free_part(run->first, run->count, [&](const Release& uses) { found = found || uses.everything; });
+  return found;
+}
 
 // Our stream is put behind all that has used the block. Nothing is marked meanwhile: where there is no event for a use,
 // this waits for it, and what it waits for may wait for a thread that needs the block. False: the block does not leave.
@@ -134,11 +198,14 @@ bool stand_behind_uses(Arena& arena, ArenaLock& lock, Block& block, const OwnWin
   constexpr int kMostRounds = 4;
   const Marked marked(block);
   const std::uint64_t releases = arena.releases;
-  if (block.uses.everything || block.former.everything) arena.streams.cut();
+  std::uint64_t cut_at = 0;
   for (int i = 0; i < kMostRounds; ++i) {
-    // Not added to one release, which has room for three streams: more are everything, and that is to be cut first.
-    UseSet needs = needs_of_copy(arena, kOutSlot, block.uses, window);
-    arena.streams.add_needs(kOutSlot, block.former, &needs);
+    // What has been queued meanwhile is behind the last cut.
+    if (uses_everything(arena, block, i == 0 ? 0 : cut_at + 1, i == 0)) {
+      arena.streams.cut();
+      cut_at = arena.tickets;
+    }
+    const UseSet needs = needs_of_uses(arena, kOutSlot, block, window);
     if (needs.empty()) return true;
     arena.streams.wait(lock, kOutSlot, needs);
     if (arena.releases != releases || !marked.is(arena, block)) return false;
@@ -183,6 +250,7 @@ void send_out(Arena& arena, ArenaLock& lock, Block& block) noexcept {
   const Release former = block.former;
   const Release uses = block.uses;
   window->moving = true;
+  move_pages(arena, block, Region::Residency::kLeaving);
   block.away = static_cast<std::uint32_t>(window->chunks.size());
   block.former = {};
   block.uses = {};
@@ -203,12 +271,14 @@ void send_out(Arena& arena, ArenaLock& lock, Block& block) noexcept {
     block.uses.add(uses);
     block.uses.add(copy);
     block.away = 0;
+    move_pages(arena, block, Region::Residency::kHere);
     ++swaps.left_out;
     arena_failed(arena, result);
     return;
   }
   arena.slab.window().map.give_back(block.span, read);
   block.span = nullptr;
+  move_pages(arena, block, Region::Residency::kAway);
   window->last_uses = read;
   ++swaps.out;
   swaps.out_bytes += block.bytes;
@@ -230,6 +300,7 @@ bool carry_back(Arena& arena, ArenaLock& lock, Block& block, OwnWindow& window, 
   }
   bool queued = false;
   window.moving = true;
+  move_pages(arena, block, Region::Residency::kComing);
   StreamUse copy;
   if (result == CUDA_SUCCESS) {
     // As a rule the stream is behind all of it already.
@@ -250,14 +321,25 @@ bool carry_back(Arena& arena, ArenaLock& lock, Block& block, OwnWindow& window, 
     if (both.everything) arena.streams.cut();
     if (span != nullptr) arena.slab.window().map.give_back(span, both);
     window.last_uses.add(used);
+    move_pages(arena, block, Region::Residency::kAway);
     arena_failed(arena, result);
     return false;
   }
-  for (HostPiece* const piece : window.pieces) piece->former = used;
+  for (HostPiece* const piece : window.pieces) {
+    if (piece != nullptr) piece->former = used;
+  }
   block.span = span;
   block.former = used;
   block.ready = 0;
   block.away = 0;
+  if (const PageRun* const run = run_of(arena, block)) {
+    arena.bootstrap.region().return_run(*run, copy);
+    if (!run->swapped) {
+      for (HostPiece*& piece : window.pieces) {
+        if (piece != nullptr) arena.host.give_back(std::exchange(piece, nullptr), used);
+      }
+    }
+  }
   arena.swaps.in_bytes += block.bytes;
   return true;
 }
@@ -268,7 +350,12 @@ Span* take_place(Arena& arena, Block& block, OwnWindow& window, Release* former)
     *former = window.taken_after;
     return std::exchange(window.taken, nullptr);
   }
-  if (!arena.slab.own_windows().is_mapped(window)) return nullptr;
+  OwnWindows& windows = arena.slab.own_windows();
+  if (!windows.is_mapped(window)) {
+    // Of the slab's chunks below it one was given up, and is there again.
+    const bool may = window.borrowed && arena.streams.is_over(window.last_uses, true);
+    if (!may || windows.map(window) != CUDA_SUCCESS) return nullptr;
+  }
   Block* in_the_way = nullptr;
   const std::uint64_t end =
       window.place + (block.bytes + shm::kPlanAlignment - 1) / shm::kPlanAlignment * shm::kPlanAlignment;
@@ -294,6 +381,7 @@ bool bring_in(Arena& arena, ArenaLock& lock, Block& block) noexcept {
   arena.streams.wait(lock, kInSlot, needs_of_copy(arena, kInSlot, former, *window));
   if (arena.releases != releases || !marked.is(arena, block) || own_window(block) != window) return true;
   if (window->taken != span || window->moving) return true;
+  former = window->taken_after;
   window->taken = nullptr;
   PlannedSwaps& swaps = arena.planned_swaps;
   const std::uint64_t bytes = block.bytes;
@@ -301,11 +389,6 @@ bool bring_in(Arena& arena, ArenaLock& lock, Block& block) noexcept {
   ++swaps.in;
   swaps.in_bytes += bytes;
   return true;
-}
-
-Block* find(Arena& arena, const SwappedMalloc::Instance& instance) noexcept {
-  Block* const block = arena.blocks.find(instance.base);
-  return block != nullptr && block->number == instance.number ? block : nullptr;
 }
 
 // Blocks whose places were another's when they were to come back.
@@ -325,21 +408,33 @@ void try_late_ones(Arena& arena, ArenaLock& lock) noexcept {
   }
 }
 
-void carry_out(Arena& arena, ArenaLock& lock, const SwapStep& step) noexcept {
-  SwappedMalloc& swapped = arena.plan->swapped[step.swapped];
-  if (step.back >= swapped.made || step.back >= SwappedMalloc::kRecent) return;
-  const SwappedMalloc::Instance instance = swapped.recent[(swapped.made - step.back) % SwappedMalloc::kRecent];
-  Block* const block = find(arena, instance);
-  if (block == nullptr) return;
-  if (step.leaves) {
-    send_out(arena, lock, *block);
-    return;
-  }
-  if (bring_in(arena, lock, *block)) return;
+void bring_in_or_note(Arena& arena, ArenaLock& lock, Block& block) noexcept {
+  const SwappedMalloc::Instance instance{block.base, block.number};
+  if (bring_in(arena, lock, block)) return;
   PlannedSwaps& swaps = arena.planned_swaps;
   ++swaps.late_returns;
   // There is room for all of a plan's.
   if (swaps.late.size() < swaps.late.capacity()) swaps.late.push_back(instance);
+}
+
+void carry_out(Arena& arena, ArenaLock& lock, const SwapStep& step) noexcept {
+  Block* block = nullptr;
+  if (step.of_pages) {
+    const FollowedPages& pages = arena.plan->pages[step.swapped];
+    PageRun* const run = arena_run_of(arena, pages);
+    if (run == nullptr) return;
+    block = &run->owner;
+  } else {
+    SwappedMalloc& swapped = arena.plan->swapped[step.swapped];
+    if (step.back >= swapped.made || step.back >= SwappedMalloc::kRecent) return;
+    block = find(arena, swapped.recent[(swapped.made - step.back) % SwappedMalloc::kRecent]);
+  }
+  if (block == nullptr) return;
+  if (step.leaves) {
+    send_out(arena, lock, *block);
+  } else {
+    bring_in_or_note(arena, lock, *block);
+  }
 }
 
 void reach(Arena& arena, ArenaLock& lock, LaneState& lane, bool all, bool behind_free) noexcept {
@@ -392,10 +487,11 @@ OwnWindow* window_for(Arena& arena, SwappedMalloc& swapped, const FollowedPlace&
   }
   OwnWindow* const made = windows.open(place.begin, place.end - place.begin);
   if (made == nullptr) return nullptr;
+  // Where the slab lacks a chunk, it is mapped when a block needs it.
+  swapped.windows.push_back(made);
   if (!windows.is_mapped(*made)) {
     if (!arena.streams.is_over(made->last_uses, true) || windows.map(*made) != CUDA_SUCCESS) return nullptr;
   }
-  swapped.windows.push_back(made);
   return made;
 }
 
@@ -449,9 +545,10 @@ void arena_leave_window(Arena& arena, Block& block, const Release& uses) noexcep
   if (window->beside || !window->wanted) arena.housekeeping = true;
 }
 
-std::size_t arena_swap_pieces(const Arena& arena, const FollowedPlan& plan) noexcept {
+std::size_t arena_swap_pieces(Arena& arena, const FollowedPlan& plan) noexcept {
   const std::uint64_t chunk_bytes = arena.chunks.chunk_bytes();
-  std::size_t pieces = 0;
+  // Of pages that are away already there are some.
+  std::size_t pieces = arena_pages_to_leave(arena, plan);
   for (const FollowedLane& lane : plan.lanes) {
     for (const FollowedMalloc& malloc : lane.mallocs) {
       if (malloc.swapped != nullptr) pieces += static_cast<std::size_t>((malloc.bytes + chunk_bytes - 1) / chunk_bytes);
@@ -466,9 +563,9 @@ void arena_begin_swaps(Arena& arena) noexcept {
   arena.slab.own_windows().begin_plan();
   for (SwappedMalloc& swapped : plan.swapped) swapped = {};
   if (arena.slab.own_windows().size() != 0) arena.housekeeping = true;
-  if (plan.swapped.empty() || arena.service != Arena::Service::kChunks) return;
+  if (plan.swaps == 0 || arena.service != Arena::Service::kChunks) return;
   try {
-    arena.planned_swaps.late.reserve(plan.swapped.size());
+    arena.planned_swaps.late.reserve(plan.swapped.size() + plan.pages.size());
   } catch (const std::bad_alloc&) {
     // Late ones come back when they are touched.
   }
@@ -513,6 +610,27 @@ void arena_reach_points(bool behind_free) noexcept {
   if (now == nullptr || t_lane == nullptr) return stop_counting();
   ArenaLock lock;
   reach(*now, lock, *t_lane, false, behind_free);
+}
+
+bool arena_must_stay(Arena& arena, const Block& block) noexcept { return must_stay(arena, block); }
+
+void arena_send_out_run(Arena& arena, ArenaLock& lock, PageRun& run) noexcept { send_out(arena, lock, run.owner); }
+
+void arena_bring_in_run(Arena& arena, ArenaLock& lock, PageRun& run) noexcept {
+  bring_in_or_note(arena, lock, run.owner);
+}
+
+CUresult arena_bring_back_run(Arena& arena, ArenaLock& lock, PageRun& run, Release* copies) noexcept {
+  const std::uint64_t releases = arena.releases;
+  ++arena.planned_swaps.unplanned_returns;
+  Release former;
+  Span* const span = take_place(arena, run.owner, *run.window, &former);
+  if (span == nullptr) return arena_end_run(arena, lock, run);
+  const bool back = carry_back(arena, lock, run.owner, *run.window, span, former);
+  if (arena.releases != releases) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+  if (!back) return arena.failure != CUDA_SUCCESS ? arena.failure : CUDA_ERROR_OUT_OF_MEMORY;
+  copies->add(run.owner.former);
+  return CUDA_SUCCESS;
 }
 
 CUresult arena_bring_back_window(Arena& arena, ArenaLock& lock, Block& block, Release* copies) noexcept {

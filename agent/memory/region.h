@@ -31,6 +31,8 @@ inline bool lies_in_region(const Block& block) noexcept {
   return block.window != nullptr && block.window->kind == Window::Kind::kRegion;
 }
 
+struct PageRun;
+
 class Region {
  public:
   Region(ChunkStore& chunks, StreamTable& streams) : chunks_(chunks), streams_(streams) {}
@@ -122,6 +124,7 @@ class Region {
     HostPiece* piece = nullptr;  // null: what was in it is not needed
     std::uint32_t begin = 0;     // the bytes of it that blocks own when it leaves
     std::uint32_t end = 0;
+    PageRun* run = nullptr;  // a plan's (page_runs.h): then its chunk is the slab's, and it has no piece of its own
   };
   // Pieces of pages whose last block is freed go back there.
   void set_host(HostStore* host) noexcept { host_ = host; }
@@ -162,6 +165,51 @@ class Region {
   HostPiece* end_coming(std::size_t page, StreamUse copy) noexcept;
   // It could not be: the page is away. The chunk is the caller's, null if it can't be unmapped.
   Chunk* cancel_coming(std::size_t page) noexcept;
+
+  // Pages of a run, all of which are in the same state. -----------------------------------------------------------
+  // They are away, and no other run's; what was in them lies in `pieces` from now on, null where it is not needed.
+  void begin_run(PageRun& run, HostPiece** pieces) noexcept;
+  void move_run(const PageRun& run, Residency to) noexcept;
+  // They are here, behind the copy.
+  void return_run(const PageRun& run, StreamUse copy) noexcept;
+  // They are away, and ordinary ones from now on. The pieces, as many as pages, are theirs.
+  void end_run(const PageRun& run, HostPiece* const* pieces) noexcept;
+  // The one that begins at the address; null: none.
+  PageRun* run_at(std::uint64_t address) const noexcept { return page(page_at(address)).run; }
+  std::size_t page_at(std::uint64_t address) const noexcept {
+    return static_cast<std::size_t>((address - window_.base) / chunks_.chunk_bytes());
+  }
+  // Visits each block that has bytes in `count` pages from `first` on.
+  template <typename Visit>
+  void for_each_block(std::size_t first, std::size_t count, Visit&& visit) const {
+    const std::uint64_t begin = first * chunks_.chunk_bytes();
+    OwnershipMap& map = const_cast<OwnershipMap&>(window_.map);  // it keeps what it has found
+    for (Span* span = map.find(begin, nullptr); span != nullptr && span->begin < begin + count * chunks_.chunk_bytes();
+         span = span->next) {
+      if (span->owner != nullptr && !is_gone(*span)) visit(*span->owner);
+    }
+  }
+
+  // Visits the last uses of what is free in them.
+  template <typename Visit>
+  void for_each_free_part(std::size_t first, std::size_t count, Visit&& visit) const {
+    const std::uint64_t begin = first * chunks_.chunk_bytes();
+    OwnershipMap& map = const_cast<OwnershipMap&>(window_.map);
+    for (const Span* span = map.find(begin, nullptr);
+         span != nullptr && span->begin < begin + count * chunks_.chunk_bytes(); span = span->next) {
+      if (span->owner == nullptr) visit(span->release);
+    }
+  }
+  // Of pages that are here, and not in the slab's chunks.
+  std::size_t pages_here() const noexcept {
+    std::size_t here = 0;
+    for (std::size_t number = 0; number < window_.chunks.size(); ++number) {
+      const Chunk* const chunk = window_.chunks[number];
+      here += chunk != nullptr && chunk->slab_slot < 0 && page(number).residency == Residency::kHere ? 1 : 0;
+    }
+    return here;
+  }
+
   std::size_t leaving_pages() const noexcept { return leaving_; }
   std::uint64_t away_bytes() const noexcept { return away_ * chunks_.chunk_bytes(); }
 

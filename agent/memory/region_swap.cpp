@@ -1,7 +1,9 @@
 // Pages of the region that are away (region.h).
 #include <algorithm>
 #include <new>
+#include <utility>
 
+#include "agent/memory/page_runs.h"
 #include "agent/memory/region.h"
 
 namespace memopt::agent {
@@ -98,6 +100,7 @@ void Region::use_all(std::size_t page, StreamUse copy) noexcept {
       return;
     }
     span.owner->former.add(copy);
+    if (span.owner->former.everything) streams_.cut();
     span.owner->ready = 0;
   });
 }
@@ -120,11 +123,40 @@ Chunk* Region::cancel_coming(std::size_t page) noexcept {
   return unmapped ? chunk : nullptr;
 }
 
+void Region::begin_run(PageRun& run, HostPiece** pieces) noexcept {
+  for (std::size_t i = 0; i < run.count; ++i) {
+    Page& one = pages_[run.first + i];
+    pieces[i] = one.piece;
+    one = {Residency::kAway, nullptr, 0, static_cast<std::uint32_t>(chunks_.chunk_bytes()), &run};
+  }
+}
+
+void Region::move_run(const PageRun& run, Residency to) noexcept {
+  for (std::size_t number = run.first; number < run.first + run.count; ++number) {
+    const Residency from = std::exchange(pages_[number].residency, to);
+    if (from == Residency::kHere && to != Residency::kHere) add_away(number, 1);
+    if (from != Residency::kHere && to == Residency::kHere) add_away(number, -1);
+  }
+}
+
+void Region::return_run(const PageRun& run, StreamUse copy) noexcept {
+  for (std::size_t number = run.first; number < run.first + run.count; ++number) use_all(number, copy);
+  move_run(run, Residency::kHere);
+}
+
+void Region::end_run(const PageRun& run, HostPiece* const* pieces) noexcept {
+  for (std::size_t i = 0; i < run.count; ++i) {
+    pages_[run.first + i].run = nullptr;
+    pages_[run.first + i].piece = pieces[i];
+  }
+  drop_away(run.first * chunks_.chunk_bytes(), (run.first + run.count) * chunks_.chunk_bytes());
+}
+
 // Of the pages in which a freed block had bytes, those that no other block has bytes in: addresses to be used again.
 void Region::drop_away(std::uint64_t begin, std::uint64_t end) noexcept {
   const std::uint64_t chunk_bytes = chunks_.chunk_bytes();
   for (auto number = static_cast<std::size_t>(begin / chunk_bytes); number * chunk_bytes < end; ++number) {
-    if (page(number).residency != Residency::kAway || !is_free(number)) continue;
+    if (page(number).residency != Residency::kAway || page(number).run != nullptr || !is_free(number)) continue;
     Page& away = pages_[number];
     if (away.piece != nullptr) host_->give_back(away.piece, Release{});
     away.piece = nullptr;

@@ -1,6 +1,7 @@
 #include "agent/memory/slab.h"
 
 #include <algorithm>
+#include <iterator>
 #include <new>
 #include <tuple>
 #include <unordered_map>
@@ -10,6 +11,14 @@
 #include "agent/process/log.h"
 
 namespace memopt::agent {
+namespace {
+
+// At a limit blocks that cross the switch may have chunks that the slab lacks until they are freed: up to this part of
+// it is made later (Slab::refill), but not less than so many chunks.
+constexpr std::size_t kLaterPart = 8;
+constexpr std::size_t kLater = 4;
+
+}  // namespace
 
 bool Slab::want(std::uint64_t bytes, std::function<bool(std::uint64_t)> stays,
                 std::span<const shm::PlannedChunk> kept) {
@@ -81,7 +90,7 @@ CUresult Slab::make_driver_block() noexcept {
   return CUDA_SUCCESS;
 }
 
-CUresult Slab::go_live(const SwitchTimes* times) noexcept {
+CUresult Slab::go_live(const SwitchTimes* times, bool some_later) noexcept {
   if (driver_block_) return make_driver_block();
   const std::uint64_t chunk_bytes = chunks_.chunk_bytes();
   const std::size_t live = static_cast<std::size_t>(window_.map.bytes() / chunk_bytes);
@@ -92,6 +101,8 @@ CUresult Slab::go_live(const SwitchTimes* times) noexcept {
     Made made;
     std::vector<std::size_t> crossing;
     std::vector<std::size_t> kept;
+    std::vector<std::size_t> later;
+    const std::size_t most_later = some_later ? std::max(kLater, wanted_ / kLaterPart) : 0;
     for (std::size_t slot = live; slot < wanted_; ++slot) {
       Chunk* const there = slot < window_.chunks.size() ? window_.chunks[slot] : nullptr;
       if (kept_.contains(slot)) {
@@ -106,6 +117,11 @@ CUresult Slab::go_live(const SwitchTimes* times) noexcept {
       if (there != nullptr && bootstrap_.is_free(*there)) continue;
       if (there != nullptr && there->home != nullptr && there->home->kind == Window::Kind::kRegion) {
         crossing.push_back(slot);
+        continue;
+      }
+      if (there == nullptr && later.size() < most_later && !can_fill()) {
+        if (slot == window_.chunks.size()) window_.chunks.push_back(nullptr);
+        later.push_back(slot);
         continue;
       }
       if (const CUresult result = fill(slot, nullptr, &made); result != CUDA_SUCCESS) return result;
@@ -125,25 +141,35 @@ CUresult Slab::go_live(const SwitchTimes* times) noexcept {
     crossing.erase(crossing.begin(), crossing.begin() + static_cast<std::ptrdiff_t>(filled));
     const std::size_t lent = crossing.size();
     if (times != nullptr && lent != 0) {
-      if (const CUresult result = arrange(std::move(crossing), kept, *times, &made); result != CUDA_SUCCESS)
+      std::vector<std::size_t> taken;
+      std::merge(kept.begin(), kept.end(), later.begin(), later.end(), std::back_inserter(taken));
+      if (const CUresult result = arrange(std::move(crossing), taken, *times, &made); result != CUDA_SUCCESS)
         return result;
     }
     log(LogLevel::kDebug,
-        "slab of {} chunks, {} live before, {} made for it, {} replaced, {} moved, {} kept, {} to be lent", wanted_,
-        live, made.made, made.replaced, made.moved, kept.size(), lent);
+        "slab of {} chunks, {} live before, {} made for it, {} replaced, {} moved, {} kept, {} to be lent, {} later",
+        wanted_, live, made.made, made.replaced, made.moved, kept.size(), lent, later.size());
     window_.map.grow((wanted_ - live) * chunk_bytes, Release{});
     std::vector<Part> free;
     try {
+      for (const std::size_t slot : later) {
+        if (take_away(window_, slot * chunk_bytes, (slot + 1) * chunk_bytes) == nullptr) throw std::bad_alloc();
+      }
       take_kept(kept, &free);
       if (lent != 0) lend(live);
       bootstrap_.hand_over(window_.chunks, live, window_.map);
     } catch (const std::bad_alloc&) {
       end_loans(live);
       drop_kept(kept);
+      for (const std::size_t slot : later) {
+        Span* const span = window_.map.find(slot * chunk_bytes, nullptr);
+        if (span != nullptr && is_gone(*span)) window_.map.give_back(span, Release{});
+      }
       window_.map.shrink(live * chunk_bytes);
       throw;
     }
     keep_parts(kept, free);
+    window_.gone_bytes += later.size() * chunk_bytes;
     window_.bytes = window_.map.bytes();
   } catch (const std::bad_alloc&) {
     drop_unfinished();
@@ -151,6 +177,8 @@ CUresult Slab::go_live(const SwitchTimes* times) noexcept {
   }
   return CUDA_SUCCESS;
 }
+
+bool Slab::can_fill() noexcept { return bootstrap_.find_free_chunk() != nullptr || chunks_.could_create(1); }
 
 // Gives a slot that is not live yet the chunk, or a free one, or one that is made. The driver's code, and then all that
 // is unfinished has been dropped.
@@ -377,6 +405,31 @@ void Slab::give_up_idle(Release* awaited) noexcept {
   }
 }
 
+void Slab::give_up(std::uint64_t begin, std::uint64_t bytes, std::vector<Chunk*>* freed) {
+  const std::uint64_t chunk_bytes = chunks_.chunk_bytes();
+  const std::uint64_t end = std::min(begin + bytes, window_.map.bytes());
+  for (std::uint64_t at = begin / chunk_bytes * chunk_bytes; at < end; at += chunk_bytes) {
+    const auto slot = static_cast<std::size_t>(at / chunk_bytes);
+    Chunk* const chunk = window_.chunks[slot];
+    if (chunk == nullptr || chunk->lent || chunk->kept) continue;
+    bool idle = true;
+    for (const Span* span = window_.map.find(at, nullptr); span != nullptr && span->begin < at + chunk_bytes;
+         span = span->next) {
+      idle = idle && span->owner == nullptr && streams_.is_over(span->release, true);
+    }
+    if (!idle) continue;
+    make_room(freed, 1);
+    if (take_away(window_, at, at + chunk_bytes) == nullptr) throw std::bad_alloc();
+    window_.gone_bytes += chunk_bytes;
+    // Refused (and said so): nothing is ever served from these bytes.
+    if (chunks_.unmap(window_.base + at, chunk_bytes) != CUDA_SUCCESS) continue;
+    own_windows_.unmap_chunk(chunk);
+    chunk->slab_slot = -1;
+    window_.chunks[slot] = nullptr;
+    freed->push_back(chunk);
+  }
+}
+
 bool Slab::dissolve(Release* awaited) noexcept {
   if (driver_block_ || window_.base == 0) return true;
   drop_beyond(0);
@@ -416,8 +469,8 @@ bool Slab::refill(std::size_t limit) noexcept {
       if (window_.chunks[slot] != nullptr) continue;
       Span* const span = window_.map.find(slot * chunk_bytes, nullptr);
       if (span == nullptr || !is_gone(*span)) continue;
-      Chunk* chunk = nullptr;
-      if (chunks_.create(&chunk) != CUDA_SUCCESS) break;
+      Chunk* chunk = bootstrap_.take_free_chunk();
+      if (chunk == nullptr && chunks_.create(&chunk) != CUDA_SUCCESS) break;
       if (chunks_.map(window_.base + slot * chunk_bytes, {chunk}) != CUDA_SUCCESS) {
         chunks_.release(chunk);
         break;

@@ -45,10 +45,11 @@ class Slab {
   // That are wanted and not mapped yet.
   std::size_t missing_chunks() const { return wanted_ > window_.chunks.size() ? wanted_ - window_.chunks.size() : 0; }
 
-  // Makes everything that is wanted usable. CUDA_SUCCESS, or the driver's code: then the slab is as it was before
+  // Makes everything that is wanted usable; with `some_later`, where chunks are short, a few of them only when refill()
+  // does. CUDA_SUCCESS, or the driver's code: then the slab is as it was before
   // want(), with what had been live still live. `times`: where chunks in which blocks lie are to be lent; null: where
   // they were mapped.
-  CUresult go_live(const SwitchTimes* times) noexcept;
+  CUresult go_live(const SwitchTimes* times, bool some_later = false) noexcept;
 
   // Chunks in which blocks lie that were there before it went live: they are the slab's when these are freed.
   std::size_t lent_chunks() const noexcept { return bootstrap_.lent_chunks(); }
@@ -69,6 +70,9 @@ class Slab {
   // No plan needs it any more: likewise, with what is unfinished. True when all of it is gone: it is then as it was
   // before the first want().
   bool dissolve(Release* awaited) noexcept;
+  // Gives back those of the chunks of `bytes` from `begin` on of which no block owns a byte, where work is over: they
+  // are the caller's. May throw std::bad_alloc; what was given up till then is in `freed`.
+  void give_up(std::uint64_t begin, std::uint64_t bytes, std::vector<Chunk*>* freed);
   // How much that is, once work is over, with what is unfinished.
   std::uint64_t idle_bytes() const noexcept;
   std::size_t gone_chunks() const {
@@ -103,6 +107,7 @@ class Slab {
     std::size_t replaced = 0;
     std::size_t moved = 0;
   };
+  bool can_fill() noexcept;
   CUresult fill(std::size_t slot, Chunk* chunk, Made* made);
   CUresult arrange(std::vector<std::size_t> crossing, const std::vector<std::size_t>& kept, const SwitchTimes& times,
                    Made* made);

@@ -29,6 +29,13 @@ std::vector<std::uint64_t> first_uses(const FollowedPlan& plan, std::uint64_t ch
       }
     }
   }
+  for (const FollowedPages& pages : plan.pages) {
+    const std::uint64_t use = pages.here_first ? 0 : pages.first_use;
+    for (std::uint64_t at = pages.place / chunk_bytes; at < uses.size() && at * chunk_bytes < pages.place + pages.bytes;
+         ++at) {
+      uses[static_cast<std::size_t>(at)] = std::min(uses[static_cast<std::size_t>(at)], use);
+    }
+  }
   return uses;
 }
 

@@ -20,7 +20,7 @@ namespace memopt::agent {
 inline constexpr std::uint64_t kNeverInPlan = ~std::uint64_t{0};
 
 struct SwitchTimes {
-  std::vector<std::uint64_t> first_use;                    // by slot of the slab: of the first malloc placed there
+  std::vector<std::uint64_t> first_use;                    // by slot of the slab: of the first malloc or pages there
   std::unordered_map<std::uint64_t, std::uint64_t> freed;  // by number of the block, as far as the plan tells
 
   std::uint64_t first_use_of(std::size_t slot) const {

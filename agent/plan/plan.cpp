@@ -10,12 +10,12 @@
 namespace memopt::agent {
 namespace {
 
-using shm::PersistentPlace;
 using shm::Place;
 using shm::PlanHeader;
 using shm::PlannedChunk;
 using shm::PlannedLane;
 using shm::PlannedMalloc;
+using shm::PlannedPages;
 using shm::PlannedPoint;
 using shm::PlannedSwap;
 using shm::PlanTable;
@@ -68,9 +68,7 @@ void check_place(const Plan& plan, const Place& place, const char* name, std::ui
 
 void check_places(const Plan& plan) {
   for (std::size_t i = 0; i < plan.places.size(); ++i) check_place(plan, plan.places[i], "place", i);
-  for (const PersistentPlace& one : plan.persistent_places) {
-    check_place(plan, one.place, "place of persistent block", one.block);
-  }
+  for (std::size_t i = 0; i < plan.pages.size(); ++i) check_place(plan, plan.pages[i].place, "place of pages", i);
 }
 
 // How many blocks of this malloc are alive at the same time.
@@ -274,7 +272,7 @@ std::unique_ptr<const Plan> parse(std::span<const std::byte> bytes) {
   plan->mallocs = read_table<PlannedMalloc>(bytes, header.mallocs, "mallocs");
   plan->places = read_table<Place>(bytes, header.places, "places");
   plan->persistent = read_table<std::uint64_t>(bytes, header.persistent, "persistent");
-  plan->persistent_places = read_table<PersistentPlace>(bytes, header.persistent_places, "persistent_places");
+  plan->pages = read_table<PlannedPages>(bytes, header.pages, "pages");
   plan->swaps = read_table<PlannedSwap>(bytes, header.swaps, "swaps");
   plan->points = read_table<PlannedPoint>(bytes, header.points, "points");
   plan->chunks = read_table<PlannedChunk>(bytes, header.chunks, "chunks");
@@ -304,10 +302,10 @@ bool Plan::is_persistent(std::uint64_t block) const noexcept {
   return std::binary_search(persistent.begin(), persistent.end(), block);
 }
 
-std::span<const PlannedSwap> Plan::swaps_of(std::uint64_t block, bool of_persistent) const noexcept {
-  const auto [first, last] = std::equal_range(
-      swaps.begin(), swaps.end(), PlannedSwap{block, of_persistent ? shm::kSwapPersistent : 0, 0, 0, 0, 0},
-      [](const PlannedSwap& a, const PlannedSwap& b) { return key_of(a) < key_of(b); });
+std::span<const PlannedSwap> Plan::swaps_of(std::uint64_t block, bool of_pages) const noexcept {
+  const auto [first, last] =
+      std::equal_range(swaps.begin(), swaps.end(), PlannedSwap{block, of_pages ? shm::kSwapPages : 0, 0, 0, 0, 0},
+                       [](const PlannedSwap& a, const PlannedSwap& b) { return key_of(a) < key_of(b); });
   return {first, last};
 }
 

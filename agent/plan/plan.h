@@ -42,8 +42,7 @@ struct Plan {
   std::vector<shm::Place> places;
   std::vector<std::uint32_t> pooled;      // mallocs with places, by these: those that share theirs side by side
   std::vector<std::uint64_t> persistent;  // block numbers, ascending, each once
-  // Where there are swaps: of each persistent block, by number.
-  std::vector<shm::PersistentPlace> persistent_places;
+  std::vector<shm::PlannedPages> pages;   // by address; none overlap. Only where there are swaps
   std::vector<shm::PlannedSwap> swaps;    // by block (mallocs first) and time; none overlap
   std::vector<shm::PlannedPoint> points;  // by rank, each once; of all operations that swaps name
   std::vector<shm::PlannedChunk> chunks;  // by offset; addresses and offsets occur once
@@ -59,8 +58,8 @@ struct Plan {
   std::span<const shm::Place> places_of(const shm::PlannedMalloc& malloc) const noexcept {
     return std::span(places).subspan(malloc.first_place, malloc.places);
   }
-  // The swaps of a malloc, or, with kSwapPersistent for `persistent`, of an entry of persistent_places; by time.
-  std::span<const shm::PlannedSwap> swaps_of(std::uint64_t block, bool persistent) const noexcept;
+  // The swaps of a malloc, or, with kSwapPages for `of_pages`, of an entry of pages; by time.
+  std::span<const shm::PlannedSwap> swaps_of(std::uint64_t block, bool of_pages) const noexcept;
 };
 
 // The plan in `bytes`, which nobody may change meanwhile. Null if anything about it is not as docs/formats/plan-wire.md

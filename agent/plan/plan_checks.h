@@ -22,9 +22,9 @@ void require(bool holds, fmt::format_string<Args...> otherwise, Args&&... args) 
     throw Refused{fmt::format(otherwise, std::forward<Args>(args)...)};
 }
 
-// By which swaps are ordered first: mallocs before persistent blocks.
+// By which swaps are ordered first: mallocs before pages.
 inline std::pair<bool, std::uint64_t> key_of(const shm::PlannedSwap& swap) {
-  return {(swap.flags & shm::kSwapPersistent) != 0, swap.block};
+  return {(swap.flags & shm::kSwapPages) != 0, swap.block};
 }
 
 // That swaps_of can find them. O(s).

@@ -16,15 +16,15 @@ using shm::PlannedSwap;
 struct Event {
   std::uint64_t time;
   bool comes;
-  bool persistent;
-  std::uint32_t block;  // malloc, or index into persistent_places
+  bool pages;
+  std::uint32_t block;  // malloc, or index into pages
   const Place* place;
 };
 
 class Occupation {
  public:
   explicit Occupation(const Plan& plan) : plan_(plan) {
-    events_.reserve((plan.places.size() + plan.persistent_places.size() + plan.swaps.size()) * 2);
+    events_.reserve((plan.places.size() + plan.pages.size() + plan.swaps.size()) * 2);
     const PlannedMalloc* before = nullptr;
     for (const std::uint32_t i : plan.pooled) {
       const PlannedMalloc& malloc = plan.mallocs[i];
@@ -33,7 +33,7 @@ class Occupation {
       add_malloc(i);
       before = &malloc;
     }
-    for (std::size_t i = 0; i < plan.persistent_places.size(); ++i) add_persistent(static_cast<std::uint32_t>(i));
+    for (std::size_t i = 0; i < plan.pages.size(); ++i) add_pages(static_cast<std::uint32_t>(i));
     std::sort(events_.begin(), events_.end(), [](const Event& a, const Event& b) {
       return a.time != b.time ? a.time < b.time : a.comes < b.comes;  // leaving first
     });
@@ -56,7 +56,7 @@ class Occupation {
   void stay(std::uint64_t from, std::uint64_t to) {
     const std::uint64_t n = plan_.operations;
     require(to - from <= n, "{} {} stays from {} to {}: expected at most an iteration of {}",
-            one_.persistent ? "persistent block" : "malloc", one_.block, from, to, n);
+            one_.pages ? "pages" : "malloc", one_.block, from, to, n);
     const std::uint64_t begin = from % n, end = begin + (to - from);
     occupy(begin, std::min(end, n));
     if (end > n) occupy(0, end - n);
@@ -88,9 +88,9 @@ class Occupation {
     }
   }
 
-  void add_persistent(std::uint32_t i) {
+  void add_pages(std::uint32_t i) {
     const std::span<const PlannedSwap> swaps = plan_.swaps_of(i, true);
-    one_ = {0, true, true, i, &plan_.persistent_places[i].place};
+    one_ = {0, true, true, i, &plan_.pages[i].place};
     if (swaps.empty()) return occupy(0, plan_.operations);
     for (std::size_t k = 0; k < swaps.size(); ++k) {
       const bool last = k + 1 == swaps.size();
@@ -104,10 +104,7 @@ class Occupation {
   Event one_{};  // what is being put in
 };
 
-std::string name_of(const Event& event, const Plan& plan) {
-  if (event.persistent) return fmt::format("persistent block {}", plan.persistent_places[event.block].block);
-  return fmt::format("malloc {}", event.block);
-}
+std::string name_of(const Event& event) { return fmt::format("{} {}", event.pages ? "pages" : "malloc", event.block); }
 
 }  // namespace
 
@@ -133,8 +130,8 @@ void check_overlap(const Plan& plan) {
     if (other == nullptr) continue;
     const Place& taken = *other->place;
     throw Refused{fmt::format("{} and {} are both there at {}, at {} + {} and {} + {}: expected no overlap",
-                              name_of(event, plan), name_of(*other, plan), event.time, place.offset, place.bytes,
-                              taken.offset, taken.bytes)};
+                              name_of(event), name_of(*other), event.time, place.offset, place.bytes, taken.offset,
+                              taken.bytes)};
   }
 }
 

@@ -27,19 +27,19 @@ void check_points(const Plan& plan) {
   }
 }
 
-void check_persistent_places(const Plan& plan) {
-  const auto& places = plan.persistent_places;
-  if (plan.swaps.empty()) {
-    require(places.empty(), "persistent_places: {} entries: expected none without swaps", places.size());
-    return;
-  }
-  if (places.empty()) return;  // they stay where they are
-  require(places.size() == plan.persistent.size(),
-          "persistent_places: {} entries: expected none, or {}, one for each block", places.size(),
-          plan.persistent.size());
-  for (std::size_t i = 0; i < places.size(); ++i) {
-    require(places[i].block == plan.persistent[i], "persistent_places entry {} of block {}: expected {}", i,
-            places[i].block, plan.persistent[i]);
+void check_pages(const Plan& plan) {
+  const auto& pages = plan.pages;
+  for (std::size_t i = 0; i < pages.size(); ++i) {
+    const auto& [address, place] = pages[i];
+    require(address != 0 && address % plan.chunk_bytes == 0 && place.offset % plan.chunk_bytes == 0 &&
+                place.bytes % plan.chunk_bytes == 0,
+            "pages {} of address {:#x}, {} bytes at {}: expected multiples of {}", i, address, place.bytes,
+            place.offset, plan.chunk_bytes);
+    require(address <= ~place.bytes, "pages {} of address {:#x}, {} bytes: expected addresses", i, address,
+            place.bytes);
+    require(i == 0 || pages[i - 1].address + pages[i - 1].place.bytes <= address,
+            "pages {} of address {:#x}: expected at least {:#x}, behind those before", i, address,
+            i == 0 ? 0 : pages[i - 1].address + pages[i - 1].place.bytes);
   }
 }
 
@@ -63,14 +63,15 @@ void check_order_of_swaps(const Plan& plan) {
 
 void check_swaps(const Plan& plan) {
   check_points(plan);
-  check_persistent_places(plan);
   if (plan.swaps.empty()) {
+    require(plan.pages.empty(), "pages: {} entries: expected none without swaps", plan.pages.size());
     require(plan.chunk_bytes == 0 || !plan.chunks.empty(), "chunk_bytes {}: expected 0 without swaps and chunks",
             plan.chunk_bytes);
   }
   if (plan.swaps.empty() && plan.chunks.empty()) return;
   require(plan.chunk_bytes != 0 && plan.chunk_bytes % shm::kPlanAlignment == 0,
           "chunk_bytes {}: expected a multiple of {}, not 0", plan.chunk_bytes, shm::kPlanAlignment);
+  check_pages(plan);
   if (plan.swaps.empty()) return;
   // Far from an overflow: positions are at most so many iterations behind the malloc.
   constexpr std::uint64_t kMostIterations = 64;
@@ -81,19 +82,17 @@ void check_swaps(const Plan& plan) {
   };
   for (std::size_t i = 0; i < plan.swaps.size(); ++i) {
     const PlannedSwap& swap = plan.swaps[i];
-    require((swap.flags & ~(shm::kSwapPersistent | shm::kSwapCopies)) == 0,
-            "swap {}: flags {:#x}: expected none but {}", i, swap.flags, shm::kSwapPersistent | shm::kSwapCopies);
-    const bool persistent = (swap.flags & shm::kSwapPersistent) != 0;
+    require((swap.flags & ~(shm::kSwapPages | shm::kSwapCopies)) == 0, "swap {}: flags {:#x}: expected none but {}", i,
+            swap.flags, shm::kSwapPages | shm::kSwapCopies);
+    const bool of_pages = (swap.flags & shm::kSwapPages) != 0;
     const bool returns = swap.need != kNoPosition;
     std::uint64_t born = 0, freed = furthest;
-    if (persistent) {
-      require(swap.block < plan.persistent_places.size(), "swap {} of persistent block {}: expected less than {}", i,
-              swap.block, plan.persistent_places.size());
+    if (of_pages) {
+      require(swap.block < plan.pages.size(), "swap {} of pages {}: expected less than {}", i, swap.block,
+              plan.pages.size());
       require(returns && swap.out_after < plan.operations,
-              "swap {} of persistent block {} after {}: expected less than "
-              "{}, and that it comes back",
-              i, swap.block, swap.out_after, plan.operations);
-      check_aligned(i, plan.persistent_places[swap.block].place);
+              "swap {} of pages {} after {}: expected less than {}, and that they come back", i, swap.block,
+              swap.out_after, plan.operations);
     } else {
       require(swap.block < plan.mallocs.size(), "swap {} of malloc {}: expected less than {}", i, swap.block,
               plan.mallocs.size());
@@ -116,11 +115,11 @@ void check_swaps(const Plan& plan) {
       require(swap.in_after == kNoPosition, "swap {} of block {}: back after {} for nothing: expected neither", i,
               swap.block, swap.in_after);
     }
-    if (persistent) {
-      // Of the block's first swap, an iteration later.
+    if (of_pages) {
+      // Of their first swap, an iteration later.
       const std::uint64_t next = plan.swaps_of(swap.block, true).front().out_after + plan.operations;
-      require(swap.need <= next, "swap {} of persistent block {}: needed at {}: expected at most {}", i, swap.block,
-              swap.need, next);
+      require(swap.need <= next, "swap {} of pages {}: needed at {}: expected at most {}", i, swap.block, swap.need,
+              next);
     }
     if (i == 0 || key_of(plan.swaps[i - 1]) != key_of(swap)) continue;
     const PlannedSwap& before = plan.swaps[i - 1];

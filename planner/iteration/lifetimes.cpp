@@ -376,6 +376,7 @@ IterationLifetimes lifetimes(const OperationStore& store, const Iteration& itera
   for (const std::uint32_t index : result.persistent) {
     const Block block = store.blocks()[index];
     persistent_load += block.bytes;
+    result.staying.push_back({slab.contains(block) ? 0 : block.address, block.bytes});
     if (slab.contains(block)) {
       result.in_slab.push_back({block.address - slab.begin, block.bytes});
     } else {

@@ -58,6 +58,7 @@ struct IterationLifetimes {
   std::uint64_t signature = 0;
   std::vector<LaneMallocs> lanes;         // only those that allocate; first the one that allocates most
   std::vector<std::uint32_t> persistent;  // blocks of the store
+  std::vector<StayingBlock> staying;      // where these lie, in their order; address 0: in the slab
   std::vector<BlockInSlab> in_slab;       // what of them lies in the slab, by offset
   std::vector<KeptChunk> kept_chunks;     // in which some of it does
   std::uint64_t persistent_bytes = 0;     // of them that do not

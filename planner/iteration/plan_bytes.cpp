@@ -125,7 +125,7 @@ std::vector<std::byte> plan_bytes(const PlanParts& parts) {
   header.mallocs = reserve<shm::PlannedMalloc>(end, parts.mallocs.size());
   header.places = reserve<shm::Place>(end, parts.places.size());
   header.persistent = reserve<std::uint64_t>(end, parts.persistent.size());
-  header.persistent_places = reserve<shm::PersistentPlace>(end, parts.persistent_places.size());
+  header.pages = reserve<shm::PlannedPages>(end, parts.pages.size());
   header.swaps = reserve<shm::PlannedSwap>(end, parts.swaps.size());
   header.points = reserve<shm::PlannedPoint>(end, parts.points.size());
   header.chunks = reserve<shm::PlannedChunk>(end, parts.chunks.size());
@@ -137,7 +137,7 @@ std::vector<std::byte> plan_bytes(const PlanParts& parts) {
   write(bytes, header.mallocs, parts.mallocs);
   write(bytes, header.places, parts.places);
   write(bytes, header.persistent, parts.persistent);
-  write(bytes, header.persistent_places, parts.persistent_places);
+  write(bytes, header.pages, parts.pages);
   write(bytes, header.swaps, parts.swaps);
   write(bytes, header.points, parts.points);
   write(bytes, header.chunks, parts.chunks);

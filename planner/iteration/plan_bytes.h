@@ -17,7 +17,7 @@ struct PlanParts {
   std::vector<shm::PlannedMalloc> mallocs;
   std::vector<shm::Place> places;
   std::vector<std::uint64_t> persistent;
-  std::vector<shm::PersistentPlace> persistent_places;
+  std::vector<shm::PlannedPages> pages;
   std::vector<shm::PlannedSwap> swaps;
   std::vector<shm::PlannedPoint> points;
   std::vector<shm::PlannedChunk> chunks;

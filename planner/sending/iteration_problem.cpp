@@ -161,6 +161,7 @@ IterationProblemBuilder::IterationProblemBuilder(const OperationStore& store, co
                 std::move(offsets));
     }
   }
+  persistent_ = lifetimes.staying;
   std::uint64_t offset = plan.outcome.solution.height;
   for (const std::uint32_t index : lifetimes.persistent) {
     const Block block = store.blocks()[index];
@@ -171,7 +172,7 @@ IterationProblemBuilder::IterationProblemBuilder(const OperationStore& store, co
 
 template <typename EachStep>
 IterationProblem IterationProblemBuilder::build_with(std::uint64_t begin, EachStep&& each_step) const {
-  IterationProblem result{problem_, places_, {}};
+  IterationProblem result{problem_, places_, {}, persistent_};
   // A launch of several blocks has at most twice as many operations.
   result.problem.operations.reserve(operations_.size() + steps_.size());
   result.ranks.reserve(operations_.size() + steps_.size());

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "planner/iteration/iteration_plan.h"
+#include "planner/iteration/kept_chunks.h"
 #include "planner/iteration/measured_times.h"
 #include "planner/iteration/operation_store.h"
 #include "planner/swap/model/model.h"
@@ -23,6 +24,8 @@ struct IterationProblem {
   swap::Problem problem;
   std::vector<swap::Place> places;   // of the layout, by block; persistent blocks behind the slab, one after the other
   std::vector<std::uint64_t> ranks;  // of the problem's operations (planner/iteration/lifetimes.h)
+  // Where the persistent blocks lie, in their order; address 0: in the slab of the program's plans.
+  std::vector<StayingBlock> persistent;
 };
 
 // Made while the store is as it was when the plan was found; used at any time later, when more may have been measured.
@@ -55,6 +58,7 @@ class IterationProblemBuilder {
 
   swap::Problem problem_;  // without operations and period
   std::vector<swap::Place> places_;
+  std::vector<StayingBlock> persistent_;
   std::vector<Step> steps_;
   std::vector<swap::Operation> operations_;  // of all steps, without times
   std::uint64_t unwrapped_ = 0;              // steps that were seen one iteration before the others

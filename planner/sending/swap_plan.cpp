@@ -118,22 +118,24 @@ class Writer {
     }
   }
 
-  void write(const std::vector<std::uint64_t>& persistent) {
-    write_places(persistent);
+  void write() {
+    write_places();
     write_swaps();
     parts_.header.operations = static_cast<std::uint64_t>(operations_);
     parts_.header.slab_bytes = slab_;
     parts_.header.lower_bound = 0;
+    for (const shm::PlannedPages& pages : parts_.pages) {
+      parts_.header.persistent_bytes -= std::min(parts_.header.persistent_bytes, pages.place.bytes);
+    }
     parts_.header.chunk_bytes = swaps_.decisions.swaps.empty() ? 0 : swaps_.problem.chunk;
     parts_.header.period_ns = static_cast<std::uint64_t>(std::llround(swaps_.problem.period));
     parts_.header.added_ns = static_cast<std::uint64_t>(std::llround(swaps_.added_ns));
   }
 
  private:
-  void write_places(const std::vector<std::uint64_t>& persistent) {
+  void write_places() {
     const swap::Problem& problem = swaps_.problem;
-    const bool persistent_stays = problem.blocks.size() == planned_.size();
-    if (!persistent_stays && problem.blocks.size() != planned_.size() + persistent.size())
+    if (problem.blocks.size() != planned_.size() + swaps_.pages.size())
       throw std::logic_error("blocks of another problem");
     std::uint32_t block = 0;
     for (; block < planned_.size(); ++block) {
@@ -149,13 +151,11 @@ class Writer {
         ++malloc.places;
       }
     }
-    if (swaps_.decisions.swaps.empty() || persistent_stays) return;
-    for (const std::uint64_t number : persistent) {
-      const std::vector<std::uint64_t>& offsets = swaps_.decisions.places[block].offsets;
-      parts_.persistent_places.push_back({number, place(offsets.at(0), problem.blocks[block].bytes)});
-      ++block;
+    if (swaps_.decisions.swaps.empty()) return;
+    for (const StayingPages& pages : swaps_.pages) {
+      const std::vector<std::uint64_t>& offsets = swaps_.decisions.places[block++].offsets;
+      parts_.pages.push_back({pages.address, place(offsets.at(0), pages.bytes)});
     }
-    by_number(persistent);
   }
 
   shm::Place place(std::uint64_t offset, std::uint64_t bytes) {
@@ -164,22 +164,11 @@ class Writer {
     return {offset, rounded};
   }
 
-  // Entries of persistent blocks stand by number; the problem has them in any order.
-  void by_number(const std::vector<std::uint64_t>& persistent) {
-    auto& places = parts_.persistent_places;
-    std::sort(places.begin(), places.end(), [](const auto& a, const auto& b) { return a.block < b.block; });
-    for (const std::uint64_t number : persistent) {
-      const auto at = std::lower_bound(places.begin(), places.end(), number,
-                                       [](const auto& a, std::uint64_t b) { return a.block < b; });
-      persistent_at_.push_back(static_cast<std::uint64_t>(at - places.begin()));
-    }
-  }
-
   void write_swaps() {
     std::uint64_t order = 0;
     for (const swap::Swap& swap : swaps_.decisions.swaps) {
-      const bool persistent = swap.block >= planned_.size();
-      if (!persistent && !planned_[swap.block]) {
+      const bool pages = swap.block >= planned_.size();
+      if (!pages && !planned_[swap.block]) {
         throw CannotFollow("it swaps a block of the driver's own");
       }
       std::int64_t out = std::max(positions_.behind(swap.out_after), last_access_until(swap.block, swap.out_after));
@@ -187,14 +176,14 @@ class Writer {
       std::int64_t need = swap.returns() ? positions_.at(swap.need) : 0;
       if (swap.returns() && in >= need) throw CannotFollow("it swaps a block within one operation");
       if (out < 0) out += operations_, in += operations_, need += operations_;  // before the first of an iteration
-      parts_.swaps.push_back({persistent ? persistent_at_[swap.block - planned_.size()] : swap.block,
-                              (persistent ? shm::kSwapPersistent : 0) | (swap.copy ? shm::kSwapCopies : 0), point(out),
+      parts_.swaps.push_back({pages ? swap.block - planned_.size() : swap.block,
+                              (pages ? shm::kSwapPages : 0) | (swap.copy ? shm::kSwapCopies : 0), point(out),
                               swap.returns() ? point(in) : shm::kNoPosition,
                               swap.returns() ? point(need) : shm::kNoPosition, order++});
     }
     std::sort(parts_.swaps.begin(), parts_.swaps.end(), [](const shm::PlannedSwap& a, const shm::PlannedSwap& b) {
       const auto key = [](const shm::PlannedSwap& swap) {
-        return std::tuple(swap.flags & shm::kSwapPersistent, swap.block, swap.out_after);
+        return std::tuple(swap.flags & shm::kSwapPages, swap.block, swap.out_after);
       };
       return key(a) < key(b);
     });
@@ -226,9 +215,8 @@ class Writer {
   const Points& points_;  // by rank
   const swap::Liveness liveness_;
   PlanParts& parts_;
-  std::vector<bool> planned_;                 // by malloc
-  std::vector<std::uint64_t> persistent_at_;  // of the problem's persistent blocks, among parts_.persistent_places
-  std::vector<std::uint64_t> ranks_;          // that swaps name
+  std::vector<bool> planned_;         // by malloc
+  std::vector<std::uint64_t> ranks_;  // that swaps name
   std::uint64_t slab_ = 0;
 };
 
@@ -239,32 +227,6 @@ void join_launches(const std::vector<std::uint64_t>& ranks, swap::Problem& probl
     problem.operations[i].continues =
         ranks[i] == ranks[i - 1] && is_access(problem.operations[i]) && is_access(problem.operations[i - 1]);
   }
-}
-
-void leave_out_persistent(swap::Problem& problem, std::vector<std::uint64_t>& ranks) {
-  const auto first = std::find_if(problem.blocks.begin(), problem.blocks.end(),
-                                  [](const swap::Block& block) { return block.persistent; });
-  const auto count = static_cast<std::uint32_t>(first - problem.blocks.begin());
-  problem.blocks.erase(first, problem.blocks.end());
-  std::size_t kept = 0;
-  const auto keep = [&](std::size_t from, const swap::Operation& operation) {
-    problem.operations[kept] = operation;
-    ranks[kept++] = ranks[from];
-  };
-  for (std::size_t begin = 0, end = 0; begin < problem.operations.size(); begin = end) {
-    // What happens at one time and of one rank; all that is left of it may be that time passes.
-    const double time = problem.operations[begin].time;
-    const std::size_t before = kept;
-    const std::uint64_t rank = ranks[begin];
-    while (end < problem.operations.size() && ranks[end] == rank && problem.operations[end].time == time) ++end;
-    for (std::size_t i = begin; i < end; ++i) {
-      const swap::Operation operation = problem.operations[i];
-      if (operation.block == swap::kNoBlock || operation.block < count) keep(i, operation);
-    }
-    if (kept == before) keep(begin, {.time = time});
-  }
-  problem.operations.resize(kept);
-  ranks.resize(kept);
 }
 
 std::optional<std::string> why_not_swapped(const swap::Problem& problem) {
@@ -287,7 +249,7 @@ std::vector<std::byte> SwapPlanWriter::bytes(const SwapPlanParts& swaps, std::st
   parts.header = header_;
   parts.persistent = persistent_;
   try {
-    Writer(lanes_, points_, swaps, parts).write(persistent_);
+    Writer(lanes_, points_, swaps, parts).write();
   } catch (const CannotFollow& error) {
     fault = error.what();
     return {};

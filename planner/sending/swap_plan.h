@@ -10,6 +10,7 @@
 
 #include "planner/iteration/iteration_plan.h"
 #include "planner/iteration/operation_store.h"
+#include "planner/sending/staying_pages.h"
 #include "planner/swap/model/model.h"
 #include "shm/plan.h"
 
@@ -19,15 +20,13 @@ namespace memopt::planner {
 // may leave while it runs. `ranks`: of the problem's operations (IterationProblem).
 void join_launches(const std::vector<std::uint64_t>& ranks, swap::Problem& problem);
 
-// Blocks that live through all iterations, which are the last ones, and what touches them are none of the problem any
-// more.
-void leave_out_persistent(swap::Problem& problem, std::vector<std::uint64_t>& ranks);
-
 // Why nothing in an iteration that was observed can be swapped, if that is so: it says nothing of accesses, or of time.
 std::optional<std::string> why_not_swapped(const swap::Problem& problem);
 
 struct SwapPlanParts {
-  const swap::Problem& problem;  // of an IterationProblem, with launches joined
+  const swap::Problem&
+      problem;  // of an IterationProblem, with launches joined and pages in the place of blocks that stay
+  const std::vector<StayingPages>& pages;  // these
   const swap::Decisions& decisions;
   const std::vector<std::uint64_t>& ranks;
   double added_ns = 0;  // an iteration

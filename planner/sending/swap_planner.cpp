@@ -131,9 +131,11 @@ void SwapPlanner::start(const IterationTimes& times, std::uint64_t unswapped) {
   IterationProblem iteration = iteration_.problem(times);
   task.problem = std::move(iteration.problem);
   task.ranks = std::move(iteration.ranks);
+  task.persistent = std::move(iteration.persistent);
   task.terms = terms_;
   task.unswapped = unswapped_ = unswapped;
   task.reserve = reserve_;
+  task.had_pages = had_pages_;
   note_ = "swaps are being planned";
   if (waited_for_) {
     swap::SearchLimits limits;
@@ -172,12 +174,14 @@ bool SwapPlanner::is_worthwhile(const PlannedSwaps& swaps, std::uint64_t unswapp
 
 std::optional<std::vector<std::byte>> SwapPlanner::bytes(const PlannedSwaps& swaps, std::uint64_t unswapped) {
   std::string fault;
-  std::vector<std::byte> bytes = writer_->bytes({swaps.problem, swaps.decisions, swaps.ranks, swaps.added_ns}, fault);
+  std::vector<std::byte> bytes =
+      writer_->bytes({swaps.problem, swaps.pages, swaps.decisions, swaps.ranks, swaps.added_ns}, fault);
   if (bytes.empty()) {
     stop("the swaps that were planned can't be followed: " + fault);
     return std::nullopt;
   }
   last_ = swaps.footprint;
+  had_pages_ = !swaps.pages.empty();
   constexpr double kMiB = 1 << 20;
   note_ = fmt::format("planned {} swaps an iteration: {:.1f} MiB instead of {:.1f}, {:.3f} ms added to {:.3f}",
                       swaps.decisions.swaps.size(), static_cast<double>(swaps.footprint) / kMiB,

@@ -87,6 +87,7 @@ class SwapPlanner {
   std::uint64_t unswapped_ = 0;     // of the task
   std::uint64_t planned_busy_ = 0;  // how long the operations take that swaps were planned for last; 0: none were
   std::uint32_t changes_ = 0;       // of that, for which they were planned again
+  bool had_pages_ = false;          // in the last plan that was sent
   std::uint64_t last_ = 0;          // what the last one that was sent needs, in bytes
   std::uint64_t reserve_ = 0;       // by so much less than the limit plans of this iteration are to need
   std::uint32_t refusals_ = 0;      // of them

@@ -23,47 +23,44 @@ constexpr milliseconds kLong{10'000};
 constexpr unsigned kMostThreads = 4;
 // Under a limit, a switch is worth this part of the time that the last plan adds.
 constexpr double kWorthwhileTime = 0.1;
+// A plan that adds this part of the period is good enough to leave blocks that stay where they are: their pages would
+// have to go to the host and come back once, and stay in host memory.
+constexpr double kHardlyAnyTime = 0.01;
 
 std::string mib(std::uint64_t bytes) { return fmt::format("{:.1f} MiB", static_cast<double>(bytes) / (1 << 20)); }
 
-// What is held beside what a plan places.
-std::uint64_t stays(const SwapTask& task) {
-  if ((task.terms.flags & shm::kPersistentStays) == 0) return 0;
-  std::uint64_t bytes = 0;
-  for (const swap::Block& block : task.problem.blocks) bytes += block.persistent ? place_bytes(block.bytes) : 0;
-  return bytes;
-}
-
-PlannedSwaps problem_of(const SwapTask& task) {
+// The problem of the task, for its machine. `with_pages`: of blocks that live through all iterations it has the pages;
+// else they are none of it. What is held beside what a plan places goes to `beside`.
+PlannedSwaps problem_of(const SwapTask& task, bool with_pages, std::uint64_t* beside) {
   PlannedSwaps result;
   swap::Problem& problem = result.problem;
   problem = task.problem;
   result.ranks = task.ranks;
   const shm::SwapTermsBody& terms = task.terms;
-  if ((terms.flags & shm::kPersistentStays) != 0) leave_out_persistent(problem, result.ranks);
+  if (with_pages) {
+    GatheredPages gathered = gather_pages(task.persistent, terms.chunk_bytes, problem, result.ranks);
+    result.pages = std::move(gathered.pages);
+    *beside = gathered.beside;
+  } else {
+    *beside = leave_out_persistent(problem, result.ranks);
+  }
   join_launches(result.ranks, problem);
   problem.machine = {terms.out_bytes_per_ns, terms.in_bytes_per_ns, terms.out_latency_ns, terms.in_latency_ns};
   problem.chunk = terms.chunk_bytes;
   problem.limit.reset();
   if (terms.memory_limit != 0) {
-    const std::uint64_t beside = stays(task) + task.reserve;
-    problem.limit = terms.memory_limit - std::min(terms.memory_limit, beside);
+    const std::uint64_t reserved = *beside + task.reserve;
+    problem.limit = terms.memory_limit - std::min(terms.memory_limit, reserved);
   }
   return result;
 }
 
-}  // namespace
-
-std::optional<PlannedSwaps> plan_swaps(const SwapTask& task, const swap::SearchLimits& limits, std::string& why) {
-  why.clear();
-  if (task.terms.memory_limit >= task.unswapped + task.reserve) {
-    why = "no swaps are needed";
-    return std::nullopt;
-  }
+std::optional<PlannedSwaps> plan_swaps_of(const SwapTask& task, bool with_pages, const swap::SearchLimits& limits,
+                                          std::string& why) {
   PlannedSwaps result;
   try {
-    result = problem_of(task);
-    const std::uint64_t beside = stays(task);
+    std::uint64_t beside = 0;
+    result = problem_of(task, with_pages, &beside);
     const swap::Problem& problem = result.problem;
     const swap::Liveness liveness = swap::find_liveness(problem);
     if (const auto reason = why_not_swapped(problem)) {
@@ -95,6 +92,38 @@ std::optional<PlannedSwaps> plan_swaps(const SwapTask& task, const swap::SearchL
     return std::nullopt;
   }
   return result;
+}
+
+bool is_better(const PlannedSwaps& one, const PlannedSwaps& other) {
+  return other.problem.limit ? one.added_ns < other.added_ns : one.footprint < other.footprint;
+}
+
+}  // namespace
+
+std::optional<PlannedSwaps> plan_swaps(const SwapTask& task, const swap::SearchLimits& limits, std::string& why) {
+  why.clear();
+  if (task.terms.memory_limit >= task.unswapped + task.reserve) {
+    why = "no swaps are needed";
+    return std::nullopt;
+  }
+  const bool may_have_pages = (task.terms.flags & shm::kPersistentStays) == 0;
+  // To go from one to the other costs a copy of them all.
+  if (task.had_pages && may_have_pages) {
+    if (auto again = plan_swaps_of(task, true, limits, why)) return again;
+  }
+  std::optional<PlannedSwaps> beside = plan_swaps_of(task, false, limits, why);
+  if (!may_have_pages || task.had_pages) return beside;
+  if (beside && beside->problem.limit && beside->added_ns <= kHardlyAnyTime * beside->problem.period) return beside;
+  if (limits.cancelled != nullptr && limits.cancelled->load(std::memory_order_relaxed)) return beside;
+  std::string why_not;
+  std::optional<PlannedSwaps> with_pages = plan_swaps_of(task, true, limits, why_not);
+  if (with_pages && (!beside || is_better(*with_pages, *beside))) {
+    why.clear();
+    return with_pages;
+  }
+  // Of the two that one is said which could have had less.
+  if (!beside) why = std::move(why_not);
+  return beside;
 }
 
 SwapPlanning::SwapPlanning(SwapTask task) : task_(std::move(task)), thread_([this] { work(); }) {}

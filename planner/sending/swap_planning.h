@@ -10,6 +10,7 @@
 #include <thread>
 #include <vector>
 
+#include "planner/sending/staying_pages.h"
 #include "planner/swap/model/model.h"
 #include "planner/swap/search/search.h"
 #include "shm/channel.h"
@@ -18,15 +19,18 @@ namespace memopt::planner {
 
 // What swaps are planned for.
 struct SwapTask {
-  swap::Problem problem;             // of an IterationProblem; machine, chunk and limit are those of the terms
-  std::vector<std::uint64_t> ranks;  // of its operations
+  swap::Problem problem;                 // of an IterationProblem; machine, chunk and limit are those of the terms
+  std::vector<std::uint64_t> ranks;      // of its operations
+  std::vector<StayingBlock> persistent;  // of it
   shm::SwapTermsBody terms{};
   std::uint64_t unswapped = 0;  // bytes, of the plan without swaps
+  bool had_pages = false;       // in the last plan that was sent, which the program may follow
   std::uint64_t reserve = 0;    // by so much less than the limit all is to need
 };
 
 struct PlannedSwaps {
   swap::Problem problem;
+  std::vector<StayingPages> pages;   // that are its persistent blocks
   std::vector<std::uint64_t> ranks;  // of its operations
   swap::Decisions decisions;
   std::uint64_t footprint = 0;
@@ -35,7 +39,9 @@ struct PlannedSwaps {
 
 // Plans for the least footprint at no added time, or, where the terms have a limit, for the least added time within it.
 // Nothing, with the reason in `why`, where no swaps can be planned, or are needed, or save memory. What is returned has
-// been verified (planner/swap/simulation/verify.h). Throws std::bad_alloc.
+// been verified (planner/swap/simulation/verify.h). Blocks that live through all iterations stay where they are if that
+// adds hardly any time; else their pages are swapped too, where that is better, or was before, and the terms allow it.
+// Throws std::bad_alloc.
 std::optional<PlannedSwaps> plan_swaps(const SwapTask& task, const swap::SearchLimits& limits, std::string& why);
 
 // The same on a thread: soon a first plan, and some seconds later a better one if there is. From one thread at a time.

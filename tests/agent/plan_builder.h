@@ -16,7 +16,7 @@ struct PlanBuilder {
   std::vector<shm::PlannedMalloc> mallocs;
   std::vector<shm::Place> places;
   std::vector<std::uint64_t> persistent;
-  std::vector<shm::PersistentPlace> persistent_places;
+  std::vector<shm::PlannedPages> pages;
   std::vector<shm::PlannedSwap> swaps;
   std::vector<shm::PlannedPoint> points;
   std::vector<shm::PlannedChunk> chunks;
@@ -51,7 +51,7 @@ struct PlanBuilder {
     return plan;
   }
 
-  // The same with swaps: malloc 2 is in the place of malloc 1 while that is away, and block 9 in that of block 4.
+  // The same with swaps: malloc 2 is in the place of malloc 1 while that is away, and pages 1 are in that of pages 0.
   // Malloc 3 is away over the boundary, and malloc 4 is freed while away.
   static PlanBuilder swapping() {
     PlanBuilder plan = small();
@@ -64,15 +64,15 @@ struct PlanBuilder {
     plan.mallocs[2].born = 4;
     plan.mallocs[2].freed = 6;
     plan.places[2].offset = 1024;
-    plan.persistent_places = {{4, {16384, 1024}}, {9, {16384, 512}}, {12, {17408, 512}}};
-    constexpr std::uint64_t kPersistent = shm::kSwapPersistent | shm::kSwapCopies;
+    plan.pages = {{0x10000, {16384, 1024}}, {0x10400, {16384, 1024}}, {0x20000, {17408, 2048}}};
+    constexpr std::uint64_t kPages = shm::kSwapPages | shm::kSwapCopies;
     plan.swaps = {
         {1, shm::kSwapCopies, 3, 5, 7, 0},
         {3, shm::kSwapCopies, 8, 17, 25, 1},
         {4, 0, 17, shm::kNoPosition, shm::kNoPosition, 2},
-        {0, kPersistent, 3, 5, 6, 3},
-        {0, kPersistent, 8, 17, 18, 4},
-        {1, kPersistent, 17, 28, 29, 5},
+        {0, kPages, 3, 5, 6, 3},
+        {0, kPages, 8, 17, 18, 4},
+        {1, kPages, 17, 28, 29, 5},
     };
     plan.points = {{3, 0, 1, 1, 0},  {5, 0, 2, 1, 0}, {6, 0, 2, 1, shm::kPointUncounted},
                    {7, 0, 3, 0, 0},  {8, 0, 3, 1, 0}, {9, 0, 3, 2, 0},
@@ -88,7 +88,7 @@ struct PlanBuilder {
     head.mallocs = append(all, mallocs);
     head.places = append(all, places);
     head.persistent = append(all, persistent);
-    head.persistent_places = append(all, persistent_places);
+    head.pages = append(all, pages);
     head.swaps = append(all, swaps);
     head.points = append(all, points);
     head.chunks = append(all, chunks);

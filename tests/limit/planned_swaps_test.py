@@ -14,7 +14,7 @@ from runs import FULL, WORKLOADS
 REPLAY = os.path.join(WORKLOADS, "replay")
 QUIET = {"CUDASIM_POISON": "off"}
 NETS = ["vgg11"] + (["vgg16", "resnet18"] if FULL else [])
-PARTS = (85, 75) if FULL else (75,)
+PARTS = (85, 75, 60, 45) if FULL else (75, 45)  # at 45 % hardly more than what lives through all iterations needs
 SEEDS = ("1", "2") + (("3", "4", "5", "6", "7", "8") if FULL else ())
 
 
@@ -40,16 +40,17 @@ class PlannedSwaps(LimitCase):
     def test_networks(self):
         """In the steady state nothing is mapped, and the host waits no more often than without a limit."""
         for name in NETS:
-            trace = self.net(name, "--batch", 50)
-            without = self.succeed([REPLAY, trace, "--iterations", "32"], numbers=True, **QUIET).numbers["per_iteration"]
+            trace = self.net(name, "--batch", 50 if FULL else 20)
+            without = self.succeed([REPLAY, trace, "--iterations", "40"], numbers=True, **QUIET).numbers["per_iteration"]
             for part in PARTS:
                 with self.subTest(net=name, part=part):
                     limit = self.limit_of(trace, part)
-                    run = self.replay(trace, limit, iterations=32)
+                    run = self.replay(trace, limit, iterations=40)
                     self.assert_kept(run)
                     made, otherwise = self.as_planned(run)
                     self.assertGreater(made, 50)
-                    self.assertLess(otherwise, made / 10)
+                    # Most of them at the switch, where everything leaves once.
+                    self.assertLess(otherwise, made / 8)
                     steady = run.numbers["per_iteration"]
                     self.assertEqual(steady["vmm_calls"], 0)
                     self.assertEqual(steady["host_synchronizations"], without["host_synchronizations"])
@@ -58,7 +59,7 @@ class PlannedSwaps(LimitCase):
 
     def test_any_order_that_the_edges_allow(self):
         trace = self.net("vgg11", "--batch", 20)
-        limit = self.limit_of(trace, 80)
+        limit = self.limit_of(trace, 60)
         for seed, streams in itertools.product(SEEDS, ("1", "2")) if FULL else zip(SEEDS, ("1", "2")):
             with self.subTest(seed=seed, streams=streams):
                 run = self.replay(trace, limit, "--streams", streams, CUDASIM_SEED=seed)
@@ -66,7 +67,7 @@ class PlannedSwaps(LimitCase):
 
     def test_every_access_of_the_kernels_is_ordered(self):
         trace = self.net("vgg11", "--batch", 8)
-        run = self.replay(trace, self.limit_of(trace, 85), CUDASIM_SEED="3", CUDASIM_INSTRUMENT="1")
+        run = self.replay(trace, self.limit_of(trace, 60), CUDASIM_SEED="3", CUDASIM_INSTRUMENT="1")
         self.assertGreater(self.as_planned(run)[0], 0)
 
     def test_two_threads(self):
@@ -74,7 +75,7 @@ class PlannedSwaps(LimitCase):
         trace = self.net("vgg11", "--batch", 8)
         for seed in (None, *SEEDS) if FULL else ("1",):
             with self.subTest(seed=seed):
-                self.replay(trace, self.limit_of(trace, 85), "--threads", "2", **({} if seed is None else {"CUDASIM_SEED": seed}))
+                self.replay(trace, self.limit_of(trace, 60), "--threads", "2", **({} if seed is None else {"CUDASIM_SEED": seed}))
 
 
 if __name__ == "__main__":

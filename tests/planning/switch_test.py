@@ -2,6 +2,7 @@
 """The switch to a plan, of a program half of whose memory lives from one iteration into the next: it needs no memory of its own, since
 the chunks of such blocks lie where the plan has nothing before they are freed."""
 import os
+import re
 import unittest
 
 import cases
@@ -56,7 +57,7 @@ class Switch(PlanningCase):
                            MEMOPT_LOG="debug")
         self.assertEqual(run.numbers["mismatches"], 0)
         self.assertIsNotNone(run.live_at, run.errors)
-        lent = [int(line.split()[-4]) for line in run.errors.splitlines() if line.endswith("to be lent")]
+        lent = [int(count) for count in re.findall(r"(\d+) to be lent", run.errors)]
         self.assertGreater(lent[0], 6 * CROSSING // 2, "or nothing lived across the switch")
         peaks = run.report["held_history"]["peaks"]
         before = peaks[:len(peaks) // 3]

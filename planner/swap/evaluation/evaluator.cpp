@@ -33,7 +33,8 @@ Evaluator::Evaluator(const Problem& problem, const Liveness& liveness, const Evi
   const auto count = static_cast<std::uint32_t>(candidates.items.size());
   for (std::uint32_t i = 0; i < count; ++i) {
     whole_.push_back(intervals_.whole(i));
-    shapes_.push_back({problem.blocks[candidates.items[i].block].bytes, problem.align, whole_[i].places});
+    const Block& block = problem.blocks[candidates.items[i].block];
+    shapes_.push_back({block.bytes, alignment_of(problem, candidates.items[i].block, false), whole_[i].places});
   }
   residencies_ = whole_;
   if (placed_) conflicts_ = Conflicts(whole_);
@@ -59,7 +60,7 @@ void Evaluator::count(std::uint32_t item, std::int64_t sign) {
 void Evaluator::take(std::uint32_t item, const ItemResidency& residency) {
   count(item, -1);
   residencies_[item] = residency;
-  shapes_[item].alignment = residency.swapped ? problem_.chunk : problem_.align;
+  shapes_[item].alignment = alignment_of(problem_, candidates_.items[item].block, residency.swapped);
   shapes_[item].places = residency.places;
   count(item, 1);
 }

@@ -44,6 +44,8 @@ struct Block {
   std::uint64_t bytes = 0;
   bool persistent = false;  // lives through all iterations: never allocated nor freed in one
   bool pinned = false;      // must stay resident
+  // Has a window of its own, swapped or not, as what lies in it has its addresses already. A file can't say that.
+  bool whole_chunks = false;
   std::string name = {};
 
   friend bool operator==(const Block&, const Block&) = default;
@@ -115,6 +117,11 @@ struct Decisions {
 
   friend bool operator==(const Decisions&, const Decisions&) = default;
 };
+
+// Of offsets of a block of the problem.
+inline std::uint64_t alignment_of(const Problem& problem, std::uint32_t block, bool swapped) {
+  return swapped || problem.blocks[block].whole_chunks ? problem.chunk : problem.align;
+}
 
 // A problem or a plan that can't hold; says which element, and what was expected.
 struct Invalid : std::runtime_error {

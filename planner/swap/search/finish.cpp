@@ -69,10 +69,12 @@ std::optional<std::vector<Place>> places_of(const Problem& problem, const Livene
   for (std::uint32_t i = 0; i < candidates.items.size(); ++i) {
     const ItemResidency& residency = evaluator.residency(i);
     for (std::uint32_t turn = 0; turn < residency.places; ++turn) {
-      add(candidates.items[i].block, residency, residency.swapped ? problem.chunk : problem.align,
+      const std::uint32_t block = candidates.items[i].block;
+      add(block, residency, alignment_of(problem, block, residency.swapped),
           items == Items::kFirstFit ? evaluator.places(i)[turn] : layout::kAnywhere);
     }
-    places[candidates.items[i].block].own = residency.swapped;
+    const std::uint32_t block = candidates.items[i].block;
+    places[block].own = residency.swapped || problem.blocks[block].whole_chunks;
   }
   for (std::uint32_t i = 0; i < rest.items.size(); ++i) {
     const std::uint32_t block = rest.items[i].block;
@@ -82,7 +84,8 @@ std::optional<std::vector<Place>> places_of(const Problem& problem, const Livene
     }
     const ItemResidency residency = intervals.whole(i);
     for (std::uint32_t turn = 0; turn < residency.places; ++turn)
-      add(block, residency, problem.align, layout::kAnywhere);
+      add(block, residency, alignment_of(problem, block, false), layout::kAnywhere);
+    places[block].own = problem.blocks[block].whole_chunks;
   }
   if (layout.buffers.empty()) return places;
   const layout::Outcome outcome =

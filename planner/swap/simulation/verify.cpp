@@ -178,8 +178,8 @@ std::optional<std::string> find_place_fault(const Problem& problem, const Decisi
       return name(problem, b) + ": offset: expected 1 to " + std::to_string(most) + " offsets, found " +
              std::to_string(place.offsets.size());
     }
-    if (swapped[b] && !place.own && problem.chunk != 1) {
-      return name(problem, b) + ": window: expected own, as it is swapped";
+    if ((swapped[b] || problem.blocks[b].whole_chunks) && !place.own && problem.chunk != 1) {
+      return name(problem, b) + ": window: expected own, as it " + (swapped[b] ? "is swapped" : "lies in whole chunks");
     }
     const std::uint64_t unit = place.own ? problem.chunk : problem.align;
     for (const std::uint64_t offset : place.offsets) {

@@ -60,7 +60,7 @@ LayoutProblem make_layout_problem(const Problem& problem, const Liveness& livene
       once = once && it.last - begin < n;
       if (once) put(begin % n, begin % n + (it.last + 1 - begin), n, when);
     }
-    const std::uint64_t alignment = swapped ? problem.chunk : problem.align;
+    const std::uint64_t alignment = alignment_of(problem, b, swapped);
     if (when.empty() && once) when.push_back({0, n});  // persistent, never swapped
     if (once && tidy(when)) {
       layout.problem.add(block.bytes, when, alignment);
@@ -78,6 +78,7 @@ std::vector<Place> places_of(const Problem& problem, const Decisions& decisions,
   std::vector<Place> places(problem.blocks.size());
   for (const Swap& swap : decisions.swaps) places[swap.block].own = true;
   for (std::size_t b = 0; b < places.size(); ++b) {
+    places[b].own = places[b].own || problem.blocks[b].whole_chunks;
     places[b].offsets.assign(solution.offsets.begin() + layout.first[b],
                              solution.offsets.begin() + layout.first[b + 1]);
     if (places[b].offsets.empty()) places[b].offsets.push_back(0);  // of no bytes

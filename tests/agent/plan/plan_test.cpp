@@ -67,8 +67,9 @@ TEST(PlanTest, SwapsAreCopiedWhole) {
   EXPECT_EQ(plan->period_ns, 5'000'000u);
   EXPECT_EQ(plan->added_ns, 1000u);
   EXPECT_EQ(plan->points.size(), built.points.size());
-  ASSERT_EQ(plan->persistent_places.size(), 3u);
-  EXPECT_EQ(plan->persistent_places[1].place.offset, 16384u);
+  ASSERT_EQ(plan->pages.size(), 3u);
+  EXPECT_EQ(plan->pages[1].address, 0x10400u);
+  EXPECT_EQ(plan->pages[1].place.offset, 16384u);
   EXPECT_EQ(plan->swaps_of(0, false).size(), 0u);
   ASSERT_EQ(plan->swaps_of(4, false).size(), 1u);
   EXPECT_EQ(plan->swaps_of(4, false)[0].out_after, 17u);
@@ -109,7 +110,7 @@ void expect_refused(const PlanBuilder& valid, const std::vector<Corruption>& cor
 TEST(PlanTest, EverythingThatIsWrongIsNamed) {
   const std::vector<Corruption> corruptions = {
       {"magic", [](PlanBuilder& plan) { plan.header.magic += 1; }},
-      {"format 1: expected 3", [](PlanBuilder& plan) { plan.header.format = 1; }},
+      {"format 1: expected 4", [](PlanBuilder& plan) { plan.header.format = 1; }},
       {"header_bytes", [](PlanBuilder& plan) { plan.header.header_bytes -= 8; }},
       {"generation 0", [](PlanBuilder& plan) { plan.header.generation = 0; }},
       {"operations 0", [](PlanBuilder& plan) { plan.header.operations = 0; }},
@@ -213,17 +214,24 @@ TEST(PlanTest, EverythingThatIsWrongAboutSwapsIsNamed) {
          plan = PlanBuilder::small();
          plan.header.chunk_bytes = 1024;
        }},
-      {"persistent_places: 3 entries: expected none",
+      {"pages: 3 entries: expected none",
        [](PlanBuilder& plan) {
-         const auto places = plan.persistent_places;
+         const auto pages = plan.pages;
          plan = PlanBuilder::small();
          plan.header.slab_bytes = 32 * 1024;
-         plan.persistent_places = places;
+         plan.header.chunk_bytes = 1024;
+         plan.pages = pages;
        }},
-      {"persistent_places: 2 entries", [](PlanBuilder& plan) { plan.persistent_places.pop_back(); }},
-      {"entry 1 of block 8", [](PlanBuilder& plan) { plan.persistent_places[1].block = 8; }},
-      {"place of persistent block 9 at 1 of", [](PlanBuilder& plan) { plan.persistent_places[1].place.offset = 1; }},
-      {"within the slab", [](PlanBuilder& plan) { plan.persistent_places[2].place.offset = 32 * 1024; }},
+      {"pages 1 of address 0x10200", [](PlanBuilder& plan) { plan.pages[1].address = 0x10200; }},
+      {"pages 0 of address 0x0", [](PlanBuilder& plan) { plan.pages[0].address = 0; }},
+      {"pages 0 of address 0x10000, 1536 bytes", [](PlanBuilder& plan) { plan.pages[0].place.bytes = 1536; }},
+      {"expected addresses", [](PlanBuilder& plan) { plan.pages[2].address = ~std::uint64_t{1023}; }},
+      {"pages 1 of address 0x10000: expected at least 0x10400",
+       [](PlanBuilder& plan) { plan.pages[1].address = 0x10000; }},
+      {"pages 1 of address 0x10400: expected at least 0x10800",
+       [](PlanBuilder& plan) { plan.pages[0].place.bytes = 2048; }},
+      {"place of pages 1 at 1 of", [](PlanBuilder& plan) { plan.pages[1].place.offset = 1; }},
+      {"within the slab", [](PlanBuilder& plan) { plan.pages[2].place.offset = 32 * 1024; }},
       {"point 2 at operation 20", [](PlanBuilder& plan) { plan.points[2].rank = 20; }},
       {"point 2 at operation 5: expected more than 5", [](PlanBuilder& plan) { plan.points[2].rank = 5; }},
       {"point 0 in lane 2", [](PlanBuilder& plan) { plan.points[0].lane = 2; }},
@@ -241,27 +249,26 @@ TEST(PlanTest, EverythingThatIsWrongAboutSwapsIsNamed) {
       {"block by block", [](PlanBuilder& plan) { std::swap(plan.swaps[2], plan.swaps[3]); }},
       {"of malloc 6", [](PlanBuilder& plan) { plan.swaps[2].block = 6; }},
       {"not planned", [](PlanBuilder& plan) { plan.swaps[2].block = 5; }},
-      {"of persistent block 3", [](PlanBuilder& plan) { plan.swaps[5].block = 3; }},
+      {"of pages 3", [](PlanBuilder& plan) { plan.swaps[5].block = 3; }},
       {"a block at 512", [](PlanBuilder& plan) { plan.places[5].offset = 512; }},
-      {"a block at 16896", [](PlanBuilder& plan) { plan.persistent_places[0].place.offset = 16896; }},
+      {"1024 bytes at 16896", [](PlanBuilder& plan) { plan.pages[0].place.offset = 16896; }},
       {"after 1: expected 2 to 8", [](PlanBuilder& plan) { plan.swaps[0].out_after = 1; }},
       {"after 9: expected 2 to 8", [](PlanBuilder& plan) { plan.swaps[0].out_after = 9; }},
       {"in this order", [](PlanBuilder& plan) { plan.swaps[0].in_after = 2; }},
       {"in this order", [](PlanBuilder& plan) { plan.swaps[0].need = 5; }},
       {"in this order", [](PlanBuilder& plan) { plan.swaps[0].need = 10; }},
       {"for nothing", [](PlanBuilder& plan) { plan.swaps[0].need = kNoPosition; }},
-      {"comes back", [](PlanBuilder& plan) { plan.swaps[5].in_after = kNoPosition, plan.swaps[5].need = kNoPosition; }},
+      {"they come back",
+       [](PlanBuilder& plan) { plan.swaps[5].in_after = kNoPosition, plan.swaps[5].need = kNoPosition; }},
       {"expected less than 20, and that", [](PlanBuilder& plan) { plan.swaps[5].out_after = 20; }},
       {"needed at 38: expected at most 37", [](PlanBuilder& plan) { plan.swaps[5].need = 38; }},
       {"back from the one before", [](PlanBuilder& plan) { plan.swaps[3].need = 9; }},
       {"back from the one before", [](PlanBuilder& plan) { plan.swaps[3] = {4, 0, 18, kNoPosition, kNoPosition, 6}; }},
-      // Overlaps: one that leaves too late, comes back too early; persistent blocks.
+      // Overlaps: one that leaves too late, comes back too early; pages.
       {"malloc 2 and malloc 1 are both there at 4", [](PlanBuilder& plan) { plan.swaps[0].out_after = 5; }},
       {"malloc 1 and malloc 2 are both there at 4", [](PlanBuilder& plan) { plan.swaps[0].in_after = 3; }},
-      {"persistent block 4 and persistent block 9 are both there at 9",
-       [](PlanBuilder& plan) { plan.swaps[4].in_after = 8; }},
-      {"persistent block 12 and persistent block 4",
-       [](PlanBuilder& plan) { plan.persistent_places[2].place.offset = 16896; }},
+      {"pages 0 and pages 1 are both there at 9", [](PlanBuilder& plan) { plan.swaps[4].in_after = 8; }},
+      {"pages 2 and pages 0", [](PlanBuilder& plan) { plan.pages[2].place.offset = 16384; }},
   };
   expect_refused(PlanBuilder::swapping(), corruptions);
 }
@@ -436,7 +443,7 @@ TEST(PlanTest, SwapsAgreeWithTheDefinition) {
     plan.header.chunk_bytes = 1024;
     plan.persistent = {5};
     const std::uint32_t count = 1 + static_cast<std::uint32_t>(random() % 4);
-    // By block (the last one persists): the operations at which it is there, of the instance born in iteration 0.
+    // By block (behind them pages): the operations at which it is there, of the instance born in iteration 0.
     std::vector<std::vector<bool>> there(count + 1, std::vector<bool>(kOperations * kIterations));
     const auto stay = [&](std::uint32_t block, std::uint64_t from, std::uint64_t to) {
       for (; from < to; ++from) there[block][from] = true;
@@ -458,11 +465,11 @@ TEST(PlanTest, SwapsAgreeWithTheDefinition) {
       }
       stay(i, from, freed);
     }
-    plan.persistent_places = {{5, {random() % 4 * 1024, 512}}};
+    plan.pages = {{0x100000, {random() % 4 * 1024, 1024}}};
     stay(count, 0, kOperations * kIterations);
     if (random() % 2 == 0) {
       const std::uint64_t out = random() % kOperations, in = out + random() % (kOperations - 1);
-      plan.swaps.push_back({0, shm::kSwapPersistent, out, in, in + 1, 0});
+      plan.swaps.push_back({0, shm::kSwapPages, out, in, in + 1, 0});
       for (std::uint64_t time = out + 1; time <= in; ++time) there[count][time % kOperations] = false;
       for (std::size_t time = kOperations; time < there[count].size(); ++time) {
         there[count][time] = there[count][time - kOperations];
@@ -486,7 +493,7 @@ TEST(PlanTest, SwapsAgreeWithTheDefinition) {
           if (there[i][time + age * kOperations]) take(plan.places[i]);
         }
       }
-      if (there[count][time]) take(plan.persistent_places[0].place);
+      if (there[count][time]) take(plan.pages[0].place);
     }
     // A malloc that is not swapped needs a place for each of its blocks that live at the same time.
     bool enough = true;
@@ -515,9 +522,9 @@ void use(const Plan& plan) {
     }
   }
   for (const shm::PlannedSwap& swap : plan.swaps) {
-    const bool persistent = (swap.flags & shm::kSwapPersistent) != 0;
-    ASSERT_LT(swap.block, persistent ? plan.persistent_places.size() : plan.mallocs.size());
-    ASSERT_FALSE(plan.swaps_of(swap.block, persistent).empty());
+    const bool pages = (swap.flags & shm::kSwapPages) != 0;
+    ASSERT_LT(swap.block, pages ? plan.pages.size() : plan.mallocs.size());
+    ASSERT_FALSE(plan.swaps_of(swap.block, pages).empty());
   }
 }
 

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <initializer_list>
+#include <utility>
 #include <vector>
 
 #include "planner/iteration/iteration_planner.h"
@@ -27,7 +28,8 @@ class Stream {
   explicit Stream(const IterationPlanner::Options& options = {}) : planner(options) {}
 
   std::uint64_t malloc(std::uint64_t bytes, std::uint64_t stack = 1, std::uint64_t return_address = 7) {
-    add(builder.malloc(next_block_, bytes, stack, return_address));
+    add(builder.malloc(next_block_, bytes, stack, return_address,
+                       std::exchange(next_address_, next_address_ + bytes / 512 * 512 + 512)));
     return next_block_++;
   }
   void free(std::uint64_t block) { add(builder.free(block)); }
@@ -56,6 +58,7 @@ class Stream {
 
  private:
   std::uint64_t next_block_ = 1;
+  std::uint64_t next_address_ = std::uint64_t{1} << 40;  // side by side, as an agent has early blocks
   std::uint64_t check_point_ = shm::kFirstCheckPoint;
 };
 

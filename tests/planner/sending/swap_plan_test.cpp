@@ -43,6 +43,7 @@ bool find_plan(Training<Stream>& training) {
 struct Planned {
   std::vector<std::uint64_t> ranks;
   swap::Problem problem;
+  std::vector<StayingPages> pages;
   swap::Decisions decisions;
   double added_ns = 0;
 };
@@ -55,6 +56,7 @@ std::optional<Planned> planned(const Training<Stream>& training, std::uint64_t s
   IterationProblem iteration = builder.build([](std::uint64_t ticks) { return ticks; });
   result.ranks = std::move(iteration.ranks);
   result.problem = std::move(iteration.problem);
+  result.pages = gather_pages(iteration.persistent, result.problem.chunk, result.problem, result.ranks).pages;
   join_launches(result.ranks, result.problem);
   const swap::Liveness liveness = swap::find_liveness(result.problem);
   if (limited) result.problem.limit = liveness.peak * 11 / 20;
@@ -73,28 +75,22 @@ std::optional<Planned> planned(const Training<Stream>& training, std::uint64_t s
 
 std::vector<std::byte> sent(const Training<Stream>& training, const Planned& plan, std::string& fault) {
   const IterationPlanner& planner = training.told.planner;
-  std::vector<std::byte> bytes = SwapPlanWriter(planner.store(), *planner.plan(), planner.persistent())
-                                     .bytes({plan.problem, plan.decisions, plan.ranks, plan.added_ns}, fault);
+  std::vector<std::byte> bytes =
+      SwapPlanWriter(planner.store(), *planner.plan(), planner.persistent())
+          .bytes({plan.problem, plan.pages, plan.decisions, plan.ranks, plan.added_ns}, fault);
   if (!bytes.empty()) set_generation(bytes, 3);
   return bytes;
 }
 
 // Whether each block that an operation of the iteration accesses is on the device then, by what the agent was sent.
-void expect_present(const Training<Stream>& training, const Planned& plan, const agent::Plan& read) {
+void expect_present(const Planned& plan, const agent::Plan& read) {
   const std::uint64_t n = read.operations;
   const std::size_t mallocs = read.mallocs.size();
-  const std::vector<std::uint64_t>& persistent = training.told.planner.persistent();
   for (std::size_t i = 0; i < plan.problem.operations.size(); ++i) {
     const swap::Operation& operation = plan.problem.operations[i];
     if (operation.kind != swap::Kind::kRead && operation.kind != swap::Kind::kWrite) continue;
     const bool persists = operation.block >= mallocs;
-    std::uint64_t block = operation.block;
-    if (persists) {
-      const auto at = std::find_if(read.persistent_places.begin(), read.persistent_places.end(),
-                                   [&](const auto& place) { return place.block == persistent[block - mallocs]; });
-      ASSERT_NE(at, read.persistent_places.end());
-      block = static_cast<std::uint64_t>(at - read.persistent_places.begin());
-    }
+    const std::uint64_t block = persists ? operation.block - mallocs : operation.block;
     const std::uint64_t position = plan.ranks[i] + operation.age * n;
     for (const shm::PlannedSwap& swap : read.swaps_of(block, persists)) {
       for (const std::uint64_t then : {position, position + n}) {
@@ -107,7 +103,7 @@ void expect_present(const Training<Stream>& training, const Planned& plan, const
 }
 
 TEST(SwapPlan, AnAgentReadsWhatWasPlanned) {
-  std::size_t with_swaps = 0, of_persistent = 0, with_added_time = 0;
+  std::size_t with_swaps = 0, of_pages = 0, with_added_time = 0;
   for (std::uint64_t seed = 1; seed <= (kSanitized ? 12 : 60); ++seed) {
     Training<Stream> training(seed, separate_places());
     ASSERT_TRUE(find_plan(training)) << seed;
@@ -128,11 +124,13 @@ TEST(SwapPlan, AnAgentReadsWhatWasPlanned) {
     EXPECT_GE(read->slab_bytes, *report.footprint);
     EXPECT_LT(read->slab_bytes, *report.footprint + shm::kPlanAlignment);
     EXPECT_EQ(read->chunk_bytes, plan->problem.chunk);
-    for (const shm::PlannedSwap& swap : read->swaps) of_persistent += swap.flags & shm::kSwapPersistent;
-    expect_present(training, *plan, *read);
+    for (const shm::PlannedSwap& swap : read->swaps) of_pages += swap.flags & shm::kSwapPages;
+    ASSERT_EQ(read->pages.size(), plan->pages.size());
+    for (std::size_t i = 0; i < read->pages.size(); ++i) EXPECT_EQ(read->pages[i].address, plan->pages[i].address);
+    expect_present(*plan, *read);
   }
   EXPECT_GT(with_swaps, kSanitized ? 6u : 30u);
-  EXPECT_GT(of_persistent, kSanitized ? 4u : 20u);
+  EXPECT_GT(of_pages, kSanitized ? 4u : 20u);
   EXPECT_GE(with_added_time, kSanitized ? 0u : 4u);
 }
 

@@ -233,6 +233,8 @@ TEST(SwapPlanner, PlansForTheTimesOfTheDevice) {
       if (!found) return;
       IterationProblem built = iteration.problem(iteration.times());
       swap::Problem& problem = built.problem;
+      const std::vector<StayingPages> pages =
+          gather_pages(built.persistent, kTerms.chunk_bytes, problem, built.ranks).pages;
       join_launches(built.ranks, problem);
       problem.machine = {25, 25, 8000, 8000};
       swap::SearchLimits limits;
@@ -242,7 +244,7 @@ TEST(SwapPlanner, PlansForTheTimesOfTheDevice) {
       const swap::SearchPlan found_swaps = swap::search(problem, liveness, swap::Objective::kFootprint, limits);
       std::string fault;
       plan = SwapPlanWriter(planner.store(), *planner.plan(), planner.persistent())
-                 .bytes({problem, found_swaps.decisions, built.ranks, found_swaps.added_ns}, fault);
+                 .bytes({problem, pages, found_swaps.decisions, built.ranks, found_swaps.added_ns}, fault);
       set_generation(plan, 1);
     }
   };
@@ -333,11 +335,11 @@ TEST(SwapPlanner, KeepsToALimitBesideBlocksThatStay) {
     EXPECT_LE(header.slab_bytes + header.persistent_bytes, terms.memory_limit) << seed;
     EXPECT_NE(header.persistent_bytes, 0u);
     EXPECT_NE(header.persistent.count, 0u);
-    EXPECT_EQ(header.persistent_places.count, 0u);
+    EXPECT_EQ(header.pages.count, 0u);
     std::string fault;
     const auto read = agent::parse_plan(training.told.plans[0], &fault);
     ASSERT_NE(read, nullptr) << fault;
-    for (const shm::PlannedSwap& swap : read->swaps) EXPECT_EQ(swap.flags & shm::kSwapPersistent, 0u);
+    for (const shm::PlannedSwap& swap : read->swaps) EXPECT_EQ(swap.flags & shm::kSwapPages, 0u);
   }
 }
 

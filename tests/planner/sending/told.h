@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <initializer_list>
+#include <utility>
 
 #include "planner/iteration/record_builder.h"
 
@@ -20,7 +21,8 @@ class Told {
   virtual ~Told() = default;
 
   std::uint64_t malloc(std::uint64_t bytes, std::uint64_t stack, std::uint64_t return_address) {
-    add(builder_.malloc(next_block_, bytes, stack, return_address));
+    add(builder_.malloc(next_block_, bytes, stack, return_address,
+                        std::exchange(next_address_, next_address_ + bytes / 512 * 512 + 512)));
     return next_block_++;
   }
   void free(std::uint64_t block) { add(builder_.free(block)); }
@@ -42,6 +44,7 @@ class Told {
   RecordBuilder builder_;
 
  private:
+  std::uint64_t next_address_ = std::uint64_t{1} << 40;  // side by side, as an agent has early blocks
   std::uint64_t next_block_ = 1, operations_ = 0, clock_ = 1;
 };
 
