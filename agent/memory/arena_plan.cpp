@@ -272,6 +272,11 @@ void make_way_for(Arena& arena, std::unique_ptr<FollowedPlan> next, std::uint64_
 
 }  // namespace
 
+void arena_leave_plan_for_limit(Arena& arena) noexcept {
+  leave_for_limit(arena);
+  arena.limit_change.pending = true;
+}
+
 void arena_record_anew(Arena& arena) noexcept {
   if (recording()) return;
   start_recording(false);
@@ -445,7 +450,7 @@ bool make_room_for_slab(Arena& arena, ArenaLock& lock) noexcept {
     // What was mapped ahead has been given up for what was served meanwhile.
     arena.slab.build(~std::size_t{0});
     const std::size_t missing = arena.slab.missing_chunks();
-    if (arena.bootstrap.free_chunks() >= missing) return true;
+    if (arena.bootstrap.unused_chunks() >= missing) return true;
     const bool made = arena_free_chunks(arena, lock, missing);
     if (!is_armed(arena, releases, generation)) return false;
     if (!made) return true;
@@ -458,7 +463,7 @@ bool make_room_for_slab(Arena& arena, ArenaLock& lock) noexcept {
 bool arena_free_chunks(Arena& arena, ArenaLock& lock, std::size_t count) noexcept {
   const std::uint64_t releases = arena.releases;
   for (int tries = 0; tries < kTriesToMakeRoom && arena.releases == releases; ++tries) {
-    const std::size_t free = arena.bootstrap.free_chunks();
+    const std::size_t free = arena.bootstrap.unused_chunks();
     if (count <= free || arena.chunks.could_create(count - free)) return true;
     // Not what a plan has in its slab: that is what they are for.
     if (arena_send_away(arena, lock, count - free, [](std::size_t) { return true; }) != 0) continue;
@@ -487,8 +492,11 @@ void arena_go_live(Arena& arena, ArenaLock& lock, const FollowedLane& lane) noex
   if (!make_pages_leave(arena, lock)) return;
   if (arena.chunks.limit() != 0 && !make_room_for_slab(arena, lock)) return;
   const SwitchTimes times = times_of_switch(arena, *arena.next);
-  // Blocks that are served beside it meanwhile have room, as pages that it has can leave.
-  const CUresult result = arena.slab.go_live(&times, !arena.next->pages.empty());
+  // Blocks that are served beside it meanwhile have room where pages can leave: those that it has, or enough beside it.
+  const bool limited = arena.chunks.limit() != 0;
+  const bool some_later = limited && (!arena.next->pages.empty() ||
+                                      arena.next_needs >= arena.next->slab_bytes + arena.next->slab_bytes / 2);
+  const CUresult result = arena.slab.go_live(&times, some_later);
   if (result == CUDA_ERROR_OUT_OF_MEMORY && arena.plan == nullptr && arena_postpone(arena)) return;
   if (result != CUDA_SUCCESS) {
     abandon(arena, fmt::format("the driver refused memory for the switch (error {})", static_cast<int>(result)));
@@ -498,6 +506,7 @@ void arena_go_live(Arena& arena, ArenaLock& lock, const FollowedLane& lane) noex
   arena.plan_needs = arena.next_needs;
   arena.kept_iterations = 0;
   arena.boundaries_without = 0;
+  arena.boundaries_followed = 0;
   arena.runs_due = false;
   arena.limit_change.gone = false;
   arena.abandoned.clear();
@@ -545,7 +554,7 @@ void arena_go_live(Arena& arena, ArenaLock& lock, const FollowedLane& lane) noex
 void arena_at_boundary(Arena& arena, const FollowedLane& lane) noexcept {
   arena.iterations += lane.rounds;
   if (!arena.plan->pages.empty() || !arena.runs.empty()) [[unlikely]]
-    arena_note_missing_runs(arena);
+    arena_watch_runs(arena);
   ++arena.calm_iterations;
   arena.deviating = false;
   // Nothing may be recorded any more when a better plan comes.

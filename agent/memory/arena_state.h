@@ -142,8 +142,11 @@ struct Arena : ArenaSums {
   Slab slab;
   std::vector<std::unique_ptr<PageRun>> runs;  // pages that a plan has in the slab
   std::uint64_t runs_made = 0;
-  std::uint32_t boundaries_without = 0;  // all that the plan has
-  bool runs_due = false;                 // they are to be made
+  std::uint32_t boundaries_without = 0;   // all that the plan has
+  bool runs_due = false;                  // they are to be made, or given up for good
+  std::uint32_t boundaries_followed = 0;  // of the live plan
+  std::uint64_t returns_before = 0;       // that were not as planned, until the last boundary
+  std::uint32_t iterations_off = 0;       // in which many were, not counting those behind a switch
   HostStore host;
   BlockIndex blocks;
   std::map<std::uint64_t, Block*> driver_blocks;  // Service::kDriver: all blocks, by address
@@ -317,9 +320,11 @@ std::size_t arena_give_up_run(Arena& arena, ArenaLock& lock) noexcept;
 // The run, which is away and of which no copy is being queued, is ordinary pages afterwards. The driver's code; then it
 // is as it was. Gives the lock back, and waits for its last copy.
 CUresult arena_end_run(Arena& arena, ArenaLock& lock, PageRun& run) noexcept;
-// At a boundary: are there pages of the plan that are no runs, and is it time to try again (Arena::runs_due)?
-void arena_note_missing_runs(Arena& arena) noexcept;
-// They leave, as far as they can, and what they had is the slab's. Gives the lock back, and waits.
+// At a boundary of a plan with pages: are some of them no runs, and is it time to try again, or does the program not
+// keep to such plans (Arena::runs_due)?
+void arena_watch_runs(Arena& arena) noexcept;
+// They leave, as far as they can, and what they had is the slab's; or the plan is left, and the planner told to leave
+// such blocks where they are. Before a malloc is followed. Gives the lock back, and waits.
 void arena_begin_runs_again(Arena& arena, ArenaLock& lock) noexcept;
 
 // What the program does is recorded, if it is not; it does not continue what was recorded before.
@@ -330,6 +335,8 @@ void arena_limit(Arena& arena) noexcept;
 // and a part of what is held beyond the limit is given up: what is idle, and blocks that leave for host memory. For
 // threads of the program, before they allocate or queue. Gives the lock back, and may wait.
 void arena_follow_limit(Arena& arena, ArenaLock& lock) noexcept;
+// The plan is left, and its slab given up bit by bit.
+void arena_leave_plan_for_limit(Arena& arena) noexcept;
 // Its part about plans.
 void arena_fit_plans(Arena& arena) noexcept;
 // More may be held than the limit: by how much, and why, is kept for status.

@@ -19,6 +19,14 @@ namespace {
 // ..., as that waits for what uses them.
 constexpr int kRoundsToLeave = 64;
 
+// A program of which so many swaps come back at other times than planned, of all or of few, in so many iterations, but
+// for the first ones behind a switch, does not keep to its plans: threads that meet differently each time, as a rule.
+// Where all it uses lies in the slab, what is off the plan finds no place.
+constexpr std::uint64_t kFewPart = 8;
+constexpr std::uint64_t kFew = 3;
+constexpr std::uint32_t kMostOff = 3;
+constexpr std::uint32_t kToSettle = 4;
+
 bool is_time(std::uint32_t boundaries) noexcept { return (boundaries & (boundaries - 1)) == 0; }
 
 std::size_t count_of(const Arena& arena, const FollowedPages& pages) noexcept {
@@ -255,7 +263,15 @@ void arena_begin_runs(Arena& arena, ArenaLock& lock) noexcept {
   }
 }
 
-void arena_note_missing_runs(Arena& arena) noexcept {
+void arena_watch_runs(Arena& arena) noexcept {
+  const PlannedSwaps& swaps = arena.planned_swaps;
+  const std::uint64_t returns = swaps.unplanned_returns + swaps.late_returns;
+  const std::uint64_t off = returns - std::exchange(arena.returns_before, returns);
+  const bool settled = ++arena.boundaries_followed > kToSettle;
+  if (settled && off > std::max(kFew, arena.plan->swaps / kFewPart) && ++arena.iterations_off == kMostOff) {
+    arena.runs_due = true;
+    return;
+  }
   const auto is_run = [&](const FollowedPages& pages) { return arena_run_of(arena, pages) != nullptr; };
   const std::vector<FollowedPages>& all = arena.plan->pages;
   if (arena.runs.size() == all.size() && std::all_of(all.begin(), all.end(), is_run)) {
@@ -267,6 +283,19 @@ void arena_note_missing_runs(Arena& arena) noexcept {
 
 void arena_begin_runs_again(Arena& arena, ArenaLock& lock) noexcept {
   arena.runs_due = false;
+  if (arena.plan == nullptr) return;
+  if (arena.iterations_off >= kMostOff && !arena.pages_stay) {
+    log(LogLevel::kInfo,
+        "the program does not keep to plans that have all it uses in their slab: blocks that stay are swapped on "
+        "demand");
+    arena.pages_stay = true;
+    arena.terms_due = true;
+    arena_leave_plan_for_limit(arena);
+    // It is not to be taken up again.
+    arena.declined = {};
+    ++arena.serial;
+    return;
+  }
   const std::uint64_t generation = arena.plan->generation;
   const std::uint64_t releases = arena.releases;
   if (captures_are_open()) return;
