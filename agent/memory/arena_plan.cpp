@@ -449,9 +449,10 @@ bool make_room_for_slab(Arena& arena, ArenaLock& lock) noexcept {
   for (int tries = 0; tries < kTriesToMakeRoom; ++tries) {
     // What was mapped ahead has been given up for what was served meanwhile.
     arena.slab.build(~std::size_t{0});
-    const std::size_t missing = arena.slab.missing_chunks();
-    if (arena.bootstrap.unused_chunks() >= missing) return true;
-    const bool made = arena_free_chunks(arena, lock, missing);
+    if (arena.slab.missing_chunks() == 0) return true;
+    // Chunks that are mapped ahead are free ones still, and would be found again instead of others.
+    arena.slab.give_up_unfinished();
+    const bool made = arena_free_chunks(arena, lock, arena.slab.missing_chunks());
     if (!is_armed(arena, releases, generation)) return false;
     if (!made) return true;
   }
@@ -463,7 +464,7 @@ bool make_room_for_slab(Arena& arena, ArenaLock& lock) noexcept {
 bool arena_free_chunks(Arena& arena, ArenaLock& lock, std::size_t count) noexcept {
   const std::uint64_t releases = arena.releases;
   for (int tries = 0; tries < kTriesToMakeRoom && arena.releases == releases; ++tries) {
-    const std::size_t free = arena.bootstrap.unused_chunks();
+    const std::size_t free = arena.bootstrap.free_chunks();
     if (count <= free || arena.chunks.could_create(count - free)) return true;
     // Not what a plan has in its slab: that is what they are for.
     if (arena_send_away(arena, lock, count - free, [](std::size_t) { return true; }) != 0) continue;

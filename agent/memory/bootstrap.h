@@ -122,11 +122,6 @@ class Bootstrap {
   CUresult take_chunks(std::size_t count, bool at_once, std::vector<Chunk*>* taken) noexcept;
   // Chunks that are mapped nowhere and serve what is asked for next.
   std::size_t free_chunks() const { return free_.size(); }
-  // Those of them that are not mapped ahead for a slab that is being built.
-  std::size_t unused_chunks() const noexcept {
-    return static_cast<std::size_t>(
-        std::count_if(free_.begin(), free_.end(), [](const Chunk* chunk) { return chunk->slab_slot < 0; }));
-  }
   // One of them, which is the caller's then; null: there is none.
   Chunk* take_free_chunk() noexcept;
 

@@ -15,8 +15,7 @@
 namespace memopt::agent {
 namespace {
 
-// Pages that are no run, though the plan has them: it is tried again at the first boundary, the second, the fourth,
-// ..., as that waits for what uses them.
+// What comes back at once is not sent away for ever.
 constexpr int kRoundsToLeave = 64;
 
 // A program of which so many swaps come back at other times than planned, of all or of few, in so many iterations, but
@@ -27,6 +26,8 @@ constexpr std::uint64_t kFew = 3;
 constexpr std::uint32_t kMostOff = 3;
 constexpr std::uint32_t kToSettle = 4;
 
+// Pages that are no run, though the plan has them: it is tried again at the first boundary, the second, the fourth,
+// ..., as that waits for what uses them.
 bool is_time(std::uint32_t boundaries) noexcept { return (boundaries & (boundaries - 1)) == 0; }
 
 std::size_t count_of(const Arena& arena, const FollowedPages& pages) noexcept {

@@ -41,16 +41,15 @@ class PlannedSwaps(LimitCase):
         """In the steady state nothing is mapped, and the host waits no more often than without a limit."""
         for name in NETS:
             trace = self.net(name, "--batch", 50 if FULL else 20)
-            without = self.succeed([REPLAY, trace, "--iterations", "40"], numbers=True, **QUIET).numbers["per_iteration"]
+            without = self.succeed([REPLAY, trace, "--iterations", "60"], numbers=True, **QUIET).numbers["per_iteration"]
             for part in PARTS:
                 with self.subTest(net=name, part=part):
                     limit = self.limit_of(trace, part)
-                    run = self.replay(trace, limit, iterations=40)
+                    run = self.replay(trace, limit, iterations=60)
                     self.assert_kept(run)
                     made, otherwise = self.as_planned(run)
                     self.assertGreater(made, 50)
-                    # Most of them at the switch, where everything leaves once.
-                    self.assertLess(otherwise, made / 8)
+                    self.assertLess(otherwise, made / 10)
                     steady = run.numbers["per_iteration"]
                     self.assertEqual(steady["vmm_calls"], 0)
                     self.assertEqual(steady["host_synchronizations"], without["host_synchronizations"])
