@@ -91,6 +91,12 @@ CUresult serve_from_chunks(Arena& arena, Block& block, SlabUse use) noexcept {
     const std::uint64_t releases = arena.releases;
     const bool sent = arena_send_away(arena, lock, chunks) != 0;
     if (arena.releases != releases) return CUDA_ERROR_NOT_SUPPORTED;
+    // Of a plan that is not followed: rather than passing the limit, or lying in its places.
+    if (!sent && arena.deviating && arena_take_from_slab(arena, lock)) {
+      if (arena.releases != releases) return CUDA_ERROR_NOT_SUPPORTED;
+      result = serve_from_chunks(arena, block, use);
+      if (result == CUDA_SUCCESS) break;
+    }
     if (!sent && use == SlabUse::kNever) result = serve_from_chunks(arena, block, SlabUse::kLast);
     if (result == CUDA_SUCCESS) break;
     if (!sent) arena.chunks.allow_beyond(true);
@@ -115,8 +121,12 @@ CUresult arena_serve_dynamically(Arena& arena, ArenaLock& lock, Block& block, bo
   constexpr int kPatience = 64;
   if (arena.service == Arena::Service::kDriver) return serve_by_driver(arena, lock, block);
   // At a limit rather other blocks leave: what lies in the slab's places once would displace others, and these others,
-  // in each iteration.
-  const SlabUse use = from_slab ? SlabUse::kFirst : arena.chunks.limit() != 0 ? SlabUse::kNever : SlabUse::kLast;
+  // in each iteration. Nor does a program that has left its plan get what could not leave any more: idle chunks of the
+  // slab serve it elsewhere.
+  const bool limited = arena.chunks.limit() != 0;
+  const SlabUse use = from_slab && !(limited && arena.deviating) ? SlabUse::kFirst
+                      : limited                                  ? SlabUse::kNever
+                                                                 : SlabUse::kLast;
   CUresult result = serve_from_chunks(arena, block, use);
   for (int i = 0; result == CUDA_ERROR_NOT_READY; ++i) {
     const Release uses = arena.bootstrap.awaited();

@@ -253,6 +253,9 @@ void arena_bring_back(Arena& arena, ArenaLock& lock, Operation& operation) noexc
 bool arena_bring_back(Arena& arena, ArenaLock& lock, Block& block) noexcept;
 // Waits until none of the block's bytes is being copied. Null: the block that lay there is gone meanwhile.
 Block* arena_settled(Arena& arena, ArenaLock& lock, Block* block) noexcept;
+// What the plan holds for nothing now is given up, and made anew later; false: nothing. Gives the lock back, and may
+// wait.
+bool arena_take_from_slab(Arena& arena, ArenaLock& lock) noexcept;
 // So many chunks for a block that comes back beside its place; they are the caller's. Gives the lock back, and may
 // wait.
 CUresult arena_take_chunks(Arena& arena, ArenaLock& lock, std::size_t count, std::vector<Chunk*>* taken) noexcept;
@@ -294,8 +297,10 @@ CUresult arena_bring_back_window(Arena& arena, ArenaLock& lock, Block& block, Re
 // Likewise for pages that are a run and away; where their place is another's, they are ordinary pages afterwards, and
 // away still.
 CUresult arena_bring_back_run(Arena& arena, ArenaLock& lock, PageRun& run, Release* copies) noexcept;
-// Is the block, or what lies in the pages that it stands for, to stay, for as long as it lives or for now?
-bool arena_must_stay(Arena& arena, const Block& block) noexcept;
+// Of what the plan swaps, blocks and pages, that which was used least lately leaves, and the slab gives up its chunks
+// until there is memory for them again. Returns how many are free for it; 0: none can leave. Gives the lock back, and
+// waits.
+std::size_t arena_give_up_planned(Arena& arena, ArenaLock& lock) noexcept;
 // They leave / come back as the plan says, as soon as they can. Give the lock back; the run may be gone afterwards.
 void arena_send_out_run(Arena& arena, ArenaLock& lock, PageRun& run) noexcept;
 void arena_bring_in_run(Arena& arena, ArenaLock& lock, PageRun& run) noexcept;
@@ -314,9 +319,6 @@ void arena_send_everything(Arena& arena, ArenaLock& lock) noexcept;
 void arena_send_pages(Arena& arena, ArenaLock& lock, const FollowedPlan& plan) noexcept;
 // The plan has gone live: its pages that are away become runs, and come back. Gives the lock back.
 void arena_begin_runs(Arena& arena, ArenaLock& lock) noexcept;
-// Of the runs that are here the one that was used least lately leaves, and the slab gives up its chunks until there is
-// memory for them again. Returns how many are free for it; 0: none can leave. Gives the lock back, and waits.
-std::size_t arena_give_up_run(Arena& arena, ArenaLock& lock) noexcept;
 // The run, which is away and of which no copy is being queued, is ordinary pages afterwards. The driver's code; then it
 // is as it was. Gives the lock back, and waits for its last copy.
 CUresult arena_end_run(Arena& arena, ArenaLock& lock, PageRun& run) noexcept;

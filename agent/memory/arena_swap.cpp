@@ -214,13 +214,6 @@ std::string_view why_beyond(const Arena& arena) noexcept {
   return "what is in use at once, or may not leave, needs more";
 }
 
-// What the plan holds for nothing now can be made anew elsewhere; false: nothing. Gives the lock back, and may wait.
-bool take_from_slab(Arena& arena, ArenaLock& lock) noexcept {
-  Release awaited;
-  if (arena_give_back(arena, lock, Relief::kAll, &awaited) != 0) return true;
-  return !awaited.empty() && arena.streams.finish_or_give_up(lock, awaited) == CUDA_SUCCESS;
-}
-
 // Chunks for pages that come back, added to the list until it has so many: from what is idle, from what leaves, from
 // beyond the limit. CUDA_ERROR_NOT_READY: the lock was given back, and all is to be looked at again. `impatient`:
 // nothing is waited for, and nothing leaves.
@@ -242,8 +235,9 @@ CUresult take_chunks(Arena& arena, ArenaLock& lock, std::size_t count, bool impa
     if (arena_send_away(arena, lock, count - taken->size()) != 0 || arena.releases != releases) {
       return CUDA_ERROR_NOT_READY;
     }
-    // A device that is full has nothing beyond the limit.
-    if (arena.chunks.limit_is_device() && take_from_slab(arena, lock)) return CUDA_ERROR_NOT_READY;
+    // A device that is full has nothing beyond the limit, and a plan that is not followed no use of what is idle.
+    if ((arena.chunks.limit_is_device() || arena.deviating) && arena_take_from_slab(arena, lock))
+      return CUDA_ERROR_NOT_READY;
   }
   arena.chunks.allow_beyond(true);
   result = arena.bootstrap.take_chunks(count, impatient, taken);
@@ -483,12 +477,18 @@ std::size_t arena_send_away(Arena& arena, ArenaLock& lock, std::size_t chunks,
     // All that is not in flight has been queued. Where that can't be told (0), nothing is known to be.
     const std::uint64_t queued = oldest == 0 ? 0 : std::min(oldest, arena.tickets + 1) - 1;
     // What a plan has in its slab comes last.
-    if (awaited.empty()) return only ? 0 : arena_give_up_run(arena, lock);
+    if (awaited.empty()) return only ? 0 : arena_give_up_planned(arena, lock);
     if (arena.streams.finish_or_give_up(lock, awaited) != CUDA_SUCCESS) return 0;
     if (arena.releases != releases) return 0;
     if (awaited.everything) arena.over = std::max(arena.over, queued);
   }
   return 0;
+}
+
+bool arena_take_from_slab(Arena& arena, ArenaLock& lock) noexcept {
+  Release awaited;
+  if (arena_give_back(arena, lock, Relief::kAll, &awaited) != 0) return true;
+  return !awaited.empty() && arena.streams.finish_or_give_up(lock, awaited) == CUDA_SUCCESS;
 }
 
 CUresult arena_take_chunks(Arena& arena, ArenaLock& lock, std::size_t count, std::vector<Chunk*>* taken) noexcept {

@@ -156,42 +156,6 @@ CUresult arena_end_run(Arena& arena, ArenaLock& lock, PageRun& run) noexcept {
   return CUDA_SUCCESS;
 }
 
-std::size_t arena_give_up_run(Arena& arena, ArenaLock& lock) noexcept {
-  const std::uint64_t releases = arena.releases;
-  const Region& region = arena.bootstrap.region();
-  PageRun* oldest = nullptr;
-  std::uint64_t oldest_touched = 0;
-  for (const auto& run : arena.runs) {
-    if (run->owner.away != 0 || run->window->moving || arena_must_stay(arena, run->owner)) continue;
-    std::uint64_t touched = 0;
-    region.for_each_block(run->first, run->count,
-                          [&](const Block& block) { touched = std::max(touched, block.touched); });
-    if (oldest != nullptr && touched >= oldest_touched) continue;
-    oldest = run.get();
-    oldest_touched = touched;
-  }
-  if (oldest == nullptr) return 0;
-  const std::uint64_t number = oldest->owner.number;
-  const std::uint64_t place = oldest->window->place;
-  const std::uint64_t bytes = oldest->owner.bytes;
-  arena_send_out_run(arena, lock, *oldest);
-  if (arena.releases != releases) return 0;
-  PageRun* const run = find_run(arena, number);
-  if (run == nullptr || run->owner.away == 0 || run->window->moving) return 0;
-  const Release uses = run->window->last_uses;
-  if (arena.streams.finish_or_give_up(lock, uses) != CUDA_SUCCESS || arena.releases != releases) return 0;
-  std::vector<Chunk*> freed;
-  try {
-    arena.slab.give_up(place, bytes, &freed);
-  } catch (const std::bad_alloc&) {
-  }
-  for (Chunk* const chunk : freed) arena.bootstrap.keep(chunk);
-  // Of those that are still mapped where they were made.
-  const std::size_t count = freed.size();
-  arena.bootstrap.region().retire(count);
-  return count;
-}
-
 void arena_leave_runs(Arena& arena, ArenaLock& lock, const FollowedPlan* plan) noexcept {
   const std::uint64_t releases = arena.releases;
   std::vector<std::uint64_t> numbers;

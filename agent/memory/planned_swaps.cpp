@@ -469,6 +469,31 @@ void reach(Arena& arena, ArenaLock& lock, LaneState& lane, bool all, bool behind
   set_next(at);
 }
 
+// Of what the plan swaps and is here, that which was used least lately; null: none can leave.
+Block* oldest_in_slab(Arena& arena) noexcept {
+  const Region& region = arena.bootstrap.region();
+  Block* oldest = nullptr;
+  std::uint64_t oldest_touched = 0;
+  const auto look_at = [&](Block& block, const OwnWindow& window, std::uint64_t touched) {
+    if (block.away != 0 || window.moving || window.beside || must_stay(arena, block)) return;
+    if (oldest != nullptr && touched >= oldest_touched) return;
+    oldest = &block;
+    oldest_touched = touched;
+  };
+  for (const auto& run : arena.runs) {
+    std::uint64_t touched = 0;
+    region.for_each_block(run->first, run->count,
+                          [&](const Block& block) { touched = std::max(touched, block.touched); });
+    look_at(run->owner, *run->window, touched);
+  }
+  arena.slab.own_windows().for_each([&](const OwnWindow& window) {
+    // One that is being made or freed is in no list.
+    if (window.block == nullptr || arena.blocks.find(window.block->base) != window.block) return;
+    look_at(*window.block, window, window.block->touched);
+  });
+  return oldest;
+}
+
 // A window for the malloc's next block at the place: one that is there and free, or another.
 OwnWindow* window_for(Arena& arena, SwappedMalloc& swapped, const FollowedPlace& place) noexcept {
   OwnWindows& windows = arena.slab.own_windows();
@@ -612,9 +637,34 @@ void arena_reach_points(bool behind_free) noexcept {
   reach(*now, lock, *t_lane, false, behind_free);
 }
 
-bool arena_must_stay(Arena& arena, const Block& block) noexcept { return must_stay(arena, block); }
-
 void arena_send_out_run(Arena& arena, ArenaLock& lock, PageRun& run) noexcept { send_out(arena, lock, run.owner); }
+
+std::size_t arena_give_up_planned(Arena& arena, ArenaLock& lock) noexcept {
+  const std::uint64_t releases = arena.releases;
+  while (Block* const oldest = oldest_in_slab(arena)) {
+    const SwappedMalloc::Instance instance{oldest->base, oldest->number};
+    const std::uint64_t place = own_window(*oldest)->place;
+    const std::uint64_t bytes = oldest->bytes;
+    send_out(arena, lock, *oldest);
+    if (arena.releases != releases) return 0;
+    const Block* const block = find(arena, instance);
+    if (block == nullptr || block->away == 0 || own_window(*block)->moving) return 0;
+    const Release uses = own_window(*block)->last_uses;
+    if (arena.streams.finish_or_give_up(lock, uses) != CUDA_SUCCESS || arena.releases != releases) return 0;
+    std::vector<Chunk*> freed;
+    try {
+      arena.slab.give_up(place, bytes, &freed);
+    } catch (const std::bad_alloc&) {
+    }
+    for (Chunk* const chunk : freed) arena.bootstrap.keep(chunk);
+    // Of those that are still mapped where they were made.
+    const std::size_t count = freed.size();
+    arena.bootstrap.region().retire(count);
+    // None, where others have a part of each.
+    if (count != 0) return count;
+  }
+  return 0;
+}
 
 void arena_bring_in_run(Arena& arena, ArenaLock& lock, PageRun& run) noexcept {
   bring_in_or_note(arena, lock, run.owner);
