@@ -191,7 +191,7 @@ FollowedMalloc* next_malloc(Arena& arena, ArenaLock& lock, ThreadState& thread, 
       if (arena.declined.plan != nullptr && step == Step::kFollows && begins) arena_keeps_to_declined(arena);
     }
   }
-  if (arena.runs_due && lane->live.following && lane->live.position == 0) [[unlikely]] {
+  if (arena.run_watch.due && lane->live.following && lane->live.position == 0) [[unlikely]] {
     arena_begin_runs_again(arena, lock);
     lane = refresh(arena, thread);
     if (lane == nullptr) return nullptr;

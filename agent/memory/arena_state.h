@@ -94,6 +94,15 @@ struct LimitChange {
   std::uint32_t rest = 0;  // calls until the next one
 };
 
+// Whether the program keeps to a plan with pages.
+struct RunWatch {
+  bool due = false;              // pages are to be made runs, or all of it given up for good
+  std::uint32_t followed = 0;    // boundaries of the live plan
+  std::uint32_t incomplete = 0;  // of these in a row, at which not all that the plan has were runs
+  std::uint64_t returns = 0;     // that were not as planned, until the last boundary
+  std::uint32_t off = 0;         // iterations in which many were, not counting those behind a switch
+};
+
 // What goes on when memory is served in another context, because the first one is gone.
 struct ArenaSums {
   std::uint64_t serial = 0;    // changes with plan and next
@@ -142,11 +151,7 @@ struct Arena : ArenaSums {
   Slab slab;
   std::vector<std::unique_ptr<PageRun>> runs;  // pages that a plan has in the slab
   std::uint64_t runs_made = 0;
-  std::uint32_t boundaries_without = 0;   // all that the plan has
-  bool runs_due = false;                  // they are to be made, or given up for good
-  std::uint32_t boundaries_followed = 0;  // of the live plan
-  std::uint64_t returns_before = 0;       // that were not as planned, until the last boundary
-  std::uint32_t iterations_off = 0;       // in which many were, not counting those behind a switch
+  RunWatch run_watch;
   HostStore host;
   BlockIndex blocks;
   std::map<std::uint64_t, Block*> driver_blocks;  // Service::kDriver: all blocks, by address
@@ -301,9 +306,14 @@ CUresult arena_bring_back_run(Arena& arena, ArenaLock& lock, PageRun& run, Relea
 // until there is memory for them again. Returns how many are free for it; 0: none can leave. Gives the lock back, and
 // waits.
 std::size_t arena_give_up_planned(Arena& arena, ArenaLock& lock) noexcept;
-// They leave / come back as the plan says, as soon as they can. Give the lock back; the run may be gone afterwards.
-void arena_send_out_run(Arena& arena, ArenaLock& lock, PageRun& run) noexcept;
-void arena_bring_in_run(Arena& arena, ArenaLock& lock, PageRun& run) noexcept;
+// The block that it was, if it lives; or the one that stands for pages.
+Block* arena_find_swapped(Arena& arena, const SwappedMalloc::Instance& instance) noexcept;
+// Such a block leaves, unless it has to stay. Gives the lock back; it may be gone afterwards.
+void arena_send_out(Arena& arena, ArenaLock& lock, Block& block) noexcept;
+// It comes back to its place. False: that is another's, for now. Likewise.
+bool arena_try_bring_in(Arena& arena, ArenaLock& lock, Block& block) noexcept;
+// The same now, or as soon as its place is free (planned_points.cpp).
+void arena_bring_in(Arena& arena, ArenaLock& lock, Block& block) noexcept;
 
 // Pages that plans have in the slab (planned_pages.cpp). -----------------------------------------------------------
 // Those that are as the plan has them; null: they are not.
@@ -323,7 +333,7 @@ void arena_begin_runs(Arena& arena, ArenaLock& lock) noexcept;
 // is as it was. Gives the lock back, and waits for its last copy.
 CUresult arena_end_run(Arena& arena, ArenaLock& lock, PageRun& run) noexcept;
 // At a boundary of a plan with pages: are some of them no runs, and is it time to try again, or does the program not
-// keep to such plans (Arena::runs_due)?
+// keep to such plans (RunWatch::due)?
 void arena_watch_runs(Arena& arena) noexcept;
 // They leave, as far as they can, and what they had is the slab's; or the plan is left, and the planner told to leave
 // such blocks where they are. Before a malloc is followed. Gives the lock back, and waits.
@@ -345,6 +355,9 @@ void arena_fit_plans(Arena& arena) noexcept;
 void arena_note_beyond(Arena& arena) noexcept;
 // Beyond the limit nothing stays that is idle.
 void arena_keep_limit(Arena& arena) noexcept;
+// The plan that is being built, or armed, is not used, and the planner told. `needs`: device bytes, where the limit is
+// why.
+void arena_abandon(Arena& arena, std::string why, std::uint64_t needs = 0) noexcept;
 // Takes up a plan that has come, and goes on with what is being built.
 void arena_look_for_plan(Arena& arena) noexcept;
 // A plan has come: begin to build what it needs.

@@ -172,7 +172,7 @@ void arena_leave_runs(Arena& arena, ArenaLock& lock, const FollowedPlan* plan) n
   // All copies are queued before the first is waited for.
   for (const std::uint64_t number : numbers) {
     PageRun* const run = find_run(arena, number);
-    if (run != nullptr && run->owner.away == 0) arena_send_out_run(arena, lock, *run);
+    if (run != nullptr && run->owner.away == 0) arena_send_out(arena, lock, run->owner);
     if (arena.releases != releases) return;
   }
   for (const std::uint64_t number : numbers) {
@@ -224,32 +224,32 @@ void arena_begin_runs(Arena& arena, ArenaLock& lock) noexcept {
   for (std::size_t i = 0; follows() && i < arena.plan->pages.size(); ++i) {
     const FollowedPages& pages = arena.plan->pages[i];
     PageRun* const run = pages.here_first ? arena_run_of(arena, pages) : nullptr;
-    if (run != nullptr && run->owner.away != 0) arena_bring_in_run(arena, lock, *run);
+    if (run != nullptr && run->owner.away != 0) arena_bring_in(arena, lock, run->owner);
   }
 }
 
 void arena_watch_runs(Arena& arena) noexcept {
   const PlannedSwaps& swaps = arena.planned_swaps;
   const std::uint64_t returns = swaps.unplanned_returns + swaps.late_returns;
-  const std::uint64_t off = returns - std::exchange(arena.returns_before, returns);
-  const bool settled = ++arena.boundaries_followed > kToSettle;
-  if (settled && off > std::max(kFew, arena.plan->swaps / kFewPart) && ++arena.iterations_off == kMostOff) {
-    arena.runs_due = true;
+  const std::uint64_t off = returns - std::exchange(arena.run_watch.returns, returns);
+  const bool settled = ++arena.run_watch.followed > kToSettle;
+  if (settled && off > std::max(kFew, arena.plan->swaps / kFewPart) && ++arena.run_watch.off == kMostOff) {
+    arena.run_watch.due = true;
     return;
   }
   const auto is_run = [&](const FollowedPages& pages) { return arena_run_of(arena, pages) != nullptr; };
   const std::vector<FollowedPages>& all = arena.plan->pages;
   if (arena.runs.size() == all.size() && std::all_of(all.begin(), all.end(), is_run)) {
-    arena.boundaries_without = 0;
+    arena.run_watch.incomplete = 0;
     return;
   }
-  arena.runs_due = is_time(++arena.boundaries_without);
+  arena.run_watch.due = is_time(++arena.run_watch.incomplete);
 }
 
 void arena_begin_runs_again(Arena& arena, ArenaLock& lock) noexcept {
-  arena.runs_due = false;
+  arena.run_watch.due = false;
   if (arena.plan == nullptr) return;
-  if (arena.iterations_off >= kMostOff && !arena.pages_stay) {
+  if (arena.run_watch.off >= kMostOff && !arena.pages_stay) {
     log(LogLevel::kInfo,
         "the program does not keep to plans that have all it uses in their slab: blocks that stay are swapped on "
         "demand");
