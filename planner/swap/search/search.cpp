@@ -37,6 +37,7 @@ constexpr double kLongRound = 6;        // where there is time for several of th
 constexpr double kThorough = 0.15;      // part of a long round: for the layout of what has the least load
 constexpr double kLeastThorough = 0.5;  // seconds
 constexpr double kDelayedRound = 15;
+constexpr double kCoveringRound = 2;  // where it begins with a plan within the limit
 constexpr double kThoroughDelayed = 0.07;
 constexpr double kMostRounds = 64;
 constexpr double kUnplaced = 0.3;   // part of a round
@@ -56,6 +57,7 @@ constexpr DelayPhase kPlacedDelays[] = {{0.15, 0.25}, {0.3, 0.2}, {0.5, 0.15}, {
 constexpr DelayPhase kAboveLimit = {0.05, 0.5};
 // Of a limit: a load that leaves room for places. Parts of a round in which the load has to come below it.
 constexpr double kRoomForPlaces = 0.95;
+constexpr double kRoomForLayout = 0.97, kLessRoom = 0.985, kLeastRoom = 0.9;  // where places are not searched for
 constexpr double kUndelayed = 0.08, kUnplacedUntil = 0.3, kUndelayedUntil = 0.4;
 
 class Search {
@@ -75,6 +77,7 @@ class Search {
   SearchPlan run() {
     incumbent_.unswapped();
     if (!is_over()) begin_greedily();
+    if (delays_ && !is_over() && !incumbent_.plan().feasible) begin_within_limit();
     const double rounds = this->rounds();
     const bool refines = !delays_ && rounds > 1;
     const double part = refines ? 1 - kRefining : 1;
@@ -140,6 +143,7 @@ class Search {
   }
 
   double seconds_of_round() const {
+    if (delays_ && covering_ && !few_) return kCoveringRound;
     if (delays_ || !few_) return kDelayedRound;
     return all_.seconds() < 2 * kLongRound ? kRound : kLongRound;
   }
@@ -183,6 +187,30 @@ class Search {
     if (decisions) incumbent_.offer(std::move(*decisions), 0);
   }
 
+  // What fits into the limit, whatever it costs; then, what operations wait for in that is how long they are delayed.
+  void begin_within_limit() {
+    incumbent_.covering();
+    const SearchPlan& plan = incumbent_.plan();
+    if (!plan.feasible || plan.decisions.swaps.empty()) return;
+    Simulator simulator(problem_, liveness_);
+    if (problem_.layout && simulator.record(plan.decisions).fault != Fault::kNone) return;
+    Choice choice = nothing_evicted(candidates_);
+    for (std::uint32_t a = 0; a < candidates_.evictions.size(); ++a) {
+      const Eviction& eviction = candidates_.evictions[a];
+      const std::uint32_t block = candidates_.items[eviction.item].block;
+      const auto same = [&](const Swap& swap) {
+        return swap.block == block && swap.out_after % liveness_.operations == eviction.leaves % liveness_.operations;
+      };
+      choice.evicted[a] = std::any_of(plan.decisions.swaps.begin(), plan.decisions.swaps.end(), same) ? 1 : 0;
+    }
+    for (const Stall& stall : simulator.stalls()) {
+      if (stall.iteration == simulator.stalls().back().iteration) choice.delays.push_back({stall.operation, stall.ns});
+    }
+    std::sort(choice.delays.begin(), choice.delays.end(),
+              [](const Delay& a, const Delay& b) { return a.operation < b.operation; });
+    covering_ = std::move(choice);
+  }
+
   Choice beginning(const ParallelAnnealing& annealing) const {
     return few_ ? annealing.start() : best_ && !best_->placed ? best_->choice : greedy_;
   }
@@ -219,8 +247,13 @@ class Search {
       goal_ = limit;
       make_room_for_the_rest(unplaced);
       if (incumbent_.is_done()) return;
-      delay(unplaced, budget, kUndelayed, 1, kUnplacedDelays, unplaced.best().choice);
-      return conclude(unplaced);
+      if (covering_) goal_ = static_cast<std::uint64_t>(room_for_layout_ * static_cast<double>(limit));
+      const double before = incumbent_.plan().added_ns;
+      delay(unplaced, budget, kUndelayed, 1, kUnplacedDelays, covering_ ? *covering_ : unplaced.best().choice);
+      conclude(unplaced);
+      // What was found was too large when it was laid out, or there is nothing better.
+      if (incumbent_.plan().added_ns >= before) room_for_layout_ = std::max(kLeastRoom, room_for_layout_ * kLessRoom);
+      return;
     }
     if (incumbent_.is_done()) return;
     ParallelAnnealing placed = make_annealing(true, 2 * number + 1);
@@ -229,8 +262,10 @@ class Search {
     if (unplaced.best().worth.above_goal > 0) {
       then = kUnplacedUntil;
       unplaced.forget_worths();
-      delay(unplaced, budget, kUndelayed, then, kUnplacedDelays, unplaced.best().choice, true);
-      from = with_order(unplaced.best().choice, placed);
+      delay(unplaced, budget, kUndelayed, then, kUnplacedDelays,
+            !few_ && covering_ ? *covering_ : unplaced.best().choice, true);
+      const bool above = unplaced.best().worth.above_goal > 0;
+      from = with_order(above && covering_ ? *covering_ : unplaced.best().choice, placed);
       if (few_ && lay_out_thoroughly(from, budget, then + kThoroughDelayed)) {
         from.order = order_;
         then += kThoroughDelayed;
@@ -290,10 +325,11 @@ class Search {
   void delay(ParallelAnnealing& annealing, const Budget& budget, double from, double to,
              std::span<const DelayPhase> phases, Choice start, bool places_follow = false) {
     const double part = (to - from) / static_cast<double>(phases.size());
+    double heat = 0;  // at least
     for (const DelayPhase& phase : phases) {
       const bool above = annealing.placed() && !annealing.found().empty() && annealing.best().worth.above_goal > 0;
       const DelayPhase& now = above ? kAboveLimit : phase;
-      Annealing::Schedule next = schedule(annealing, now.heat);
+      Annealing::Schedule next = schedule(annealing, std::max(std::exchange(heat, 0), now.heat));
       next.attempts *= 4;
       next.delays = true;
       next.delay_price = now.price;
@@ -303,14 +339,18 @@ class Search {
       if (annealing.best().worth.above_goal == 0 && annealing.best().worth.added_ns == 0) return;
       if (places_follow) {
         annealing.forget_worths();
-      } else {
-        make_room_for_the_rest(annealing);
+      } else if (!make_room_for_the_rest(annealing) && covering_ && !annealing.placed()) {
+        // A colder search would not come below the limit any more.
+        start = *covering_;
+        heat = phases.front().heat;
       }
     }
   }
 
-  // The blocks that take no part in the search may need some bytes above the others; so may a layout.
-  void make_room_for_the_rest(ParallelAnnealing& annealing) {
+  // The blocks that take no part in the search may need some bytes above the others; so may a layout. False: more than
+  // the limit has.
+  bool make_room_for_the_rest(ParallelAnnealing& annealing) {
+    bool fits = true;
     const ParallelAnnealing::Found& best = annealing.best();
     if (auto decisions = best.is_tried()
                              ? finish(problem_, liveness_, candidates_, best.choice, items(annealing), layout_)
@@ -319,10 +359,15 @@ class Search {
         const std::uint64_t footprint = footprint_of(problem_, *decisions);
         const std::uint64_t more = footprint - std::min(footprint, best.worth.height);
         goal_ = *problem_.limit - std::min(*problem_.limit, std::max(more, *problem_.limit - goal_));
+        fits = footprint <= *problem_.limit;
       }
+      const double before = incumbent_.plan().added_ns;
       incumbent_.offer(std::move(*decisions), best.worth.height);
+      // Of a long search, the next round goes on from there.
+      if (covering_ && !annealing.placed() && incumbent_.plan().added_ns < before) covering_ = best.choice;
     }
     annealing.forget_worths();
+    return fits;
   }
 
   static Items items(const ParallelAnnealing& annealing) {
@@ -354,6 +399,8 @@ class Search {
   layout::Limits layout_;
   Incumbent incumbent_;
   Choice greedy_;
+  double room_for_layout_ = kRoomForLayout;
+  std::optional<Choice> covering_;    // within the limit, with many waits
   std::vector<std::uint32_t> order_;  // of items, by their offsets in a layout
   std::optional<Best> best_;          // of all rounds
   std::uint64_t attempts_ = 0;

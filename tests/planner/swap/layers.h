@@ -41,4 +41,27 @@ inline Problem layers(std::uint32_t count, std::uint64_t unit) {
   return problem;
 }
 
+// As many of the iteration, one behind the other, as one: the blocks that persist are the same in all of them.
+inline Problem repeated(const Problem& step, std::uint32_t times) {
+  Problem problem = step;
+  const auto count = static_cast<std::uint32_t>(step.blocks.size());
+  for (std::uint32_t k = 1; k < times; ++k) {
+    for (const Block& block : step.blocks) {
+      problem.blocks.push_back(block);
+      problem.blocks.back().id = problem.blocks.size() - 1;
+      if (!block.persistent) continue;
+      // Not another one: this only has its number.
+      problem.blocks.back().bytes = 0;
+    }
+    for (Operation operation : step.operations) {
+      operation.time += step.period * k;
+      const bool shared = operation.block != kNoBlock && step.blocks[operation.block].persistent;
+      if (operation.block != kNoBlock && !shared) operation.block += k * count;
+      problem.operations.push_back(operation);
+    }
+  }
+  problem.period = step.period * times;
+  return problem;
+}
+
 }  // namespace memopt::swap::testing

@@ -9,8 +9,10 @@
 #include <cstdint>
 #include <optional>
 #include <thread>
+#include <vector>
 
 #include "planner/swap/evaluation/evaluator.h"
+#include "planner/swap/search/covering.h"
 #include "planner/swap/search/greedy.h"
 #include "planner/swap/simulation/verify.h"
 #include "tests/planner/layout/sanitized.h"
@@ -401,6 +403,79 @@ TEST(Search, EndsWithAPlanForAnyLimit) {
   }
   EXPECT_GT(swapped, kSanitized ? 2 : 10);
   EXPECT_GT(feasible, kSanitized ? 2 : 10);
+}
+
+// Where one eviction is of no use without many others, as each step has the same peak.
+TEST(Search, AnEpochHasAPlanWhereItsStepHasOne) {
+  const Problem step = testing::layers(30, 1 << 20);
+  Problem problem = testing::repeated(step, 6);
+  problem.machine.out_bytes_per_ns *= 0.5;
+  problem.machine.in_bytes_per_ns *= 0.5;
+  const Liveness liveness = find_liveness(problem);
+  for (const std::uint64_t part : {80, 65, 50}) {
+    problem.limit = liveness.peak * part / 100;
+    const SearchPlan found = search(problem, liveness, Objective::kTime, attempts(400));
+    EXPECT_TRUE(found.feasible) << part << ": " << found.footprint << " of " << *problem.limit;
+    const Report report = verify(problem, found.decisions);
+    EXPECT_EQ(report.fault, std::nullopt) << part;
+    EXPECT_LE(report.footprint.value_or(0), *problem.limit) << part;
+    EXPECT_GT(found.candidates, 400U) << "else this is no long iteration";
+  }
+}
+
+// What is there at each operation, block by block.
+std::uint64_t most_there(const Problem& problem, const Liveness& liveness, const std::vector<Swap>& swaps) {
+  const std::uint64_t n = liveness.operations;
+  std::vector<std::uint64_t> there(n);
+  for (std::uint32_t b = 0; b < problem.blocks.size(); ++b) {
+    const bool swapped = std::any_of(swaps.begin(), swaps.end(), [b](const Swap& swap) { return swap.block == b; });
+    const std::uint64_t bytes = problem.blocks[b].bytes;
+    const std::uint64_t taken = swapped ? (bytes + problem.chunk - 1) / problem.chunk * problem.chunk : bytes;
+    const Lifetime& life = liveness.of[b];
+    const std::uint64_t begin = problem.blocks[b].persistent ? 0 : life.start;
+    const std::uint64_t end = problem.blocks[b].persistent ? n : life.freed + 1;
+    for (std::uint64_t at = begin; at < end; ++at) {
+      const bool away = std::any_of(swaps.begin(), swaps.end(), [&](const Swap& swap) {
+        if (swap.block != b) return false;
+        const std::uint64_t back = swap.returns() ? swap.need : life.freed + 1;
+        return (at > swap.out_after && at < back) || (problem.blocks[b].persistent && at + n < back);
+      });
+      if (!away) there[at % n] += taken;
+    }
+  }
+  return *std::max_element(there.begin(), there.end());
+}
+
+TEST(Covering, LeavesNoMoreThanTheGoalAndNoSwapTooMany) {
+  int covered = 0, swaps = 0;
+  for (std::uint64_t seed = 0; seed < (kSanitized ? 3 : 9); ++seed) {
+    Problem problem = seed == 0 ? testing::layers(40, 1 << 20) : busy_problem(seed);
+    if (seed % 2 != 0) problem.blocks[seed].pinned = true;
+    const Liveness liveness = find_liveness(problem);
+    EXPECT_TRUE(cover_load(problem, liveness, liveness.peak).value().swaps.empty()) << seed;
+    for (const std::uint64_t part : {90, 65, 45}) {
+      const std::uint64_t goal = liveness.peak * part / 100;
+      const auto found = cover_load(problem, liveness, goal);
+      if (!found) continue;
+      ++covered;
+      swaps += static_cast<int>(found->swaps.size());
+      EXPECT_EQ(find_swap_fault(problem, liveness, *found), std::nullopt) << seed << ", " << part;
+      EXPECT_LE(most_there(problem, liveness, found->swaps), goal) << seed << ", " << part;
+      for (std::size_t k = 0; k < found->swaps.size(); ++k) {
+        std::vector<Swap> others = found->swaps;
+        others.erase(others.begin() + static_cast<std::ptrdiff_t>(k));
+        EXPECT_GT(most_there(problem, liveness, others), goal) << seed << ", " << part << ": swap " << k;
+      }
+    }
+  }
+  EXPECT_GT(covered, kSanitized ? 5 : 15);
+  EXPECT_GT(swaps, 5 * covered);
+}
+
+TEST(Covering, WhatOneOperationNeedsCantBeLess) {
+  const testing::Plan plan = testing::two_blocks();
+  const Liveness liveness = find_liveness(plan.problem);
+  EXPECT_FALSE(cover_load(plan.problem, liveness, 99).has_value());
 }
 
 TEST(Search, PlansOfBusyIterationsHold) {
