@@ -185,13 +185,18 @@ GatheredPages gather_pages(std::span<const StayingBlock> persistent, std::uint64
   return result;
 }
 
-std::uint64_t leave_out_persistent(swap::Problem& problem, std::vector<std::uint64_t>& ranks) {
+std::uint64_t leave_out_persistent(std::span<const StayingBlock> persistent, std::uint64_t chunk_bytes,
+                                   swap::Problem& problem, std::vector<std::uint64_t>& ranks) {
   const std::uint32_t first = first_persistent(problem);
-  std::uint64_t bytes = 0;
-  for (std::size_t i = first; i < problem.blocks.size(); ++i) bytes += place_bytes(problem.blocks[i].bytes);
-  const std::vector<std::vector<std::uint32_t>> becomes(problem.blocks.size() - first);
+  const std::size_t count = problem.blocks.size() - first;
+  persistent = persistent.first(std::min(count, persistent.size()));
+  std::vector<bool> has_pages(persistent.size());
+  std::uint64_t bytes = pages_of(persistent, chunk_bytes, &has_pages).size() * chunk_bytes;
+  for (std::size_t i = 0; i < count; ++i) {
+    if (i >= has_pages.size() || !has_pages[i]) bytes += place_bytes(problem.blocks[first + i].bytes);
+  }
   problem.blocks.resize(first);
-  Rewriter(problem, ranks, first, becomes).run();
+  Rewriter(problem, ranks, first, std::vector<std::vector<std::uint32_t>>(count)).run();
   return bytes;
 }
 

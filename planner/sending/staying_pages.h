@@ -33,8 +33,9 @@ struct GatheredPages {
 GatheredPages gather_pages(std::span<const StayingBlock> persistent, std::uint64_t chunk_bytes, swap::Problem& problem,
                            std::vector<std::uint64_t>& ranks);
 
-// All of them and what touches them are none of the problem any more. Returns their bytes, each rounded up as it would
-// be in a plan.
-std::uint64_t leave_out_persistent(swap::Problem& problem, std::vector<std::uint64_t>& ranks);
+// All of them and what touches them are none of the problem any more. Returns what they hold: the pages in which they
+// lie, and the bytes of those without a place of their own, each rounded up as it would be in a plan.
+std::uint64_t leave_out_persistent(std::span<const StayingBlock> persistent, std::uint64_t chunk_bytes,
+                                   swap::Problem& problem, std::vector<std::uint64_t>& ranks);
 
 }  // namespace memopt::planner

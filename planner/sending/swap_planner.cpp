@@ -7,6 +7,8 @@
 #include <system_error>
 #include <utility>
 
+#include "planner/swap/simulation/verify.h"
+
 namespace memopt::planner {
 namespace {
 
@@ -22,6 +24,18 @@ constexpr std::uint64_t kWorthwhileChange = 20;
 constexpr std::uint32_t kMostChanges = 3;
 // Plans of one iteration that are too large for the agent, each smaller than the last.
 constexpr std::uint32_t kMostRefusals = 4;
+// An iteration around the loop that the program follows a plan of is to be faster by this part to be worth a switch.
+constexpr double kWorthwhileGain = 0.05;
+// A plan of the same iteration for other times is to save so much of the iteration: a switch costs several of them.
+constexpr double kWorthwhilePeriod = 0.01;
+
+// Does the iteration consist of a loop of so many operations, and little else?
+bool is_loop_within(std::uint64_t loop, std::uint64_t iteration) {
+  constexpr std::uint64_t kElse = 8;  // part of the loop
+  if (loop == 0 || iteration < 2 * loop - loop / kElse) return false;
+  const std::uint64_t rest = (iteration + loop / kElse) % loop;
+  return rest <= 2 * (loop / kElse);
+}
 
 }  // namespace
 
@@ -53,6 +67,9 @@ void SwapPlanner::change(const shm::SwapTermsBody& terms) {
   if (!blind_) stop("");
   followed_ = false;
   first_sent_ = planned_busy_ = 0;
+  decisions_ = {};
+  sent_.reset();
+  inner_.reset();
 }
 
 void SwapPlanner::stop(std::string note) {
@@ -90,8 +107,12 @@ bool SwapPlanner::check(const IterationPlanner& planner, bool waiting) {
   if (another && !blind_) {
     stop("swaps will be planned when it is known how long the device takes (MEMOPT_DEVICE_TIMES)");
     writer_.emplace(planner.store(), *planner.plan(), planner.persistent());
+    operations_ = planner.plan()->lifetimes.operations;
+    if (followed_) inner_ = sent_;
+    if (inner_ && !is_loop_within(inner_->operations, operations_)) inner_.reset();
     pending_ = true;
     followed_ = false;
+    decisions_ = {};
     first_sent_ = look_at_ = 0;
     reserve_ = refusals_ = 0;
     planned_busy_ = changes_ = 0;
@@ -103,7 +124,8 @@ bool SwapPlanner::check(const IterationPlanner& planner, bool waiting) {
   // At a limit no layout is followed meanwhile, so that more operations are measured in each iteration.
   enough_known_ = terms_.memory_limit != 0 && !long_enough && !followed_ && !waiting ? kNearlyAll : kHalf;
   if (long_enough) look_at_ = 0;
-  look_at_times(waited_for_ || followed_ || waiting || long_enough, planner.plan()->footprint());
+  const bool no_more = waited_for_ || followed_ || waiting || long_enough || enough_known_ == kNearlyAll;
+  look_at_times(no_more, planner.plan()->footprint());
   if (pending_ && long_enough) {
     stop("no swaps are planned: of most operations it is not known how long the device takes (MEMOPT_DEVICE_TIMES)");
   }
@@ -167,9 +189,32 @@ std::optional<std::vector<std::byte>> SwapPlanner::take(std::uint64_t unswapped)
 // A better layout may have been found meanwhile.
 bool SwapPlanner::is_worthwhile(const PlannedSwaps& swaps, std::uint64_t unswapped) {
   const bool limited = terms_.memory_limit != 0;
+  const double slowdown = 1 + swaps.added_ns / swaps.problem.period;
+  if (limited && inner_ && slowdown > inner_->slowdown * (1 - kWorthwhileGain)) {
+    // What is around the loop is served on demand.
+    note_ = fmt::format(
+        "the plan of a loop within the iteration stays, which adds {:.0f} % to it: a plan of all of it adds {:.0f}",
+        100 * (inner_->slowdown - 1), 100 * (slowdown - 1));
+    return false;
+  }
+  if (limited && is_as_good(swaps)) {
+    note_ = "planned swaps again for other times: the plan that there is does for these as well";
+    return false;
+  }
   if (limited ? !is_within_limit(unswapped) : swaps.footprint <= unswapped - unswapped / kWorthwhilePart) return true;
   stop(limited ? "no swaps are needed" : "no swaps were found that save memory");
   return false;
+}
+
+// Would the plan that was sent last do in the place of this one, by what is known of times by now? A switch costs as
+// much as some iterations, more where pages leave for it.
+bool SwapPlanner::is_as_good(const PlannedSwaps& swaps) const {
+  if (!followed_ || decisions_.places.size() != swaps.decisions.places.size()) return false;
+  const swap::Report report = swap::verify(swaps.problem, decisions_);
+  if (report.fault || (swaps.problem.limit && *report.footprint > *swaps.problem.limit)) return false;
+  const double added = report.timing.added_ns;
+  const double least = std::max(kWorthwhileTime * added, kWorthwhilePeriod * swaps.problem.period);
+  return swaps.added_ns + least > added;
 }
 
 std::optional<std::vector<std::byte>> SwapPlanner::bytes(const PlannedSwaps& swaps, std::uint64_t unswapped) {
@@ -182,6 +227,9 @@ std::optional<std::vector<std::byte>> SwapPlanner::bytes(const PlannedSwaps& swa
   }
   last_ = swaps.footprint;
   had_pages_ = !swaps.pages.empty();
+  decisions_ = swaps.decisions;
+  sent_ = {1 + swaps.added_ns / swaps.problem.period, operations_};
+  inner_.reset();
   constexpr double kMiB = 1 << 20;
   note_ = fmt::format("planned {} swaps an iteration: {:.1f} MiB instead of {:.1f}, {:.3f} ms added to {:.3f}",
                       swaps.decisions.swaps.size(), static_cast<double>(swaps.footprint) / kMiB,

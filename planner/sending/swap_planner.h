@@ -65,12 +65,19 @@ class SwapPlanner {
   const std::string& note() const { return note_; }
 
  private:
+  // Of a plan with swaps: how much longer an iteration takes by it, as a factor, and how many operations that has.
+  struct Cost {
+    double slowdown = 1;
+    std::uint64_t operations = 0;
+  };
+
   void look_at_times(bool no_more, std::uint64_t unswapped);
   IterationTimes times_of_iteration() const;
   void look_at_changes(std::uint64_t unswapped);
   void start(const IterationTimes& times, std::uint64_t unswapped);
   void stop(std::string note);
   bool is_worthwhile(const PlannedSwaps& swaps, std::uint64_t unswapped);
+  bool is_as_good(const PlannedSwaps& swaps) const;
   std::optional<std::vector<std::byte>> bytes(const PlannedSwaps& swaps, std::uint64_t unswapped);
 
   shm::SwapTermsBody terms_;
@@ -83,6 +90,10 @@ class SwapPlanner {
   std::uint64_t measured_ = 0;      // operations, of all records
   std::uint64_t enough_known_ = 0;  // tenths of the operations
   std::uint64_t look_at_ = 0;       // when so many were, times are looked at again
+  std::uint64_t operations_ = 0;    // of the iteration
+  std::optional<Cost> sent_;        // of the plan that was sent last
+  swap::Decisions decisions_;       // of that, as long as the iteration is the same
+  std::optional<Cost> inner_;       // of one that the program follows, of a loop within this iteration
   std::optional<SwapPlanWriter> writer_;
   std::uint64_t unswapped_ = 0;     // of the task
   std::uint64_t planned_busy_ = 0;  // how long the operations take that swaps were planned for last; 0: none were

@@ -18,11 +18,8 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr milliseconds kShort{1000};
-constexpr milliseconds kLong{10'000};
+constexpr milliseconds kFirst{200}, kShort{1000}, kLong{10'000};
 constexpr unsigned kMostThreads = 4;
-// Under a limit, a switch is worth this part of the time that the last plan adds.
-constexpr double kWorthwhileTime = 0.1;
 // A plan that adds this part of the period is good enough to leave blocks that stay where they are: their pages would
 // have to go to the host and come back once, and stay in host memory.
 constexpr double kHardlyAnyTime = 0.01;
@@ -42,15 +39,17 @@ PlannedSwaps problem_of(const SwapTask& task, bool with_pages, std::uint64_t* be
     result.pages = std::move(gathered.pages);
     *beside = gathered.beside;
   } else {
-    *beside = leave_out_persistent(problem, result.ranks);
+    *beside = leave_out_persistent(task.persistent, terms.chunk_bytes, problem, result.ranks);
   }
   join_launches(result.ranks, problem);
   problem.machine = {terms.out_bytes_per_ns, terms.in_bytes_per_ns, terms.out_latency_ns, terms.in_latency_ns};
   problem.chunk = terms.chunk_bytes;
   problem.limit.reset();
   if (terms.memory_limit != 0) {
-    const std::uint64_t reserved = *beside + task.reserve;
-    problem.limit = terms.memory_limit - std::min(terms.memory_limit, reserved);
+    // The agent counts whole chunks, beside the slab as well as in it.
+    const std::uint64_t chunk = std::max<std::uint64_t>(terms.chunk_bytes, 1);
+    const std::uint64_t reserved = (*beside + chunk - 1) / chunk * chunk + task.reserve;
+    problem.limit = (terms.memory_limit - std::min(terms.memory_limit, reserved)) / chunk * chunk;
   }
   return result;
 }
@@ -140,7 +139,7 @@ void SwapPlanning::work() {
   limits.threads = std::clamp(std::thread::hardware_concurrency() / 2, 1U, kMostThreads);
   limits.cancelled = &cancelled_;
   try {
-    for (const milliseconds time : {kShort, kLong}) {
+    for (const milliseconds time : {kFirst, kShort, kLong}) {
       limits.time = time;
       std::string why;
       std::optional<PlannedSwaps> found = plan_swaps(task_, limits, why);

@@ -45,6 +45,9 @@ struct PlannedSwaps {
 std::optional<PlannedSwaps> plan_swaps(const SwapTask& task, const swap::SearchLimits& limits, std::string& why);
 
 // The same on a thread: soon a first plan, and some seconds later a better one if there is. From one thread at a time.
+// Under a limit, a switch is worth this part of the time that the last plan adds.
+inline constexpr double kWorthwhileTime = 0.1;
+
 class SwapPlanning {
  public:
   // Throws std::system_error if there is no thread.

@@ -8,10 +8,9 @@ import unittest
 
 import cases
 from limit_runs import LIMIT, MIB, PROGRAM, LimitCase, native
-from runs import FULL
+from runs import FULL, WITHOUT_A_PLANNER
 
 BLOCK = 6 * MIB
-WITHOUT_A_PLANNER = {"MEMOPT_PLANNER": "/bin/false", "MEMOPT_SYNC_PLAN": "0"}
 # In which order the device does what it may do in any.
 ORDERS = [{}, WITHOUT_A_PLANNER | {"CUDASIM_SEED": "2"}]
 if cases.SANITIZER:

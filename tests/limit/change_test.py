@@ -11,14 +11,13 @@ import unittest
 import cases
 import simulated
 from limit_runs import CHUNK, DEADLINE, LimitCase, native
-from runs import FULL, MEMOPTCTL, WORKLOADS, environment
+from runs import FULL, MEMOPTCTL, WITHOUT_A_PLANNER, WORKLOADS, environment
 
 REPLAY = os.path.join(WORKLOADS, "replay")
 ITERATIONS = 160
 PIECE = 8192  # calls at most, of which the simulator's report has the most that was held
 # What is held is seen to be below the limit so many iterations after it was set, at the latest: two, and time to look.
 ITERATIONS_TO_FOLLOW = 6
-WITHOUT_A_PLANNER = {"MEMOPT_PLANNER": "/bin/false", "MEMOPT_SYNC_PLAN": "0"}
 
 
 def memoptctl(*arguments):

@@ -7,12 +7,11 @@ import shutil
 
 import cases
 from limit_runs import CHUNK, PROGRAM, LimitCase, native
-from runs import BUILD, FULL, PREFIX, SHIM, SIMULATOR, WORKLOADS, Run
+from runs import BUILD, FULL, PREFIX, SHIM, SIMULATOR, WITHOUT_A_PLANNER, WORKLOADS, Run
 
 REPLAY = os.path.join(WORKLOADS, "replay")
 FILLS = os.path.join(BUILD, "tests", "full_device")
 QUIET = {"CUDASIM_POISON": "off"}
-WITHOUT_A_PLANNER = {"MEMOPT_PLANNER": "/bin/false", "MEMOPT_SYNC_PLAN": "0"}
 ITERATIONS = 24
 OUT_OF_MEMORY = 3  # the exit code of replay where the driver fails
 

@@ -9,7 +9,7 @@ import unittest
 
 import cases
 from limit_runs import CHUNK, LimitCase, native
-from runs import FULL, WORKLOADS
+from runs import FULL, WITHOUT_A_PLANNER, WORKLOADS
 
 REPLAY = os.path.join(WORKLOADS, "replay")
 QUIET = {"CUDASIM_POISON": "off"}
@@ -53,7 +53,7 @@ class PlannedSwaps(LimitCase):
                     steady = run.numbers["per_iteration"]
                     self.assertEqual(steady["vmm_calls"], 0)
                     self.assertEqual(steady["host_synchronizations"], without["host_synchronizations"])
-                    on_demand = self.replay(trace, limit, MEMOPT_PLANNER="/bin/false", MEMOPT_SYNC_PLAN="0").numbers["per_iteration"]
+                    on_demand = self.replay(trace, limit, **WITHOUT_A_PLANNER).numbers["per_iteration"]
                     self.assertLess(steady["virtual_ns"], 0.6 * on_demand["virtual_ns"])
 
     def test_any_order_that_the_edges_allow(self):

@@ -66,7 +66,7 @@ def replay(trace, options, limit=None, natively=False, on_demand=False):
     if limit is not None:
         more |= {"MEMOPT_LIMIT": str(limit), "MEMOPT_LOG": "info"}
     if on_demand:
-        more |= {"MEMOPT_PLANNER": "/bin/false", "MEMOPT_SYNC_PLAN": "0"}
+        more |= runs.WITHOUT_A_PLANNER
     run = runs.Run([REPLAY, trace, "--iterations", options.iterations], numbers=True, CUDASIM_DEVICE=options.device, CUDASIM_POISON="off",
                    **more)
     if run.code != 0:

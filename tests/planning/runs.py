@@ -27,6 +27,8 @@ if FULL:
     sys.argv.remove("--full")
 # A planner of this test's own: nobody else's programs, and gone when it is idle.
 PLANNER_NAME = "test-" + uuid.uuid4().hex[:12]
+# Nor of the planner that an earlier run has left.
+WITHOUT_A_PLANNER = {"MEMOPT_PLANNER": "/bin/false", "MEMOPT_PLANNER_NAME": PLANNER_NAME + "-none", "MEMOPT_SYNC_PLAN": "0"}
 
 
 def environment(shim=None, planned=True, **more):

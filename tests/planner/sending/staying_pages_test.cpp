@@ -93,7 +93,7 @@ TEST(StayingPages, LeftOutTheyTakeTheirAccessesAlong) {
   made.launch({1}, 0, 100, 1);
   made.launch({1, 0}, 100, 200, 2);
   made.add({Kind::kFree, 0, 200}, 3);
-  EXPECT_EQ(leave_out_persistent(made.problem, made.ranks), std::uint64_t{4} << 20);
+  EXPECT_EQ(leave_out_persistent(made.persistent, kChunk, made.problem, made.ranks), std::uint64_t{4} << 20);
   EXPECT_EQ(made.problem.blocks.size(), 1u);
   std::vector<std::pair<Kind, double>> left;
   for (const swap::Operation& one : made.problem.operations) left.emplace_back(one.kind, one.time);

@@ -455,6 +455,41 @@ TEST(SwapPlanner, ALayoutThatIsKeptIsFollowedAsAnyOther) {
   EXPECT_NE(header_of(*plan).signature, header_of(told.plans[0]).signature);
 }
 
+// A program that leaves the plan of a step between epochs, and finds back, gains nothing from a plan of an epoch that
+// adds more.
+TEST(SwapPlanner, ThePlanOfALoopStaysWhereOneOfAllAroundItIsNoFaster) {
+  shm::SwapTermsBody terms = kTerms;
+  terms.out_bytes_per_ns = terms.in_bytes_per_ns = 2;
+  terms.memory_limit = unswapped_footprint(4) * 6 / 10;
+  Telling training(4, terms, true);
+  while (training.told.plans.empty()) training.iterate();
+  ASSERT_NE(header_of(training.told.plans[0]).swaps.count, 0u) << training.told.program.note();
+  training.told.follow();
+  for (int epoch = 0; epoch < 30; ++epoch) {
+    iterate(training, 4);
+    const std::uint64_t block = training.told.malloc(1 << 20, 501, 501);
+    training.told.launch(500, {block});
+    training.told.took(1000);
+    training.told.free(block);
+  }
+  EXPECT_NE(training.told.program.note().find("the plan of a loop within the iteration stays"), std::string::npos)
+      << training.told.program.note();
+  EXPECT_EQ(training.told.plans.size(), 1u);
+}
+
+// On demand each iteration takes far longer than by any plan.
+TEST(SwapPlanner, AtALimitNearlyAllTimesAreEnough) {
+  shm::SwapTermsBody terms = kTerms;
+  terms.memory_limit = unswapped_footprint(4) * 6 / 10;
+  Telling training(4, terms, false);
+  const std::uint64_t block = training.told.malloc(1 << 20, 500, 500);
+  for (int i = 0; i < 12; ++i) {
+    training.iterate();
+    training.told.launch(500, {block});  // how long it takes is never known
+  }
+  EXPECT_TRUE(swapped(training.told).has_value()) << training.told.program.note();
+}
+
 // A layout that is larger than the limit is of no use to a program with a plan within it.
 TEST(SwapPlanner, ALayoutAboveTheLimitReplacesNoSwaps) {
   shm::SwapTermsBody terms = kTerms;
