@@ -101,7 +101,7 @@ struct PlannedSwap {
   std::uint64_t out_after;  // the copy out is issued after this operation, and the bytes are given up
   std::uint64_t in_after;   // the copy in is issued after this one, and the bytes are taken
   std::uint64_t need;       // this one waits for it. kNoPosition, and in_after too: freed while away
-  std::uint64_t order;      // of copies issued after the same operation, the smaller one goes first
+  std::uint64_t order;      // of copies one way issued after the same operation, the smaller one goes first
 };
 
 // Where an operation is in its lane: the lane's last malloc then, and how many launches, copies and memsets there have

@@ -177,7 +177,8 @@ FollowedMalloc* next_malloc(Arena& arena, ArenaLock& lock, ThreadState& thread, 
   FollowedMalloc* expected = nullptr;
   if (lane->next.lane != nullptr) [[unlikely]] {
     LanePosition& at = lane->next;
-    if (at.following && at.position == 0 && arena.phase == Arena::Phase::kArmed) {
+    // Not where one more comes between two iterations: the plan would be left at once.
+    if (at.following && at.position == 0 && arena.phase == Arena::Phase::kArmed && is_next(at, bytes, return_address)) {
       arena_go_live(arena, lock, *at.lane);
       refresh(arena, thread);
     }
@@ -188,25 +189,25 @@ FollowedMalloc* next_malloc(Arena& arena, ArenaLock& lock, ThreadState& thread, 
       expected = nullptr;
       if (arena.declined.plan != nullptr && step == Step::kLeaves) arena_left_declined(arena);
       // Behind it the plan may be another one.
-      if (arena.declined.plan != nullptr && step == Step::kFollows && begins) arena_keeps_to_declined(arena);
+      const bool is_in = step == Step::kRejoins ? at.lane->main && begins_behind(at) : step == Step::kFollows && begins;
+      if (arena.declined.plan != nullptr && is_in) arena_keeps_to_declined(arena);
     }
   }
-  if (arena.run_watch.due && lane->live.following && lane->live.position == 0) [[unlikely]] {
-    arena_begin_runs_again(arena, lock);
+  if ((arena.run_watch.due || arena.refill_due) && lane->live.following && lane->live.position == 0) [[unlikely]] {
+    arena_complete_slab(arena, lock);
     lane = refresh(arena, thread);
     if (lane == nullptr) return nullptr;
   }
   LanePosition& at = lane->live;
   if (at.lane == nullptr) return nullptr;
-  const bool begins = at.following && at.position == 0 && at.lane->main;
+  bool begins = at.following && at.position == 0 && at.lane->main;
   const Step step = expect(at, bytes, return_address, &expected);
-  if (step == Step::kLeaves) [[unlikely]] {
-    arena_stop_points();
-    arena_deviated(arena, at);
+  if (step != Step::kFollows) [[unlikely]] {
+    if (!arena_off_plan(arena, lock, *lane, step, &begins)) return nullptr;
   }
-  if (begins && step == Step::kFollows) arena_at_boundary(arena, *at.lane);
+  if (begins && expected != nullptr) arena_at_boundary(arena, *at.lane);
   if (expected != nullptr && !arena.plan->steps.empty()) [[unlikely]]
-    arena_begin_points(*lane, *expected);
+    arena_begin_points(arena, *lane, *expected);
   return expected != nullptr && expected->count != 0 ? expected : nullptr;
 }
 
@@ -322,7 +323,7 @@ void record(Arena& arena, const Made& made, std::size_t bytes, void* return_addr
     }
     if (point_cursor.next != PointCursor::kNever) [[unlikely]] {
       const std::uint64_t releases = arena.releases;
-      arena_finish_points(arena, lock);
+      arena_finish_points(arena, lock, bytes, reinterpret_cast<std::uint64_t>(return_address));
       if (arena.releases != releases) return {};
     }
     CUmemoryPool pool = nullptr;

@@ -415,6 +415,29 @@ void arena_deviated(Arena& arena, const LanePosition& at) noexcept {
   left_iteration(arena, arena.plan->generation, calm, &arena.calm_needed);
 }
 
+bool arena_off_plan(Arena& arena, ArenaLock& lock, LaneState& lane, Step step, bool* begins) noexcept {
+  LanePosition& at = lane.live;
+  if (step == Step::kLeaves) arena_deviated(arena, at);
+  if (!at.following) {
+    if (at.off > kPointsCounted) arena_stop_points();
+    return true;
+  }
+  const std::uint64_t serial = arena.serial;
+  const std::uint64_t releases = arena.releases;
+  const std::uint64_t count = at.lane->mallocs.size();
+  std::uint64_t skipped = 0;
+  if (step == Step::kRejoins) {
+    *begins = at.lane->main && begins_behind(at);
+    if (at.lane->main) arena.deviating = false;
+    skipped = (at.rejoined + count - at.left) % count;
+  } else if (at.left != LanePosition::kNowhere) {
+    skipped = count - at.left;
+  }
+  arena_stop_points();
+  arena_catch_up(arena, lock, lane, skipped);
+  return arena.releases == releases && arena.serial == serial;
+}
+
 void arena_keeps_to_declined(Arena& arena) noexcept {
   DeclinedPlan& declined = arena.declined;
   ++declined.calm_iterations;

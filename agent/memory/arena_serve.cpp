@@ -91,8 +91,8 @@ CUresult serve_from_chunks(Arena& arena, Block& block, SlabUse use) noexcept {
     const std::uint64_t releases = arena.releases;
     const bool sent = arena_send_away(arena, lock, chunks) != 0;
     if (arena.releases != releases) return CUDA_ERROR_NOT_SUPPORTED;
-    // Of a plan that is not followed: rather than passing the limit, or lying in its places.
-    if (!sent && arena.deviating && arena_take_from_slab(arena, lock)) {
+    // Rather than passing the limit, or lying in a plan's places.
+    if (!sent && arena_take_from_slab(arena, lock, chunks)) {
       if (arena.releases != releases) return CUDA_ERROR_NOT_SUPPORTED;
       result = serve_from_chunks(arena, block, use);
       if (result == CUDA_SUCCESS) break;

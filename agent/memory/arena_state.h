@@ -67,18 +67,24 @@ struct SwapSums {
   bool refused = false;   // the driver has not unmapped what had left: nothing leaves any more
 };
 
+// A block, or pages, whose place was another's when it was to be taken again.
+struct LateReturn {
+  SwappedMalloc::Instance block;
+  bool counted = false;
+};
+
 // What a plan's swaps have done so far.
 struct PlannedSwaps {
   std::uint64_t out = 0;
   std::uint64_t in = 0;
   std::uint64_t out_bytes = 0;
   std::uint64_t in_bytes = 0;
-  std::uint64_t left_out = 0;                 // of blocks that had to stay
-  std::uint64_t late_returns = 0;             // whose place was another block's when it was to be taken
-  std::uint64_t unplanned_returns = 0;        // touched while away
-  std::uint64_t beside = 0;                   // of those: into chunks beside the slab
-  bool told = false;                          // that one was left out
-  std::vector<SwappedMalloc::Instance> late;  // blocks that are to come back as soon as their places are free
+  std::uint64_t left_out = 0;           // of blocks that had to stay
+  std::uint64_t late_returns = 0;       // whose place was another block's, up to the next operation at least
+  std::uint64_t unplanned_returns = 0;  // touched while away
+  std::uint64_t beside = 0;             // of those: into chunks beside the slab
+  bool told = false;                    // that one was left out
+  std::vector<LateReturn> late;         // blocks that are to come back as soon as their places are free
 };
 
 // The limit has changed: until what is held is below it, and plans that need more have been left.
@@ -198,6 +204,7 @@ struct Arena : ArenaSums {
   std::uint64_t tickets = 0;  // operations so far
   std::uint64_t over = 0;     // all up to that one are over
   bool deviating = false;     // the main lane, now
+  bool refill_due = false;    // chunks of the slab have served others: it has them again when an iteration begins
   StateReport to_report;
   std::size_t wanted_pieces = 0;  // of host memory, for the plan that is being built
 
@@ -258,9 +265,9 @@ void arena_bring_back(Arena& arena, ArenaLock& lock, Operation& operation) noexc
 bool arena_bring_back(Arena& arena, ArenaLock& lock, Block& block) noexcept;
 // Waits until none of the block's bytes is being copied. Null: the block that lay there is gone meanwhile.
 Block* arena_settled(Arena& arena, ArenaLock& lock, Block* block) noexcept;
-// What the plan holds for nothing now is given up, and made anew later; false: nothing. Gives the lock back, and may
-// wait.
-bool arena_take_from_slab(Arena& arena, ArenaLock& lock) noexcept;
+// What the plan holds for nothing now, so many chunks of it where that will do, is given up, and made anew later;
+// false: nothing. Gives the lock back, and may wait.
+bool arena_take_from_slab(Arena& arena, ArenaLock& lock, std::size_t count) noexcept;
 // So many chunks for a block that comes back beside its place; they are the caller's. Gives the lock back, and may
 // wait.
 CUresult arena_take_chunks(Arena& arena, ArenaLock& lock, std::size_t count, std::vector<Chunk*>* taken) noexcept;
@@ -289,12 +296,17 @@ std::size_t arena_swap_pieces(Arena& arena, const FollowedPlan& plan) noexcept;
 // A plan has gone live.
 void arena_begin_swaps(Arena& arena) noexcept;
 // The lane's thread makes a malloc of a plan that swaps / has left the plan.
-void arena_begin_points(LaneState& lane, FollowedMalloc& malloc) noexcept;
+void arena_begin_points(Arena& arena, LaneState& lane, FollowedMalloc& malloc) noexcept;
 void arena_stop_points() noexcept;
+// Behind so many mallocs off the plan the thread is where it was, as a rule: its operations still count.
+inline constexpr std::uint32_t kPointsCounted = 2;
+// The lane's thread, which had left the plan (LanePosition::left), is back behind so many of its mallocs: blocks are
+// where the plan has them then, as far as they can. Gives the lock back.
+void arena_catch_up(Arena& arena, ArenaLock& lock, LaneState& lane, std::uint64_t skipped) noexcept;
 // What is due behind the malloc itself. Gives the lock back.
 void arena_look_at_points(Arena& arena, ArenaLock& lock) noexcept;
-// All that was due before the calling thread's next malloc. Gives the lock back.
-void arena_finish_points(Arena& arena, ArenaLock& lock) noexcept;
+// The calling thread makes a malloc: where it is the plan's next, all that was due before it. Gives the lock back.
+void arena_finish_points(Arena& arena, ArenaLock& lock, std::uint64_t bytes, std::uint64_t return_address) noexcept;
 // As arena_bring_back(), for one that has a window of its own, is away, and of which no copy is being queued. What
 // touches it is behind `copies` then.
 CUresult arena_bring_back_window(Arena& arena, ArenaLock& lock, Block& block, Release* copies) noexcept;
@@ -335,9 +347,10 @@ CUresult arena_end_run(Arena& arena, ArenaLock& lock, PageRun& run) noexcept;
 // At a boundary of a plan with pages: are some of them no runs, and is it time to try again, or does the program not
 // keep to such plans (RunWatch::due)?
 void arena_watch_runs(Arena& arena) noexcept;
-// They leave, as far as they can, and what they had is the slab's; or the plan is left, and the planner told to leave
-// such blocks where they are. Before a malloc is followed. Gives the lock back, and waits.
-void arena_begin_runs_again(Arena& arena, ArenaLock& lock) noexcept;
+// An iteration begins, and the slab lacks something: pages leave that are no runs, as far as they can, and what they
+// had, or what other blocks have that are not planned, is the slab's again. Or the plan is left, and the planner told
+// to leave blocks that stay where they are. Before a malloc is followed. Gives the lock back, and waits.
+void arena_complete_slab(Arena& arena, ArenaLock& lock) noexcept;
 
 // What the program does is recorded, if it is not; it does not continue what was recorded before.
 void arena_record_anew(Arena& arena) noexcept;
@@ -381,6 +394,9 @@ std::uint64_t arena_footprint_peak(const Arena& arena) noexcept;
 // Everything back to the driver; work on it is over.
 void arena_release_all(Arena& arena) noexcept;
 void arena_deviated(Arena& arena, const LanePosition& at) noexcept;
+// What a malloc that is not the plan's next one means for the lane, by what the follower has said of it. `begins`: an
+// iteration has begun. False: the plan is another one by now. Gives the lock back where swaps are made up for.
+bool arena_off_plan(Arena& arena, ArenaLock& lock, LaneState& lane, Step step, bool* begins) noexcept;
 // A malloc of a lane that is in the plan that was declined: it is the first of an iteration, or has left it.
 void arena_keeps_to_declined(Arena& arena) noexcept;
 void arena_left_declined(Arena& arena) noexcept;

@@ -235,9 +235,7 @@ CUresult take_chunks(Arena& arena, ArenaLock& lock, std::size_t count, bool impa
     if (arena_send_away(arena, lock, count - taken->size()) != 0 || arena.releases != releases) {
       return CUDA_ERROR_NOT_READY;
     }
-    // A device that is full has nothing beyond the limit, and a plan that is not followed no use of what is idle.
-    if ((arena.chunks.limit_is_device() || arena.deviating) && arena_take_from_slab(arena, lock))
-      return CUDA_ERROR_NOT_READY;
+    if (arena_take_from_slab(arena, lock, count - taken->size())) return CUDA_ERROR_NOT_READY;
   }
   arena.chunks.allow_beyond(true);
   result = arena.bootstrap.take_chunks(count, impatient, taken);
@@ -485,7 +483,24 @@ std::size_t arena_send_away(Arena& arena, ArenaLock& lock, std::size_t chunks,
   return 0;
 }
 
-bool arena_take_from_slab(Arena& arena, ArenaLock& lock) noexcept {
+bool arena_take_from_slab(Arena& arena, ArenaLock& lock, std::size_t count) noexcept {
+  std::vector<Chunk*> freed;
+  if (arena.phase == Arena::Phase::kLive && arena.chunks.limit() != 0) {
+    try {
+      arena.slab.give_up_some(count, &freed);
+    } catch (const std::bad_alloc&) {
+    }
+    for (Chunk* const chunk : freed) arena.bootstrap.keep(chunk);
+    // Of those that are still mapped where they were made.
+    arena.bootstrap.region().retire(freed.size());
+  }
+  if (!freed.empty()) {
+    ++arena.deviations;
+    arena.calm_iterations = 0;
+    arena.refill_due = true;
+    log(LogLevel::kDebug, "{} idle chunks of the slab serve what is not planned", freed.size());
+    return true;
+  }
   Release awaited;
   if (arena_give_back(arena, lock, Relief::kAll, &awaited) != 0) return true;
   return !awaited.empty() && arena.streams.finish_or_give_up(lock, awaited) == CUDA_SUCCESS;

@@ -17,7 +17,7 @@ namespace {
 // first.
 constexpr std::uint32_t kLoans = 3;
 // At which blocks leave for the slab: others may take what they leave.
-constexpr int kTriesToMakeRoom = 4;
+constexpr int kTriesToMakeRoom = 8;
 
 // By the program's mallocs: those of one iteration are known now, those that stayed are no iteration's.
 std::uint64_t iterations_so_far(const Arena& arena) {
@@ -104,6 +104,15 @@ bool arena_free_chunks(Arena& arena, ArenaLock& lock, std::size_t count) noexcep
   for (int tries = 0; tries < kTriesToMakeRoom && arena.releases == releases; ++tries) {
     const std::size_t free = arena.bootstrap.free_chunks();
     if (count <= free || arena.chunks.could_create(count - free)) return true;
+    // What is mapped for nothing goes back to the driver when work on it is over.
+    Region& region = arena.bootstrap.region();
+    if (region.retiring() != 0) {
+      if (region.retire(~std::size_t{0}) != 0) continue;
+      Release awaited;
+      region.await_retiring(&awaited);
+      if (!awaited.empty() && arena.streams.finish_or_give_up(lock, awaited) == CUDA_SUCCESS) continue;
+      if (arena.releases != releases) return false;
+    }
     // Not what a plan has in its slab: that is what they are for.
     if (arena_send_away(arena, lock, count - free, [](std::size_t) { return true; }) != 0) continue;
     if (arena.releases != releases) return false;
@@ -147,6 +156,7 @@ void arena_go_live(Arena& arena, ArenaLock& lock, const FollowedLane& lane) noex
   arena.run_watch.incomplete = 0;
   arena.run_watch.followed = 0;
   arena.run_watch.due = false;
+  arena.refill_due = false;
   arena.limit_change.gone = false;
   arena.abandoned.clear();
   arena.phase = Arena::Phase::kLive;

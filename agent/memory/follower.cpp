@@ -62,7 +62,8 @@ void FollowedPlan::add_swaps(const Plan& plan) {
   }
   swapped.resize(count);
   std::stable_sort(timed.begin(), timed.end(), [](const Timed& a, const Timed& b) {
-    return std::tuple(a.rank, a.step.order) < std::tuple(b.rank, b.step.order);
+    // What comes back may lie where another has left behind the same operation.
+    return std::tuple(a.rank, !a.step.leaves, a.step.order) < std::tuple(b.rank, !b.step.leaves, b.step.order);
   });
   steps.reserve(timed.size());
   auto next = timed.begin();
@@ -183,32 +184,111 @@ bool FollowedPlan::is_persistent(std::uint64_t block) const {
   return std::binary_search(persistent.begin(), persistent.end(), block);
 }
 
-void watch(LanePosition& at, std::uint64_t bytes, std::uint64_t return_address) noexcept {
+namespace {
+
+// The last malloc off the plan is one more; true: with it an iteration ends.
+bool watch(LanePosition& at, std::uint64_t bytes, std::uint64_t return_address) noexcept {
   const FollowedLane& lane = *at.lane;
   if (at.matched == lane.match) at.matched = lane.fallback[lane.match];
   while (at.matched != 0 && !equal(pattern(lane, at.matched), bytes, return_address)) {
     at.matched = lane.fallback[at.matched];
   }
   if (equal(pattern(lane, at.matched), bytes, return_address)) ++at.matched;
-  if (at.matched == lane.match) {
-    at.following = true;
-    at.position = 0;
+  return at.matched == lane.match;
+}
+
+void note(LanePosition& at, std::uint64_t bytes, std::uint64_t return_address) noexcept {
+  at.made[at.off % LanePosition::kKnown] = {bytes, return_address};
+  ++at.off;
+}
+
+// Are the last `count` mallocs off the plan those that end with the one at `position`?
+bool fits(const LanePosition& at, std::uint64_t position, std::uint32_t count) noexcept {
+  const std::vector<FollowedMalloc>& mallocs = at.lane->mallocs;
+  for (std::uint32_t back = 0; back < count; ++back) {
+    const LanePosition::Made& made = at.made[(at.off - 1 - back) % LanePosition::kKnown];
+    const std::uint64_t planned = (position + mallocs.size() - back % mallocs.size()) % mallocs.size();
+    if (!equal(mallocs[planned], made.bytes, made.return_address)) return false;
   }
+  return true;
+}
+
+// How many mallocs in a row have to fit, so many mallocs ahead of where the plan was left. Where all sizes are alike,
+// as those of layers are, a few are found everywhere.
+std::uint32_t needed(const LanePosition& at, std::uint64_t ahead) noexcept {
+  constexpr std::uint32_t kFew = 4;  // too many, one after the other
+  constexpr std::uint64_t kNear = 8, kFar = 64;
+  const std::uint32_t base = ahead == 0 ? (at.off <= kFew ? 1 : 2) : ahead <= kNear ? 2 : ahead <= kFar ? 4 : 8;
+  return std::min(base + at.doubts, LanePosition::kKnown);
+}
+
+Step rejoin(LanePosition& at, std::uint64_t position, FollowedMalloc** expected) noexcept {
+  at.following = true;
+  at.left = at.position;
+  at.rejoined = position;
+  at.off = 0;
+  at.matched = 0;
+  FollowedMalloc& found = at.lane->mallocs[position];
+  at.position = position + 1 == at.lane->mallocs.size() ? 0 : position + 1;
+  at.lane->now = found.born;
+  *expected = &found;
+  return Step::kRejoins;
+}
+
+}  // namespace
+
+Step look_for(LanePosition& at, std::uint64_t bytes, std::uint64_t return_address, FollowedMalloc** expected) noexcept {
+  constexpr std::uint64_t kMostAhead = 1024;
+  const std::uint64_t count = at.lane->mallocs.size();
+  const bool ends = watch(at, bytes, return_address);
+  const bool known = at.off < LanePosition::kLost;
+  // Of a lane that is told by another one's position only that is known which comes next.
+  const bool alone = at.lane->clock == nullptr;
+  if (ends && known && alone) return rejoin(at, count - 1, expected);
+  if (ends) {
+    at.following = true;
+    at.left = known ? at.position : LanePosition::kNowhere;
+    at.rejoined = LanePosition::kNowhere;
+    at.position = 0;
+    at.off = 0;
+    return Step::kOff;
+  }
+  if (!known) return Step::kOff;
+  note(at, bytes, return_address);
+  const std::uint64_t most = alone ? std::min(count, kMostAhead) : 1;
+  for (std::uint64_t ahead = 0; ahead < most; ++ahead) {
+    const std::uint32_t wanted = needed(at, ahead);
+    if (wanted > at.off) break;
+    const std::uint64_t position = (at.position + ahead) % count;
+    if (fits(at, position, wanted)) return rejoin(at, position, expected);
+  }
+  return Step::kOff;
 }
 
 Step deviate(LanePosition& at, std::uint64_t bytes, std::uint64_t return_address) noexcept {
   FollowedLane& lane = *at.lane;
+  const std::size_t count = lane.mallocs.size();
+  constexpr std::uint64_t kAtOnce = 2;
+  const bool at_once = at.rejoined != LanePosition::kNowhere && (at.position + count - at.rejoined) % count <= kAtOnce;
+  at.doubts = at_once ? std::min(at.doubts + 1, LanePosition::kKnown) : 0;
   at.following = false;
   at.matched = 0;
   lane.now = FollowedLane::kUnknown;
   // What was followed so far may be part of an end already.
-  const std::size_t count = lane.mallocs.size();
   for (std::size_t back = lane.match; back != 0; --back) {
     const FollowedMalloc& before = lane.mallocs[(at.position + count - back % count) % count];
     watch(at, before.bytes, before.return_address);
-    at.following = false;
   }
-  watch(at, bytes, return_address);
+  at.off = 0;
+  // The end itself, too: then it goes on with the next iteration.
+  if (watch(at, bytes, return_address)) {
+    at.following = true;
+    at.left = at.position;
+    at.rejoined = LanePosition::kNowhere;
+    at.position = 0;
+    return Step::kLeaves;
+  }
+  note(at, bytes, return_address);
   return Step::kLeaves;
 }
 

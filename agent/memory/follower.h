@@ -1,6 +1,8 @@
 // Where each thread of the program is in the plan. A thread (lane) follows as long as each of its mallocs is the
-// expected one: size and return address. Else it has left the plan, and is watched until its last mallocs are those
-// with which an iteration ends; then it follows again from the beginning. What is given to a malloc that follows is its
+// expected one: size and return address. Else it has left the plan, and is looked for in it at each further malloc:
+// where it was, a little ahead (mallocs were left out), or in the next iteration; the farther away, the more mallocs in
+// a row have to fit (rejoin). A thread that was never in the plan, or is found nowhere, follows again from the
+// beginning when its last mallocs are those with which an iteration ends. What is given to a malloc that follows is its
 // place; whether that place can be had is not decided here but by the ownership map.
 //
 // Frees are not followed: which block is freed is in the call, and a block freed late only makes its place unavailable.
@@ -144,25 +146,49 @@ struct FollowedPlan {
 
 // A thread's place in a plan.
 struct LanePosition {
+  // Of the last mallocs off the plan so many are known.
+  static constexpr std::uint32_t kKnown = 8;
+  // A thread that has made so many off the plan is looked for only where iterations begin.
+  static constexpr std::uint32_t kLost = 1024;
+  static constexpr std::uint64_t kNowhere = ~std::uint64_t{0};
+  struct Made {
+    std::uint64_t bytes = 0;
+    std::uint64_t return_address = 0;
+  };
+
   std::uint64_t plan = 0;        // generation that the rest is about; 0: none
   FollowedLane* lane = nullptr;  // null: nothing is planned for this thread
-  std::uint64_t position = 0;    // of the next malloc
+  std::uint64_t position = 0;    // of the next malloc; off the plan: of the one that did not come
   std::uint32_t matched = 0;     // off the plan: how many of the last mallocs fit the end of an iteration
   bool following = false;
-  std::uint32_t point = 0;  // of the lane's: the next one
+  std::uint32_t point = 0;            // of the lane's: the next one
+  std::uint64_t left = kNowhere;      // position at which it left last, as it is back
+  std::uint64_t rejoined = kNowhere;  // position at which it was found, in this iteration
+  std::uint32_t doubts = 0;           // how often in a row it was gone again at once
+  std::uint32_t off = kLost;          // mallocs since it left
+  Made made[kKnown];                  // of these, by number
 };
 
 enum class Step : std::uint8_t {
   kFollows,  // *expected is the malloc of the plan
   kLeaves,   // it was following and is not any more
-  kOff,      // it was not following; from the next malloc on it may
+  kOff,      // it was not following; from the next malloc on it may, at the beginning of an iteration
+  kRejoins,  // it was not following; *expected is the malloc of the plan
 };
 
+// Is this the plan's next malloc?
+inline bool is_next(const LanePosition& at, std::uint64_t bytes, std::uint64_t return_address) noexcept {
+  const FollowedMalloc& next = at.lane->mallocs[at.position];
+  return next.bytes == bytes && next.return_address == return_address;
+}
 // Puts a lane at the beginning of a round into the one that comes next by the clock: it may have lost count, or never
 // known it.
 void keep_in_step(LanePosition& at) noexcept;
 Step deviate(LanePosition& at, std::uint64_t bytes, std::uint64_t return_address) noexcept;
-void watch(LanePosition& at, std::uint64_t bytes, std::uint64_t return_address) noexcept;
+// It has just been found (kRejoins): behind the beginning of an iteration that it has not come by?
+inline bool begins_behind(const LanePosition& at) noexcept { return at.left == 0 || at.rejoined < at.left; }
+// Off the plan.
+Step look_for(LanePosition& at, std::uint64_t bytes, std::uint64_t return_address, FollowedMalloc** expected) noexcept;
 
 // The next malloc of a thread for which at.lane is not null.
 inline Step expect(LanePosition& at, std::uint64_t bytes, std::uint64_t return_address, FollowedMalloc** expected) {
@@ -171,15 +197,17 @@ inline Step expect(LanePosition& at, std::uint64_t bytes, std::uint64_t return_a
       keep_in_step(at);
     FollowedMalloc& next = at.lane->mallocs[at.position];
     if (next.bytes == bytes && next.return_address == return_address) [[likely]] {
-      if (++at.position == at.lane->mallocs.size()) at.position = 0;
+      if (++at.position == at.lane->mallocs.size()) {
+        at.position = 0;
+        at.rejoined = LanePosition::kNowhere;
+      }
       at.lane->now = next.born;
       *expected = &next;
       return Step::kFollows;
     }
     return deviate(at, bytes, return_address);
   }
-  watch(at, bytes, return_address);
-  return Step::kOff;
+  return look_for(at, bytes, return_address, expected);
 }
 
 }  // namespace memopt::agent

@@ -246,8 +246,9 @@ void arena_watch_runs(Arena& arena) noexcept {
   arena.run_watch.due = is_time(++arena.run_watch.incomplete);
 }
 
-void arena_begin_runs_again(Arena& arena, ArenaLock& lock) noexcept {
+void arena_complete_slab(Arena& arena, ArenaLock& lock) noexcept {
   arena.run_watch.due = false;
+  arena.refill_due = false;
   if (arena.plan == nullptr) return;
   if (arena.run_watch.off >= kMostOff && !arena.pages_stay) {
     log(LogLevel::kInfo,

@@ -430,6 +430,14 @@ void Slab::give_up(std::uint64_t begin, std::uint64_t bytes, std::vector<Chunk*>
   }
 }
 
+void Slab::give_up_some(std::size_t count, std::vector<Chunk*>* freed) {
+  if (driver_block_ || window_.base == 0) return;
+  const std::uint64_t chunk_bytes = chunks_.chunk_bytes();
+  for (std::uint64_t slot = window_.map.bytes() / chunk_bytes; slot-- > 0 && freed->size() < count;) {
+    give_up(slot * chunk_bytes, chunk_bytes, freed);
+  }
+}
+
 bool Slab::dissolve(Release* awaited) noexcept {
   if (driver_block_ || window_.base == 0) return true;
   drop_beyond(0);

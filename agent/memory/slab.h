@@ -73,6 +73,8 @@ class Slab {
   // Gives back those of the chunks of `bytes` from `begin` on of which no block owns a byte, where work is over: they
   // are the caller's. May throw std::bad_alloc; what was given up till then is in `freed`.
   void give_up(std::uint64_t begin, std::uint64_t bytes, std::vector<Chunk*>* freed);
+  // Likewise so many of all, from the end on. May throw std::bad_alloc.
+  void give_up_some(std::size_t count, std::vector<Chunk*>* freed);
   // How much that is, once work is over, with what is unfinished.
   std::uint64_t idle_bytes() const noexcept;
   std::size_t gone_chunks() const {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <optional>
 #include <random>
 #include <vector>
 
@@ -56,14 +57,82 @@ TEST(Follower, ReturnAddressesCount) {
   EXPECT_EQ(thread.malloc(20), Step::kOff);
 }
 
-TEST(Follower, ReturnsAtTheNextIterationAfterADeviation) {
+// What is made, and which malloc of the plan each is taken for; -1: none.
+void expect_followed(FollowedPlan& plan, Thread& thread, const std::vector<std::uint64_t>& made,
+                     const std::vector<int>& as) {
+  ASSERT_EQ(made.size(), as.size());
+  const std::vector<FollowedMalloc>& mallocs = plan.find_lane(0)->mallocs;
+  for (std::size_t i = 0; i < made.size(); ++i) {
+    thread.malloc(made[i]);
+    const int got = thread.expected == nullptr ? -1 : static_cast<int>(thread.expected - mallocs.data());
+    EXPECT_EQ(got, as[i]) << "malloc " << i << " of " << made[i] << " bytes";
+  }
+}
+
+TEST(Follower, OneMoreIsOffThePlanAlone) {
   FollowedPlan plan = plan_of({10, 20, 30, 40}, 2);
   Thread thread(plan);
-  for (const std::uint64_t size : {30, 40}) thread.malloc(size);
-  EXPECT_EQ(thread.malloc(10), Step::kFollows);
-  EXPECT_EQ(thread.malloc(99), Step::kLeaves);
-  for (const std::uint64_t size : {20, 30, 40}) EXPECT_EQ(thread.malloc(size), Step::kOff) << size;
-  EXPECT_EQ(thread.malloc(10), Step::kFollows);
+  expect_followed(plan, thread, {30, 40, 10, 99, 20, 30, 40, 10}, {-1, -1, 0, -1, 1, 2, 3, 0});
+  expect_followed(plan, thread, {98, 97, 96, 20, 30, 40, 95, 10}, {-1, -1, -1, 1, 2, 3, -1, 0});
+}
+
+TEST(Follower, BehindOneThatIsLeftOutTwoHaveToFit) {
+  FollowedPlan plan = plan_of({10, 20, 30, 40, 50, 60}, 2);
+  Thread thread(plan);
+  expect_followed(plan, thread, {50, 60, 10, 30, 40, 50, 60, 10}, {-1, -1, 0, -1, 3, 4, 5, 0});
+  // One of another size instead, as those of a smaller batch.
+  expect_followed(plan, thread, {20, 29, 40, 50, 60, 10}, {1, -1, -1, 4, 5, 0});
+}
+
+TEST(Follower, WithoutTheEndOfAnIterationTheNextOneIsFollowed) {
+  FollowedPlan plan = plan_of({10, 20, 30, 40, 50, 60}, 2);
+  Thread thread(plan);
+  expect_followed(plan, thread, {50, 60, 10, 20, 30, 40, 50}, {-1, -1, 0, 1, 2, 3, 4});
+  EXPECT_EQ(thread.malloc(10), Step::kLeaves);
+  EXPECT_EQ(thread.malloc(20), Step::kRejoins);
+  EXPECT_TRUE(begins_behind(thread.at));
+  EXPECT_EQ(thread.at.left, 5u);
+  EXPECT_EQ(thread.at.rejoined, 1u);
+  expect_followed(plan, thread, {30, 40, 50, 60, 10}, {2, 3, 4, 5, 0});
+  EXPECT_EQ(thread.malloc(30), Step::kLeaves);
+  EXPECT_EQ(thread.malloc(40), Step::kRejoins);
+  EXPECT_FALSE(begins_behind(thread.at));
+}
+
+TEST(Follower, FarAheadMoreHaveToFit) {
+  std::vector<std::uint64_t> sizes;
+  for (std::uint64_t i = 1; i <= 200; ++i) sizes.push_back(10 * i);
+  FollowedPlan plan = plan_of(sizes, 2);
+  Thread thread(plan);
+  expect_followed(plan, thread, {1990, 2000, 10, 20}, {-1, -1, 0, 1});
+  expect_followed(plan, thread, {310, 320, 330, 340, 350}, {-1, -1, -1, 33, 34});  // 28 to 31 ahead
+  expect_followed(plan, thread, {1510, 1520, 1530, 1540, 1550, 1560, 1570, 1580, 1590},
+                  {-1, -1, -1, -1, -1, -1, -1, 157, 158});
+}
+
+// Layers of which one is like the other: what is left out makes it follow the next one, not any.
+TEST(Follower, OfLayersThatAreAlikeTheNextOneIsTaken) {
+  FollowedPlan plan = plan_of({1, 10, 20, 30, 10, 20, 30, 10, 20, 30, 2}, 1);
+  Thread thread(plan);
+  expect_followed(plan, thread, {2, 1, 10, 20, 10, 20, 30, 10, 20, 30, 2, 1}, {-1, 0, 1, 2, -1, 5, 6, 7, 8, 9, 10, 0});
+}
+
+TEST(Follower, WhatIsGoneAgainAtOnceIsFoundByMore) {
+  FollowedPlan plan = plan_of({10, 20, 30, 40, 50, 60, 70, 80}, 2);
+  Thread thread(plan);
+  // Nothing of the plan but a size now and then.
+  expect_followed(plan, thread, {70, 80, 10, 99, 20, 98, 30, 97, 40, 96, 50},
+                  {-1, -1, 0, -1, 1, -1, -1, -1, -1, -1, -1});
+  expect_followed(plan, thread, {60, 70, 80, 10}, {-1, 6, 7, 0});
+}
+
+TEST(Follower, AfterManyOnlyBeginningsAreLookedFor) {
+  FollowedPlan plan = plan_of({10, 20, 30, 40, 50, 60}, 2);
+  Thread thread(plan);
+  expect_followed(plan, thread, {50, 60, 10, 20}, {-1, -1, 0, 1});
+  for (std::uint32_t i = 0; i < LanePosition::kLost; ++i) thread.malloc(1000 + i);
+  expect_followed(plan, thread, {30, 40, 50, 60, 10}, {-1, -1, -1, -1, 0});
+  EXPECT_EQ(thread.at.left, LanePosition::kNowhere);
 }
 
 TEST(Follower, WhatWasFollowedCountsTowardsTheEnd) {
@@ -75,7 +144,7 @@ TEST(Follower, WhatWasFollowedCountsTowardsTheEnd) {
   for (const std::uint64_t size : {20, 30, 40}) ASSERT_EQ(thread.malloc(size), Step::kFollows);
   // One malloc too many, and then the end of the iteration once more.
   EXPECT_EQ(thread.malloc(40), Step::kLeaves);
-  EXPECT_EQ(thread.malloc(10), Step::kOff);
+  EXPECT_EQ(thread.malloc(10), Step::kRejoins);
   EXPECT_EQ(thread.malloc(20), Step::kFollows);
 }
 
@@ -160,37 +229,103 @@ TEST(Follower, MallocsShareTheTurnsOfAPool) {
 }
 
 // Against a follower that keeps the whole history and looks at it from behind.
-class FollowerModel : public testing::TestWithParam<unsigned> {};
+class FollowerModel : public testing::TestWithParam<unsigned> {
+ protected:
+  struct Model {
+    std::vector<std::uint64_t> sizes;
+    std::size_t match = 0;
+    std::vector<std::uint64_t> history{};  // what was followed, as planned, and what came then
+    std::size_t off = 0;                   // of it: mallocs since the plan was left
+    bool following = false, known = false;
+    std::size_t position = 0, doubts = 0;
+    std::optional<std::size_t> found{};  // in this iteration
+
+    bool ends_with(std::size_t last, std::size_t count) const {
+      for (std::size_t back = 0; back < count; ++back) {
+        const std::size_t planned = (last + 8 * sizes.size() - back) % sizes.size();
+        if (back >= history.size() || history[history.size() - 1 - back] != sizes[planned]) return false;
+      }
+      return true;
+    }
+    Step back_at(std::size_t at) {
+      following = true;
+      found = at;
+      position = (at + 1) % sizes.size();
+      return Step::kRejoins;
+    }
+    Step look() {
+      if (ends_with(sizes.size() - 1, match)) {
+        if (known) return back_at(sizes.size() - 1);
+        following = known = true;
+        position = 0;
+        found.reset();
+        return Step::kOff;
+      }
+      if (!known) return Step::kOff;
+      ++off;
+      for (std::size_t ahead = 0; ahead < sizes.size(); ++ahead) {
+        std::size_t wanted = ahead == 0 && off <= 4 ? 1 : ahead <= 8 ? 2 : 4;
+        wanted = std::min<std::size_t>(wanted + doubts, LanePosition::kKnown);
+        if (wanted > off) break;
+        const std::size_t at = (position + ahead) % sizes.size();
+        if (ends_with(at, wanted)) return back_at(at);
+      }
+      return Step::kOff;
+    }
+    Step malloc(std::uint64_t size) {
+      if (following && sizes[position] == size) {
+        position = (position + 1) % sizes.size();
+        if (position == 0) found.reset();
+        return Step::kFollows;
+      }
+      if (!following) {
+        history.push_back(size);
+        return look();
+      }
+      const bool at_once = found && (position + sizes.size() - *found) % sizes.size() <= 2;
+      doubts = at_once ? std::min<std::size_t>(doubts + 1, 8) : 0;
+      following = false;
+      history.clear();
+      for (std::size_t back = match; back != 0; --back) {
+        history.push_back(sizes[(position + sizes.size() - back % sizes.size()) % sizes.size()]);
+      }
+      history.push_back(size);
+      off = 1;
+      if (!ends_with(sizes.size() - 1, match)) return Step::kLeaves;
+      following = true;
+      position = 0;
+      found.reset();
+      return Step::kLeaves;
+    }
+  };
+};
 
 TEST_P(FollowerModel, AgreesWithALookAtTheWholeHistory) {
   std::mt19937 random(GetParam());
+  std::size_t rejoined = 0;
   for (int round = 0; round < 200; ++round) {
-    std::vector<std::uint64_t> sizes(1 + random() % 8);
-    for (std::uint64_t& size : sizes) size = 1 + random() % 3;
+    std::vector<std::uint64_t> sizes(1 + random() % 24);
+    const std::uint64_t kinds = 2 + random() % 8;
+    for (std::uint64_t& size : sizes) size = 1 + random() % kinds;
     const auto match = static_cast<std::uint32_t>(1 + random() % sizes.size());
     FollowedPlan plan = plan_of(sizes, match);
     Thread thread(plan);
-    const std::vector<std::uint64_t> end(sizes.end() - match, sizes.end());
-    std::vector<std::uint64_t> history;
-    bool following = false;
-    std::size_t position = 0;
-    for (int step = 0; step < 200; ++step) {
-      const bool as_planned = following ? random() % 10 != 0 : random() % 3 != 0;
-      const std::uint64_t size =
-          as_planned ? sizes[following ? position : static_cast<std::size_t>(step) % sizes.size()] : 1 + random() % 3;
-      history.push_back(size);
-      Step expected = Step::kOff;
-      if (following && sizes[position] == size) {
-        expected = Step::kFollows;
-        position = (position + 1) % sizes.size();
-      } else {
-        if (following) expected = Step::kLeaves;
-        following = history.size() >= end.size() && std::equal(end.rbegin(), end.rend(), history.rbegin());
-        position = 0;
-      }
+    Model model{sizes, match};
+    std::size_t next = 0;  // of what the program makes
+    for (int step = 0; step < 400; ++step) {
+      const auto kind = random() % 12;
+      if (kind == 0) next += random() % 4;
+      const std::uint64_t size = kind == 1 ? 1 + random() % (kinds + 1) : sizes[next++ % sizes.size()];
+      const Step expected = model.malloc(size);
       ASSERT_EQ(thread.malloc(size), expected) << "round " << round << " step " << step;
+      ASSERT_EQ(thread.at.following, model.following) << "round " << round << " step " << step;
+      if (model.following) {
+        ASSERT_EQ(thread.at.position, model.position) << "round " << round << " step " << step;
+      }
+      rejoined += expected == Step::kRejoins ? 1 : 0;
     }
   }
+  EXPECT_GT(rejoined, 1000u);
 }
 INSTANTIATE_TEST_SUITE_P(Seeds, FollowerModel, testing::Range(1u, 9u));
 
