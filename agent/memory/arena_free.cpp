@@ -38,7 +38,8 @@ void unlist(Arena& arena, Block* block) noexcept {
     arena.pools.freed(block->pool, block->bytes);
 }
 
-// A copy that brought the block's page back, for another block in it perhaps, is no work that a free sees.
+// A copy that brought the block's page back, for another block in it perhaps, is no work that a free sees; nor is one
+// that took the former owner of its bytes away, where nothing has used the block since.
 Release with_copies(const Block& block, Release uses) noexcept {
   uses.everything = uses.everything || block.former.everything;
   for (std::uint32_t i = 0; i < block.former.count; ++i) {
@@ -50,7 +51,12 @@ Release with_copies(const Block& block, Release uses) noexcept {
 // Its bytes are free, once `uses` are over.
 void give_back(Arena& arena, Block* block, const Release& uses) noexcept {
   if (block->window->kind == Window::Kind::kSlab) [[likely]] {
-    block->window->map.give_back(block->span, uses);
+    const bool unused = block->uses.count == 0 && !block->uses.everything;
+    if (unused && arena.host.is_started()) [[unlikely]] {
+      block->window->map.give_back(block->span, with_copies(*block, uses));
+    } else {
+      block->window->map.give_back(block->span, uses);
+    }
   } else if (block->window->kind == Window::Kind::kOwn) {
     arena_leave_window(arena, *block, with_copies(*block, uses));
   } else {

@@ -18,9 +18,9 @@ namespace {
 // What comes back at once is not sent away for ever.
 constexpr int kRoundsToLeave = 64;
 
-// A program of which so many swaps come back at other times than planned, of all or of few, in so many iterations, but
-// for the first ones behind a switch, does not keep to its plans: threads that meet differently each time, as a rule.
-// Where all it uses lies in the slab, what is off the plan finds no place.
+// A program of which so many swaps come back at other times than planned, of all or of few, in so many iterations more
+// than it keeps to, but for the first ones behind a switch, does not keep to its plans: threads that meet differently
+// each time, as a rule. Where all it uses lies in the slab, what is off the plan finds no place.
 constexpr std::uint64_t kFewPart = 8;
 constexpr std::uint64_t kFew = 3;
 constexpr std::uint32_t kMostOff = 3;
@@ -233,10 +233,12 @@ void arena_watch_runs(Arena& arena) noexcept {
   const std::uint64_t returns = swaps.unplanned_returns + swaps.late_returns;
   const std::uint64_t off = returns - std::exchange(arena.run_watch.returns, returns);
   const bool settled = ++arena.run_watch.followed > kToSettle;
-  if (settled && off > std::max(kFew, arena.plan->swaps / kFewPart) && ++arena.run_watch.off == kMostOff) {
+  const bool is_off = settled && off > std::max(kFew, arena.plan->swaps / kFewPart);
+  if (is_off && ++arena.run_watch.off == kMostOff) {
     arena.run_watch.due = true;
     return;
   }
+  if (!is_off && arena.run_watch.off != 0) --arena.run_watch.off;
   const auto is_run = [&](const FollowedPages& pages) { return arena_run_of(arena, pages) != nullptr; };
   const std::vector<FollowedPages>& all = arena.plan->pages;
   if (arena.runs.size() == all.size() && std::all_of(all.begin(), all.end(), is_run)) {

@@ -22,6 +22,8 @@ checks every one of them. Exit code: 0 all was as expected, 1 a mismatch, 2 bad 
   --streams S         spread operations over S streams, with events between producers and consumers (default 1)
   --threads T         T threads, each with blocks and streams of its own (default 1)
   --seed X            of the choice of stream and of how blocks are read and written (default 1)
+  --alike             what is done to a block is chosen by its size, not by its place in the trace: iterations with other
+                      operations between them are alike all the same
   --think             the host takes the trace's time between operations (on the simulator: of its clock)
   --times bytes|trace device time of a kernel on the simulator: its bytes (default), or the trace's time to the next operation
   --allocations-only  allocations and frees alone; needed for traces that have no reads and writes
@@ -87,6 +89,8 @@ Options parse_options(int argc, char** argv) {
       options.threads = static_cast<unsigned>(arguments.number(option, 1, 64));
     } else if (option == "--seed") {
       options.seed = arguments.number(option, 0, kMost);
+    } else if (option == "--alike") {
+      options.alike = true;
     } else if (option == "--think") {
       options.think = true;
     } else if (option == "--times") {

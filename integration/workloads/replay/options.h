@@ -14,6 +14,7 @@ struct Options {
   unsigned streams = 1;
   unsigned threads = 1;
   std::uint64_t seed = 1;
+  bool alike = false;
   bool think = false;
   bool trace_times = false;
   bool allocations_only = false;

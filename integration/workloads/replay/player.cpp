@@ -122,7 +122,10 @@ void Player::play_step(const LoopOperation& step, std::size_t place) {
   ++operations_;
   const std::uint64_t after = stage_.options.think || stage_.options.trace_times ? time_after(place) : 0;
   if (stage_.options.trace_times) contents_.next_kernel_takes(after);
-  const auto stream = static_cast<unsigned>(choose(place / kStreamRun, 0) % contents_.streams());
+  const std::size_t like =
+      stage_.options.alike ? static_cast<std::size_t>(step.bytes * 8) + static_cast<std::size_t>(step.verb) : place;
+  const auto stream =
+      static_cast<unsigned>(choose(stage_.options.alike ? like : place / kStreamRun, 0) % contents_.streams());
   Slot& block = slot(step);
   switch (step.verb) {
     case Verb::kMalloc:
@@ -134,13 +137,13 @@ void Player::play_step(const LoopOperation& step, std::size_t place) {
     case Verb::kRead:
       // What nothing has written can't be verified; nor would a program read it.
       if (block->written) {
-        contents_.read(*block, stream, choose(place, 1));
+        contents_.read(*block, stream, choose(like, 1));
         break;
       }
       ++first_reads_;
       [[fallthrough]];
     case Verb::kWrite:
-      contents_.write(*block, stream, choose(place, 1));
+      contents_.write(*block, stream, choose(like, 1));
       break;
     case Verb::kMarker:
       break;
