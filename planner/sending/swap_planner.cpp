@@ -103,6 +103,9 @@ IterationTimes SwapPlanner::times_of_iteration() const {
 }
 
 bool SwapPlanner::check(const IterationPlanner& planner, bool waiting) {
+  // Of a loop within another iteration, which is found a moment later, as a rule: its plan soon helps, and may be the
+  // better one.
+  if (terms_.memory_limit != 0 && planning_ && (!planning_->has_answered() || planning_->has_news())) return false;
   const bool another = iteration_.look(planner);
   if (another && !blind_) {
     stop("swaps will be planned when it is known how long the device takes (MEMOPT_DEVICE_TIMES)");

@@ -18,7 +18,8 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr milliseconds kFirst{200}, kShort{1000}, kLong{10'000};
+// A program waits for copies until the first plan comes; so much for each thousand operations, within bounds.
+constexpr milliseconds kFirst{250}, kLeastFirst{200}, kShort{1000}, kLong{10'000};
 constexpr unsigned kMostThreads = 4;
 // A plan that adds this part of the period is good enough to leave blocks that stay where they are: their pages would
 // have to go to the host and come back once, and stay in host memory.
@@ -138,8 +139,10 @@ void SwapPlanning::work() {
   swap::SearchLimits limits;
   limits.threads = std::clamp(std::thread::hardware_concurrency() / 2, 1U, kMostThreads);
   limits.cancelled = &cancelled_;
+  const milliseconds first =
+      std::clamp(kFirst * static_cast<std::int64_t>(task_.ranks.size()) / 1000, kLeastFirst, kShort);
   try {
-    for (const milliseconds time : {kFirst, kShort, kLong}) {
+    for (const milliseconds time : {first, kShort, kLong}) {
       limits.time = time;
       std::string why;
       std::optional<PlannedSwaps> found = plan_swaps(task_, limits, why);

@@ -63,6 +63,8 @@ class SwapPlanning {
   std::optional<PlannedSwaps> take(std::string& why);
   // The first search is over.
   bool has_answered() const { return answered_.load(std::memory_order_acquire); }
+  // take() has something, or why there is nothing.
+  bool has_news() const { return news_.load(std::memory_order_relaxed); }
 
  private:
   void work();

@@ -193,8 +193,10 @@ def explanation(runs, simulated, device, why_simulated):
         words.append("Planning the layout can save at most what the pool holds beyond the peak load, and allocation time.")
     swaps = (limited.status or {}).get("agent", {}).get("swaps")
     if swaps:
-        words.append(f"With a limit (memoptctl run --limit {LIMIT}) it goes below the peak load: what is used least waits in host memory. By the last")
-        words.append(f"look at it, {mib(swaps['copied_out'])} had been copied to the host and {mib(swaps['copied_in'])} back, on demand: the program waits for it.")
+        made = (swaps.get("planned") or {}).get("out", 0)
+        words.append(f"With a limit (memoptctl run --limit {LIMIT}) it goes below the peak load: blocks wait in host memory while they are not used, on")
+        words.append("demand at first, so that the program waits for each copy, then as planned, beside the computation. By the last look at it,")
+        words.append(f"{mib(swaps['copied_out'])} had been copied to the host and {mib(swaps['copied_in'])} back, {made} swaps of these as planned.")
     for run in runs:
         if run.races:
             words.append(f"{run.name}: the happens-before checker reported {run.races} races.")
