@@ -76,12 +76,12 @@ class Iterations:
                 self.touch("Mutable", "extra")
                 self.touch("Read", "extra")
                 self.end("extra")
-            if kind == "missing" and (here or (block == whose and self.operations()[at][0] == "Malloc")):
-                continue
             if verb == "Free" and block in self.live and (kind == "late" and block == whose or kind == "missing" and here):
                 kept = ("late", self.done)
                 self.live[kept] = self.live.pop(block)
                 self.late.setdefault(self.done + (LATE if kind == "late" else 1), []).append(kept)
+                continue
+            if kind == "missing" and (here or (block == whose and self.operations()[at][0] == "Malloc")):
                 continue
             if verb == "Malloc":
                 self.make(block, 2 * size + 512 if kind == "larger" and block == whose else size)
