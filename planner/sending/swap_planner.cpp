@@ -201,7 +201,7 @@ bool SwapPlanner::is_worthwhile(const PlannedSwaps& swaps, std::uint64_t unswapp
     return false;
   }
   if (limited && is_as_good(swaps)) {
-    note_ = "planned swaps again for other times: the plan that there is does for these as well";
+    note_ = sent_note_;
     return false;
   }
   if (limited ? !is_within_limit(unswapped) : swaps.footprint <= unswapped - unswapped / kWorthwhilePart) return true;
@@ -237,6 +237,7 @@ std::optional<std::vector<std::byte>> SwapPlanner::bytes(const PlannedSwaps& swa
   note_ = fmt::format("planned {} swaps an iteration: {:.1f} MiB instead of {:.1f}, {:.3f} ms added to {:.3f}",
                       swaps.decisions.swaps.size(), static_cast<double>(swaps.footprint) / kMiB,
                       static_cast<double>(unswapped) / kMiB, swaps.added_ns / 1e6, swaps.problem.period / 1e6);
+  sent_note_ = note_;
   return bytes;
 }
 

@@ -105,7 +105,7 @@ class SwapPlanner {
   std::optional<PlannedSwaps> found_;
   std::unique_ptr<SwapPlanning> planning_;
   std::vector<std::unique_ptr<SwapPlanning>> ending_;  // cancelled, and not over yet
-  std::string note_;
+  std::string note_, sent_note_;                       // that of the plan that was sent last
 };
 
 }  // namespace memopt::planner

@@ -14,7 +14,7 @@ TABLE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "limit_table.py
 class LimitTable(PlanningCase):
     def test_a_row_for_each_limit(self):
         trace = self.net("vgg11", "--batch", 20)
-        done = subprocess.run([sys.executable, TABLE, "--parts", "75,45", "--iterations", "12", trace], capture_output=True, text=True,
+        done = subprocess.run([sys.executable, TABLE, "--parts", "75,45", "--iterations", "20", trace], capture_output=True, text=True,
                               timeout=280)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         rows = [row.split(" | ")[1:] for row in done.stdout.splitlines() if row.startswith("| vgg11")]
