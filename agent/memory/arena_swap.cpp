@@ -490,9 +490,7 @@ bool arena_take_from_slab(Arena& arena, ArenaLock& lock, std::size_t count) noex
       arena.slab.give_up_some(count, &freed);
     } catch (const std::bad_alloc&) {
     }
-    for (Chunk* const chunk : freed) arena.bootstrap.keep(chunk);
-    // Of those that are still mapped where they were made.
-    arena.bootstrap.region().retire(freed.size());
+    arena.bootstrap.keep_given_up(freed);
   }
   if (!freed.empty()) {
     ++arena.deviations;

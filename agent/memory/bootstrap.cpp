@@ -415,6 +415,11 @@ void Bootstrap::end_loan(Chunk* chunk) noexcept {
   keep(chunk);
 }
 
+void Bootstrap::keep_given_up(const std::vector<Chunk*>& chunks) noexcept {
+  for (Chunk* const chunk : chunks) keep(chunk);
+  region_.retire(chunks.size());
+}
+
 void Bootstrap::keep(Chunk* chunk) noexcept {
   if (Window* const home = chunk->home) {
     // The search has passed it.

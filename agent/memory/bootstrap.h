@@ -95,6 +95,8 @@ class Bootstrap {
 
   // A chunk that is the slab's no more: without an owner, or in the region, a window or a list as it was.
   void keep(Chunk* chunk) noexcept;
+  // Likewise those that the slab has given up: what is still mapped where it was made goes back to the driver.
+  void keep_given_up(const std::vector<Chunk*>& chunks) noexcept;
 
   // Gives back to the driver what is not needed: at most `limit` chunks at a time, and only where work is over; so
   // much that `keep` bytes without an owner stay. Returns whether there may be more to do.

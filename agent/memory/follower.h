@@ -195,8 +195,8 @@ inline Step expect(LanePosition& at, std::uint64_t bytes, std::uint64_t return_a
   if (at.following) [[likely]] {
     if (at.lane->clock != nullptr) [[unlikely]]
       keep_in_step(at);
-    FollowedMalloc& next = at.lane->mallocs[at.position];
-    if (next.bytes == bytes && next.return_address == return_address) [[likely]] {
+    if (is_next(at, bytes, return_address)) [[likely]] {
+      FollowedMalloc& next = at.lane->mallocs[at.position];
       if (++at.position == at.lane->mallocs.size()) {
         at.position = 0;
         at.rejoined = LanePosition::kNowhere;

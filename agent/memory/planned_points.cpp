@@ -74,10 +74,9 @@ Block* block_of(Arena& arena, const SwapStep& step) noexcept {
   return arena_find_swapped(arena, swapped.recent[(swapped.made - step.back) % SwappedMalloc::kRecent]);
 }
 
-void carry_out(Arena& arena, ArenaLock& lock, const SwapStep& step) noexcept {
-  Block* const block = block_of(arena, step);
+void move(Arena& arena, ArenaLock& lock, Block* block, bool leaves) noexcept {
   if (block == nullptr) return;
-  if (step.leaves) {
+  if (leaves) {
     arena_send_out(arena, lock, *block);
   } else {
     arena_bring_in(arena, lock, *block);
@@ -106,7 +105,8 @@ void reach(Arena& arena, ArenaLock& lock, LaneState& lane, bool all, bool behind
     if (!due) break;
     ++at.point;
     for (std::uint32_t i = 0; i < point.steps && follows(); ++i) {
-      carry_out(arena, lock, arena.plan->steps[point.first_step + i]);
+      const SwapStep& step = arena.plan->steps[point.first_step + i];
+      move(arena, lock, block_of(arena, step), step.leaves);
     }
   }
   if (!follows()) {
@@ -182,12 +182,7 @@ void arena_catch_up(Arena& arena, ArenaLock& lock, LaneState& lane, std::uint64_
       if (one.leaves != leaves) continue;
       if (arena.releases != releases || arena.plan == nullptr || arena.plan->generation != generation) return;
       Block* const block = arena_find_swapped(arena, one.instance);
-      if (block == nullptr || (block->away != 0) == leaves) continue;
-      if (leaves) {
-        arena_send_out(arena, lock, *block);
-      } else {
-        arena_bring_in(arena, lock, *block);
-      }
+      if (block != nullptr && (block->away != 0) != leaves) move(arena, lock, block, leaves);
     }
   }
 }

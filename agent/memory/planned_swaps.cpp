@@ -530,10 +530,8 @@ std::size_t arena_give_up_planned(Arena& arena, ArenaLock& lock) noexcept {
       arena.slab.give_up(place, bytes, &freed);
     } catch (const std::bad_alloc&) {
     }
-    for (Chunk* const chunk : freed) arena.bootstrap.keep(chunk);
-    // Of those that are still mapped where they were made.
+    arena.bootstrap.keep_given_up(freed);
     const std::size_t count = freed.size();
-    arena.bootstrap.region().retire(count);
     // None, where others have a part of each.
     if (count != 0) return count;
   }

@@ -67,7 +67,6 @@ void SwapPlanner::change(const shm::SwapTermsBody& terms) {
   if (!blind_) stop("");
   followed_ = false;
   first_sent_ = planned_busy_ = 0;
-  decisions_ = {};
   sent_.reset();
   inner_.reset();
 }
@@ -111,11 +110,11 @@ bool SwapPlanner::check(const IterationPlanner& planner, bool waiting) {
     stop("swaps will be planned when it is known how long the device takes (MEMOPT_DEVICE_TIMES)");
     writer_.emplace(planner.store(), *planner.plan(), planner.persistent());
     operations_ = planner.plan()->lifetimes.operations;
-    if (followed_) inner_ = sent_;
+    if (followed_ && sent_) inner_ = sent_->cost;
     if (inner_ && !is_loop_within(inner_->operations, operations_)) inner_.reset();
     pending_ = true;
     followed_ = false;
-    decisions_ = {};
+    if (sent_) sent_->decisions = {};
     first_sent_ = look_at_ = 0;
     reserve_ = refusals_ = 0;
     planned_busy_ = changes_ = 0;
@@ -201,7 +200,7 @@ bool SwapPlanner::is_worthwhile(const PlannedSwaps& swaps, std::uint64_t unswapp
     return false;
   }
   if (limited && is_as_good(swaps)) {
-    note_ = sent_note_;
+    note_ = sent_->note;
     return false;
   }
   if (limited ? !is_within_limit(unswapped) : swaps.footprint <= unswapped - unswapped / kWorthwhilePart) return true;
@@ -212,8 +211,8 @@ bool SwapPlanner::is_worthwhile(const PlannedSwaps& swaps, std::uint64_t unswapp
 // Would the plan that was sent last do in the place of this one, by what is known of times by now? A switch costs as
 // much as some iterations, more where pages leave for it.
 bool SwapPlanner::is_as_good(const PlannedSwaps& swaps) const {
-  if (!followed_ || decisions_.places.size() != swaps.decisions.places.size()) return false;
-  const swap::Report report = swap::verify(swaps.problem, decisions_);
+  if (!followed_ || !sent_ || sent_->decisions.places.size() != swaps.decisions.places.size()) return false;
+  const swap::Report report = swap::verify(swaps.problem, sent_->decisions);
   if (report.fault || (swaps.problem.limit && *report.footprint > *swaps.problem.limit)) return false;
   const double added = report.timing.added_ns;
   const double least = std::max(kWorthwhileTime * added, kWorthwhilePeriod * swaps.problem.period);
@@ -230,14 +229,12 @@ std::optional<std::vector<std::byte>> SwapPlanner::bytes(const PlannedSwaps& swa
   }
   last_ = swaps.footprint;
   had_pages_ = !swaps.pages.empty();
-  decisions_ = swaps.decisions;
-  sent_ = {1 + swaps.added_ns / swaps.problem.period, operations_};
   inner_.reset();
   constexpr double kMiB = 1 << 20;
   note_ = fmt::format("planned {} swaps an iteration: {:.1f} MiB instead of {:.1f}, {:.3f} ms added to {:.3f}",
                       swaps.decisions.swaps.size(), static_cast<double>(swaps.footprint) / kMiB,
                       static_cast<double>(unswapped) / kMiB, swaps.added_ns / 1e6, swaps.problem.period / 1e6);
-  sent_note_ = note_;
+  sent_ = {{1 + swaps.added_ns / swaps.problem.period, operations_}, swaps.decisions, note_};
   return bytes;
 }
 

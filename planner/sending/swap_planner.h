@@ -70,6 +70,11 @@ class SwapPlanner {
     double slowdown = 1;
     std::uint64_t operations = 0;
   };
+  struct Sent {
+    Cost cost;
+    swap::Decisions decisions;  // empty as soon as the iteration is another one
+    std::string note;
+  };
 
   void look_at_times(bool no_more, std::uint64_t unswapped);
   IterationTimes times_of_iteration() const;
@@ -91,8 +96,7 @@ class SwapPlanner {
   std::uint64_t enough_known_ = 0;  // tenths of the operations
   std::uint64_t look_at_ = 0;       // when so many were, times are looked at again
   std::uint64_t operations_ = 0;    // of the iteration
-  std::optional<Cost> sent_;        // of the plan that was sent last
-  swap::Decisions decisions_;       // of that, as long as the iteration is the same
+  std::optional<Sent> sent_;        // the plan that was sent last
   std::optional<Cost> inner_;       // of one that the program follows, of a loop within this iteration
   std::optional<SwapPlanWriter> writer_;
   std::uint64_t unswapped_ = 0;     // of the task

@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 import cases
-from runs import PlanningCase
+from runs import WORKLOADS, PlanningCase
 
 TABLE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "limit_table.py")
 
@@ -26,6 +26,23 @@ class LimitTable(PlanningCase):
         self.assertTrue(all(re.fullmatch(r"(\d+|-) \|", row[-1]) for row in rows), done.stdout)
         self.assertRegex(rows[0][-1], r"\d+ \|", "at three quarters of the peak load swaps are planned")
         self.assertLess(float(rows[0][6]), on_demand[0])
+
+
+class LimitSteps(PlanningCase):
+    def test_a_row_of_a_training(self):
+        steps = os.path.join(os.path.dirname(TABLE), "limit_steps.py")
+        train = [os.path.join(WORKLOADS, "digits_cnn"), "--epochs", "3", "--quiet"]
+        done = subprocess.run([sys.executable, steps, "--wait", "--steps", "15", "--limits", "60MiB", "--", *train], capture_output=True,
+                              text=True, timeout=280)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        row = [cell.strip() for cell in done.stdout.splitlines()[-1].strip("| ").split("|")]
+        self.assertEqual(row[:2], ["60MiB", "60.0 MiB"])
+        self.assertLess(float(row[2]), float(row[4]), "copies cost something")
+        self.assertLess(float(row[4]), float(row[3]), "planned, they cost less")
+        self.assertRegex(row[7], r"^\d+ / \d+$")
+        wrong = subprocess.run([sys.executable, steps, "--steps", "1", "--limits", "60MiB", "--", "/bin/false"], capture_output=True, text=True)
+        self.assertEqual(wrong.returncode, 1)
+        self.assertIn("/bin/false: exit code 1", wrong.stderr)
 
 
 if __name__ == "__main__":

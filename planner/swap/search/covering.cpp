@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "planner/swap/evaluation/eviction_candidates.h"
+#include "planner/swap/model/load.h"
 
 namespace memopt::swap {
 namespace {
@@ -18,15 +19,13 @@ class Covering {
       : problem_(problem),
         n_(liveness.operations),
         liveness_(liveness),
-        goal_(static_cast<std::int64_t>(goal)),
+        goal_(goal),
         candidates_(find_eviction_candidates(problem, liveness, limits())),
         used_(candidates_.evictions.size()),
         of_item_(candidates_.items.size()),
-        level_(n_),
-        change_(n_ + 1),
+        load_(live_load(problem, liveness)),
         excess_(2 * n_ + 1),
         above_(2 * n_ + 1) {
-    for (std::uint32_t block = 0; block < problem.blocks.size(); ++block) add_life(block, problem.blocks[block].bytes);
     for (const Eviction& eviction : candidates_.evictions) {
       const double copies = problem.machine.out_ns(bytes_of(eviction)) +
                             (eviction.returns() ? problem.machine.in_ns(bytes_of(eviction)) : 0);
@@ -94,27 +93,6 @@ class Covering {
     return problem_.layout ? (bytes + problem_.chunk - 1) / problem_.chunk * problem_.chunk : bytes;
   }
 
-  // At positions [from, to).
-  void add(std::uint64_t from, std::uint64_t to, std::int64_t bytes) {
-    if (from >= to) return;
-    whole_ += bytes * static_cast<std::int64_t>((to - from) / n_);
-    const std::uint64_t begin = from % n_, end = begin + (to - from) % n_;
-    change_[begin] += bytes;
-    change_[std::min(end, n_)] -= bytes;
-    if (end <= n_) return;
-    change_[0] += bytes;
-    change_[end - n_] -= bytes;
-  }
-
-  void add_life(std::uint32_t block, std::uint64_t bytes) {
-    const Lifetime& life = liveness_.of[block];
-    if (problem_.blocks[block].persistent) {
-      whole_ += static_cast<std::int64_t>(bytes);
-    } else {
-      add(life.start, life.freed + 1, static_cast<std::int64_t>(bytes));
-    }
-  }
-
   std::pair<std::uint64_t, std::uint64_t> away(const Eviction& eviction) const {
     const std::uint32_t block = candidates_.items[eviction.item].block;
     return {eviction.leaves + 1, eviction.returns() ? eviction.needed : liveness_.of[block].freed + 1};
@@ -125,32 +103,24 @@ class Covering {
     const std::uint64_t bytes = bytes_of(eviction);
     std::uint32_t& count = of_item_[eviction.item];
     if (count == (now ? 0U : 1U)) {
-      const std::uint64_t more = taken(bytes) - bytes;
-      add_life(candidates_.items[eviction.item].block, now ? more : ~more + 1);
+      const auto more = static_cast<std::int64_t>(taken(bytes) - bytes);
+      load_.add_life(problem_, liveness_, candidates_.items[eviction.item].block, now ? more : -more);
     }
     count += now ? 1U : ~0U;
     used_[a] = now ? 1 : 0;
     const auto [from, to] = away(eviction);
     const auto size = static_cast<std::int64_t>(taken(bytes));
-    add(from, to, now ? -size : size);
+    load_.add(from, to, now ? -size : size);
   }
 
-  bool is_too_much() {
-    std::int64_t now = whole_;
-    for (std::uint64_t p = 0; p < n_; ++p) {
-      level_[p] = now += change_[p];
-      if (now > goal_) return true;
-    }
-    return false;
-  }
+  bool is_too_much() { return load_.peak() > goal_; }
 
   // Sums of what is too much, and counts of where it is, over two iterations. False: it is too much nowhere.
   bool find_excess() {
     bool found = false;
-    std::int64_t now = whole_;
-    for (std::uint64_t p = 0; p < n_; ++p) level_[p] = now += change_[p];
+    const std::vector<std::int64_t>& levels = load_.levels();
     for (std::uint64_t p = 0; p < 2 * n_; ++p) {
-      const std::int64_t more = std::max<std::int64_t>(0, level_[p % n_] - goal_);
+      const std::int64_t more = std::max<std::int64_t>(0, levels[p % n_] - static_cast<std::int64_t>(goal_));
       excess_[p + 1] = excess_[p] + static_cast<double>(more);
       above_[p + 1] = above_[p] + (more > 0 ? 1 : 0);
       found = found || more > 0;
@@ -182,13 +152,12 @@ class Covering {
   const Problem& problem_;
   const std::uint64_t n_;
   const Liveness& liveness_;
-  const std::int64_t goal_;
+  const std::uint64_t goal_;
   const EvictionCandidates candidates_;
   std::vector<std::uint8_t> used_;      // by eviction
   std::vector<double> cost_;            // by eviction
   std::vector<std::uint32_t> of_item_;  // evictions of it that are used
-  std::int64_t whole_ = 0;              // bytes that are there all the time
-  std::vector<std::int64_t> level_, change_;
+  Load load_;
   std::vector<double> excess_;
   std::vector<std::uint64_t> above_;
 };

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "planner/layout/portfolio/solve.h"
+#include "planner/swap/model/load.h"
 #include "planner/swap/simulation/clock.h"
 #include "planner/swap/simulation/simulator.h"
 #include "planner/swap/simulation/verify.h"
@@ -15,48 +16,6 @@ namespace memopt::swap {
 namespace {
 
 constexpr std::uint64_t kLeastBytes = std::uint64_t{1} << 20;
-
-// Bytes resident at each operation of an iteration.
-class Load {
- public:
-  explicit Load(std::uint64_t operations) : change_(operations + 1, 0), level_(operations, 0) {}
-
-  // At positions [from, to), of every instance.
-  void add(std::uint64_t from, std::uint64_t to, std::int64_t bytes) {
-    if (from >= to) return;
-    const std::uint64_t n = level_.size();
-    whole_ += bytes * static_cast<std::int64_t>((to - from) / n);
-    const std::uint64_t begin = from % n, end = begin + (to - from) % n;
-    change_[begin] += bytes;
-    change_[std::min(end, n)] -= bytes;
-    if (end <= n) return;
-    change_[0] += bytes;
-    change_[end - n] -= bytes;
-  }
-  const std::vector<std::int64_t>& levels() {
-    std::int64_t now = whole_;
-    for (std::size_t i = 0; i < level_.size(); ++i) level_[i] = now += change_[i];
-    return level_;
-  }
-  std::uint64_t peak() { return static_cast<std::uint64_t>(*std::max_element(levels().begin(), levels().end())); }
-
- private:
-  std::vector<std::int64_t> change_, level_;
-  std::int64_t whole_ = 0;
-};
-
-Load live_load(const Problem& problem, const Liveness& liveness) {
-  Load load(liveness.operations);
-  for (std::uint32_t b = 0; b < problem.blocks.size(); ++b) {
-    const auto bytes = static_cast<std::int64_t>(problem.blocks[b].bytes);
-    if (problem.blocks[b].persistent) {
-      load.add(0, liveness.operations, bytes);
-    } else {
-      load.add(liveness.of[b].start, liveness.of[b].freed + 1, bytes);
-    }
-  }
-  return load;
-}
 
 // What swaps leave, copies in under way included.
 std::uint64_t peak_with(const Problem& problem, const Liveness& liveness, std::span<const Swap> swaps) {
