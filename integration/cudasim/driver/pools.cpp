@@ -7,6 +7,7 @@
 #include "device/engine_impl.h"
 #include "device_attributes.h"
 #include "driver.h"
+#include "memory/device_bytes.h"
 #include "memory/memory_impl.h"
 
 namespace cudasim {
@@ -207,7 +208,7 @@ CUresult Pools::free(Stream& stream, const std::string& symbol, CUdeviceptr base
   work.name = named(symbol, block.size);
   work.run = [this, name = work.name, ranges, base, taken_size, poison](std::uint32_t, AccessLog&) {
     driver_.engine.free_in_order(name, ranges);
-    if (poison) std::memset(reinterpret_cast<void*>(base), std::to_integer<int>(kPoison), taken_size);
+    if (poison) fill_device_bytes(reinterpret_cast<void*>(base), kPoison, taken_size);
     return CUDA_SUCCESS;
   };
   const auto by =
@@ -232,7 +233,7 @@ void Pools::free_at_once(const std::string& symbol, Allocation block) {
   driver_.engine.free_in_order(symbol, bytes_of(block.base, taken_size));
   DeviceSpace& space = driver_.memory.impl().space;
   if (space.physical.poison() && space.physical.held() <= kPoisonedHeld)
-    std::memset(reinterpret_cast<void*>(block.base), std::to_integer<int>(kPoison), taken_size);
+    fill_device_bytes(reinterpret_cast<void*>(block.base), kPoison, taken_size);
   driver_.memory.impl().blocks.remove_pooled(block.base);
   Pool& pool = *pools_.at(block.pool);
   pool.used -= taken_size;

@@ -73,6 +73,24 @@ TEST(PhysicalMemory, RamFollowsWhatIsHeldNotTheCapacity) {
   EXPECT_EQ(resident(memory), 3 * kGranule);
 }
 
+// Where the kernel makes no huge pages, nothing is there before it is touched.
+TEST(PhysicalMemory, WithoutPoisonTheFirstBytesAreHugePages) {
+  PhysicalMemory memory(std::uint64_t{1} << 40, false);
+  const auto first = memory.take(3 * kGranule);
+  ASSERT_EQ(first.size(), 1u);
+  const bool huge = memory.in_ram(first[0]) == InRam::kYes;
+  EXPECT_EQ(resident(memory) == 3 * kGranule, huge);
+  const auto bytes = contents(memory, first[0]);
+  EXPECT_TRUE(std::all_of(bytes.begin(), bytes.end(), [](std::byte byte) { return byte == std::byte{0}; }));
+  memory.give(first);
+  const auto again = memory.take(3 * kGranule);
+  EXPECT_EQ(memory.in_ram(again[0]), InRam::kYes) << "it was there before";
+  const std::uint64_t before = resident(memory);
+  const auto beyond = memory.take(kHugeHeld);
+  EXPECT_EQ(memory.in_ram(beyond[0]), InRam::kNo);
+  EXPECT_EQ(resident(memory), before);
+}
+
 TEST(PhysicalMemory, BeyondTheFirstBytesNothingIsFilled) {
   PhysicalMemory memory(std::uint64_t{1} << 40, true);
   const auto huge = memory.take(kPoisonedHeld + kGranule);

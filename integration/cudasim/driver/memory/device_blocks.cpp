@@ -1,9 +1,10 @@
 #include "memory/device_blocks.h"
 
-#include <cstring>
 #include <iterator>
 #include <utility>
 #include <vector>
+
+#include "memory/device_bytes.h"
 
 namespace cudasim {
 namespace {
@@ -60,7 +61,7 @@ void DeviceBlocks::give(CUdeviceptr base, std::uint64_t size) {
   if (space_.physical.poison()) {
     // The slab stays reachable. A block with granules of its own is not poisoned here: nobody can see its bytes before
     // they are taken again.
-    std::memset(reinterpret_cast<void*>(base), std::to_integer<int>(kPoison), taken);
+    fill_device_bytes(reinterpret_cast<void*>(base), kPoison, taken);
   }
   slab->second.free.give(base, taken);
   if (slab->second.free.all_free()) {

@@ -8,16 +8,53 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
 #include <system_error>
 
+#include "memory/device_bytes.h"
+
 namespace cudasim {
+namespace {
+
+// Newer than some C libraries' headers.
+constexpr int kCollapse = 25;  // MADV_COLLAPSE
+
+// The file's first `size` bytes on a granule's boundary, which a huge page needs. Null where there is no room.
+std::byte* map_window(int file, std::uint64_t size) {
+  void* got = mmap(nullptr, size + kGranule, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (got == MAP_FAILED) return nullptr;
+  auto* const begin = static_cast<std::byte*>(got);
+  const std::uint64_t ahead = (kGranule - reinterpret_cast<std::uintptr_t>(got) % kGranule) % kGranule;
+  std::byte* const aligned = begin + ahead;
+  if (ahead != 0) munmap(begin, ahead);
+  munmap(aligned + size, kGranule - ahead);
+  if (mmap(aligned, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE | MAP_FIXED, file, 0) != MAP_FAILED)
+    return aligned;
+  const int error = errno;
+  munmap(aligned, size);
+  errno = error;
+  return nullptr;
+}
+
+// The program's thread may have been cancelled: it does not end in the middle of the driver.
+class NotCancelled {
+ public:
+  NotCancelled() { pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before_); }
+  ~NotCancelled() { pthread_setcancelstate(before_, nullptr); }
+  NotCancelled(const NotCancelled&) = delete;
+  NotCancelled& operator=(const NotCancelled&) = delete;
+
+ private:
+  int before_ = PTHREAD_CANCEL_ENABLE;
+};
+
+}  // namespace
 
 PhysicalMemory::PhysicalMemory(std::uint64_t capacity, bool poison)
     : capacity_(capacity),
       poison_(poison),
       free_(0, capacity),
       resident_(capacity / kGranule, false),
+      huge_(capacity / kGranule, false),
       whole_(capacity / kGranule, false),
       mapped_(capacity / kGranule, false) {
   file_ = memfd_create("cudasim-device", MFD_CLOEXEC);
@@ -28,16 +65,15 @@ PhysicalMemory::PhysicalMemory(std::uint64_t capacity, bool poison)
     close(file_);
     throw std::system_error(error, std::generic_category(), "sizing the simulated device's memory");
   }
-  if (!poison_ || capacity_ == 0) return;
+  if (capacity_ == 0) return;
   // Lowest offsets are given out first, so that this is where nearly all filling is done.
-  window_size_ = std::min(capacity, kPoisonedHeld);
-  void* window = mmap(nullptr, window_size_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, file_, 0);
-  if (window == MAP_FAILED) {
+  window_size_ = std::min(capacity, poison_ ? kPoisonedHeld : kHugeHeld) / kGranule * kGranule;
+  window_ = map_window(file_, window_size_);
+  if (window_ == nullptr) {
     const int error = errno;
     close(file_);
     throw std::system_error(error, std::generic_category(), "mapping the simulated device's memory");
   }
-  window_ = static_cast<std::byte*>(window);
 }
 
 PhysicalMemory::~PhysicalMemory() {
@@ -63,19 +99,46 @@ std::vector<Extent> PhysicalMemory::take(std::uint64_t size) {
 
 bool PhysicalMemory::prepare(const Extent& extent, bool fill) {
   bool prepared = true;
+  if (fill || held() <= kHugeHeld) make_huge(extent);
   for (std::uint64_t at = extent.offset; at != extent.offset + extent.size; at += kGranule) {
     auto resident = resident_[at / kGranule];
     if (resident) resident_idle_ -= kGranule;
     if (fill) {
-      prepared &= poison_granule(at, resident);
+      prepared &= poison_granule(at, resident || huge_[at / kGranule]);
     } else if (resident && poison_) {
       drop({at, kGranule});  // beyond what is filled: no old contents either
     }
-    whole_[at / kGranule] = fill || (resident && !poison_);
+    whole_[at / kGranule] = fill || (resident && !poison_) || huge_[at / kGranule];
     mapped_[at / kGranule] = false;
     resident = true;
   }
   return prepared;
+}
+
+void PhysicalMemory::make_huge(const Extent& extent) {
+  const std::uint64_t end = std::min(extent.offset + extent.size, window_size_);
+  for (std::uint64_t at = extent.offset; at < end;) {
+    const std::uint64_t begin = at;
+    while (at < end && !resident_[at / kGranule]) at += kGranule;
+    if (at != begin) make_run_huge(begin, at);
+    while (at < end && resident_[at / kGranule]) at += kGranule;
+  }
+}
+
+// In as few calls as there are runs: each waits for all processors to hand over the pages that they hold back.
+void PhysicalMemory::make_run_huge(std::uint64_t begin, std::uint64_t end) {
+  if (!can_be_huge_) return;
+  const NotCancelled not_cancelled;
+  const char zero = 0;  // what has no page at all is left as it is
+  for (std::uint64_t at = begin; at < end; at += kGranule) {
+    if (pwrite(file_, &zero, 1, static_cast<off_t>(at)) != 1) return;
+  }
+  if (madvise(window_ + begin, end - begin, kCollapse) == 0) {
+    std::fill(huge_.begin() + static_cast<std::ptrdiff_t>(begin / kGranule),
+              huge_.begin() + static_cast<std::ptrdiff_t>(end / kGranule), true);
+  } else if (errno == EINVAL) {
+    can_be_huge_ = false;  // an older kernel, or one without them
+  }
 }
 
 InRam PhysicalMemory::in_ram(const Extent& extent) const {
@@ -95,14 +158,10 @@ void PhysicalMemory::mapped(const Extent& extent) {
 
 // Pages that are there are filled fastest where they are mapped, and new ones by a write, which neither faults for each
 // nor clears it first.
-bool PhysicalMemory::poison_granule(std::uint64_t offset, [[maybe_unused]] bool resident) {
-#ifdef __SANITIZE_THREAD__
-  // ThreadSanitizer would note each byte of the window in four of its own.
-  return write_poison(offset);
-#else
+bool PhysicalMemory::poison_granule(std::uint64_t offset, bool resident) {
   if (offset >= window_size_) return write_poison(offset);
   if (resident) {
-    std::memset(window_ + offset, std::to_integer<int>(kPoison), kGranule);
+    fill_device_bytes(window_ + offset, kPoison, kGranule);
     return true;
   }
   if (!write_poison(offset)) return false;
@@ -110,14 +169,11 @@ bool PhysicalMemory::poison_granule(std::uint64_t offset, [[maybe_unused]] bool 
   madvise(window_ + offset, kGranule, MADV_POPULATE_WRITE);  // an older kernel faults them when they are filled next
 #endif
   return true;
-#endif
 }
 
 bool PhysicalMemory::write_poison(std::uint64_t offset) {
   static const std::vector<std::byte> block(256 << 10, kPoison);
-  // The program's thread may have been cancelled: it does not end in the middle of the driver.
-  int cancellable = PTHREAD_CANCEL_ENABLE;
-  pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancellable);
+  const NotCancelled not_cancelled;
   std::uint64_t at = offset;
   while (at < offset + kGranule) {
     const ssize_t written = pwrite(file_, block.data(), block.size(), static_cast<off_t>(at));
@@ -125,7 +181,6 @@ bool PhysicalMemory::write_poison(std::uint64_t offset) {
     if (written <= 0) break;
     at += static_cast<std::uint64_t>(written);
   }
-  pthread_setcancelstate(cancellable, nullptr);
   return at >= offset + kGranule;
 }
 
@@ -145,6 +200,8 @@ void PhysicalMemory::give(const std::vector<Extent>& extents) {
 }
 
 void PhysicalMemory::drop(const Extent& extent) {
+  for (std::uint64_t at = extent.offset; at != extent.offset + extent.size; at += kGranule)
+    huge_[at / kGranule] = false;
   // A failure costs RAM, not correctness: the pages are found again when the granules are taken.
   while (fallocate(file_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(extent.offset),
                    static_cast<off_t>(extent.size)) != 0 &&

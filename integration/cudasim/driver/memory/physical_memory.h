@@ -7,6 +7,10 @@
 // kPoisonedHeld bytes that are held are filled; beyond them taken bytes read as zero and cost RAM when they are
 // touched, so that a program may hold a whole large device on a small machine. Freed bytes stay resident up to
 // kIdleKept in all (a training step takes them again), the rest go back at once.
+//
+// Pages. A granule is a huge page of the host's where the kernel can make one (Linux 6.1, whatever
+// /sys/kernel/mm/transparent_hugepage says): to map it or to take it back is then one entry of a page table instead of
+// 512, and to fill it faults once. Without poison that is done for the first kHugeHeld bytes that are held.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -26,6 +30,7 @@ struct Extent {
 inline constexpr std::byte kPoison{0xCB};
 inline constexpr std::uint64_t kPoisonedHeld = std::uint64_t{4} << 30;
 inline constexpr std::uint64_t kIdleKept = std::uint64_t{512} << 20;
+inline constexpr std::uint64_t kHugeHeld = std::uint64_t{1} << 30;
 
 class PhysicalMemory {
  public:
@@ -50,6 +55,8 @@ class PhysicalMemory {
 
  private:
   bool prepare(const Extent& extent, bool fill);
+  void make_huge(const Extent& extent);
+  void make_run_huge(std::uint64_t begin, std::uint64_t end);
   bool poison_granule(std::uint64_t offset, bool resident);
   bool write_poison(std::uint64_t offset);
   void drop(const Extent& extent);
@@ -57,13 +64,15 @@ class PhysicalMemory {
   std::uint64_t capacity_;
   bool poison_;
   int file_ = -1;
-  std::byte* window_ = nullptr;  // the first bytes of the file, for filling
+  std::byte* window_ = nullptr;  // the first bytes of the file, for filling; on a granule's boundary
   std::uint64_t window_size_ = 0;
   FreeRanges free_;
   std::vector<bool> resident_;  // by granule: may have pages in RAM
+  std::vector<bool> huge_;      // was made one page when it became resident
   std::vector<bool> whole_;     // has all of them there, or had when it was taken last
   std::vector<bool> mapped_;    // has been mapped since it was taken
   std::uint64_t resident_idle_ = 0;
+  bool can_be_huge_ = true;
 };
 
 }  // namespace cudasim

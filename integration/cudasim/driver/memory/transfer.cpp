@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "memory/device_bytes.h"
 #include "memory/fault_guard.h"
 
 namespace cudasim {
@@ -52,15 +53,15 @@ void fill(std::byte* to, std::uint64_t size, std::uint32_t pattern, unsigned pat
   std::memcpy(bytes, &pattern, sizeof bytes);
   const auto same = [&](unsigned i) { return bytes[i] == bytes[0]; };
   if (pattern_size == 1 || (same(1) && (pattern_size == 2 || (same(2) && same(3))))) {
-    std::memset(to, std::to_integer<int>(bytes[0]), size);
+    fill_device_bytes(to, bytes[0], size);
     return;
   }
   // Doubling: the filled part is the pattern for the next.
   std::uint64_t filled = std::min<std::uint64_t>(pattern_size, size);
-  std::memcpy(to, bytes, filled);
+  move_device_bytes(to, bytes, filled);
   while (filled < size) {
     const std::uint64_t step = std::min({filled, size - filled, std::uint64_t{64} << 10});
-    std::memcpy(to + filled, to, step);
+    move_device_bytes(to + filled, to, step);
     filled += step;
   }
 }
@@ -105,7 +106,7 @@ Outcome copy_piece(const Memory& memory, const Rows& to, const Rows& from, const
   }
   return guarded(memory, [&] {
     for_each_run(shape, span, [&](std::uint64_t y, std::uint64_t z, std::uint64_t x, std::uint64_t size) {
-      std::memmove(pointer(to.row(y, z) + x), pointer(from.row(y, z) + x), size);
+      move_device_bytes(pointer(to.row(y, z) + x), pointer(from.row(y, z) + x), size);
     });
   });
 }
