@@ -116,6 +116,12 @@ class Cases(LimitCase):
     def test_iterations_under_a_plan(self):
         self.same("iterations", "12", moved=8)
 
+    @cases.in_plain_builds
+    def test_small_copies_wait_for_no_more_than_a_piece(self):
+        """Swaps are made of pieces of 2 MiB, one behind the other: where planned, a copy of the program's has one in front of it at most."""
+        run = self.same("beside-small-copies", "28", moved=100, orders=ORDERS[:1])
+        self.assertRegex(run.last_words, r"; \d{3,} swaps as planned, 0 not")
+
     def test_limits_that_are_parts_of_the_device(self):
         run = self.same("turns", limit="50%", CUDASIM_CAPACITY="96M", orders=ORDERS[:1], kept=False)
         self.assertLessEqual(run.held, 50 * MIB)

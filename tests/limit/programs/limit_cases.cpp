@@ -5,6 +5,7 @@
 //   limit_cases CASE [ARGUMENT]
 //
 //   copies-to-the-host, copies-from-the-host, copies-on-the-device, fills    of blocks that are away (limit_copies.cpp)
+//   beside-small-copies N         how long copies of the program's own take beside those (limit_copies.cpp)
 //   middle, end, parameters       how a launch names a block that is away (limit_accesses.cpp)
 //   questions                     what the driver is asked about it
 //   more-than-the-limit, one-large-block           what the limit has no room for
@@ -19,6 +20,8 @@
 //   refused, refused-threads, untouched, of-the-driver    without a limit, on a full device (limit_full.cpp)
 //
 // Exit code 3: the driver's error, which is named; 1: `turns` has read something wrong.
+#include <malloc.h>
+
 #include <cstdio>
 #include <span>
 #include <string>
@@ -28,6 +31,9 @@
 const char* const kProgram = "limit_cases";
 
 int main(int argc, char** argv) {
+  // What blocks must hold is kept on the host, and is freed and made again all the time: without giving pages back.
+  mallopt(M_MMAP_THRESHOLD, 32 << 20);
+  mallopt(M_TRIM_THRESHOLD, 1 << 30);
   const std::string name = argc > 1 ? argv[1] : "";
   if (argc > 2) limit::argument = argv[2];
   limit::open();

@@ -288,10 +288,99 @@ void run(const Operations& operations) {
   say("the crowd", crowd.wrong());
 }
 
+// Of copies of the program's own, on a stream of their own, beside an iteration whose blocks leave and come back.
+class SmallCopies {
+ public:
+  SmallCopies() {
+    check(cuMemAlloc(&device_, kPiece), "cuMemAlloc");
+    check(cuMemAllocHost(&host_, kPiece), "cuMemAllocHost");
+    for (const bool out : {false, true}) {
+      float both = 0;
+      for (const std::size_t bytes : {kSmall, kPiece}) {
+        queue(bytes, out);
+        both += took(last());
+      }
+      (out ? longest_out_ : longest_in_) = both * 1.1f;
+    }
+    timed_.clear();
+    // What is small does not leave.
+    check(cuMemFree(device_), "cuMemFree");
+    check(cuMemAlloc(&device_, kSmall), "cuMemAlloc");
+  }
+
+  void queue(bool out) { queue(kSmall, out); }
+  // Those since the last call that took longer than one of 2 MiB, which may be in front of them, and their own.
+  std::size_t late() {
+    std::size_t count = 0;
+    for (const Timed& one : timed_) count += took(one) > (one.out ? longest_out_ : longest_in_) ? 1 : 0;
+    timed_.clear();
+    return count;
+  }
+
+ private:
+  struct Timed {
+    CUevent before, after;
+    bool out;
+  };
+  static constexpr std::size_t kSmall = 4096, kPiece = 2 * kMib;
+
+  void queue(std::size_t bytes, bool out) {
+    Timed one{nullptr, nullptr, out};
+    for (CUevent* event : {&one.before, &one.after}) check(cuEventCreate(event, CU_EVENT_DEFAULT), "cuEventCreate");
+    check(cuEventRecord(one.before, stream_), "cuEventRecord");
+    check(out ? cuMemcpyDtoHAsync(host_, device_, bytes, stream_) : cuMemcpyHtoDAsync(device_, host_, bytes, stream_),
+          "a copy of the program's");
+    check(cuEventRecord(one.after, stream_), "cuEventRecord");
+    timed_.push_back(one);
+  }
+  const Timed& last() const { return timed_.back(); }
+  static float took(const Timed& one) {
+    float milliseconds = 0;
+    check(cuEventSynchronize(one.after), "cuEventSynchronize");
+    check(cuEventElapsedTime(&milliseconds, one.before, one.after), "cuEventElapsedTime");
+    for (CUevent event : {one.before, one.after}) check(cuEventDestroy(event), "cuEventDestroy");
+    return milliseconds;
+  }
+
+  CUstream stream_ = make_stream();
+  CUdeviceptr device_ = 0;
+  void* host_ = nullptr;
+  float longest_in_ = 0, longest_out_ = 0;  // milliseconds
+  std::vector<Timed> timed_;
+};
+
+void beside_small_copies(int count) {
+  constexpr unsigned kUnplanned = 16;  // iterations
+  const CUstream stream = make_stream();
+  SmallCopies small;
+  std::size_t wrong = 0, late = 0;
+  for (unsigned round = 0; round < static_cast<unsigned>(count); ++round) {
+    std::vector<Block> blocks;
+    for (unsigned i = 0; i < 14; ++i) {
+      blocks.emplace_back(kBytes + 4096 * i, round + i, stream);
+      for (const bool out : {false, true}) small.queue(out);
+    }
+    for (unsigned i = 13; i > 0; --i) {
+      blocks[i - 1].add(blocks[i], stream);
+      for (const bool out : {false, true}) small.queue(out);
+    }
+    // Until swaps are planned, blocks leave and come back on demand, where the next operation needs room at once.
+    const std::size_t more = small.late();
+    if (round >= kUnplanned) late += more;
+    check(cuStreamSynchronize(stream), "cuStreamSynchronize");
+    wrong += blocks[0].wrong();
+    // Not before: work that is queued behind a free is behind all before it.
+    for (Block& block : blocks) block.free();
+  }
+  say("iterations", wrong);
+  say("small copies that took longer than a piece and themselves", late);
+}
+
 }  // namespace
 
 std::span<const Case> copy_cases() {
   static constexpr std::array kCases = {
+      Case{"beside-small-copies", [] { beside_small_copies(number(argument.c_str(), "beside-small-copies")); }},
       Case{"copies-to-the-host", [] { run(to_host()); }}, Case{"copies-from-the-host", [] { run(from_host()); }},
       Case{"copies-on-the-device", [] { run(on_device()); }}, Case{"fills", [] { run(fills()); }}};
   return kCases;
