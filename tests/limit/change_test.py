@@ -14,7 +14,7 @@ from limit_runs import CHUNK, DEADLINE, LimitCase, native
 from runs import FULL, MEMOPTCTL, WITHOUT_A_PLANNER, WORKLOADS, environment
 
 REPLAY = os.path.join(WORKLOADS, "replay")
-ITERATIONS = 160
+ITERATIONS = 240
 PIECE = 8192  # calls at most, of which the simulator's report has the most that was held
 # What is held is seen to be below the limit so many iterations after it was set, at the latest: two, and time to look.
 ITERATIONS_TO_FOLLOW = 6
@@ -124,7 +124,7 @@ class Changed(LimitCase):
         self.assertLessEqual(report["held_history"]["calls_per_piece"], PIECE)
         self.assertLessEqual(min(peaks), peak_load * 50 // 100 + CHUNK)
         self.assertTrue(any(peak_load * 50 // 100 + CHUNK < peak <= peak_load * 75 // 100 + CHUNK for peak in peaks), peaks)
-        self.assertGreater(peaks[-1], peak_load * 9 // 10)
+        self.assertGreater(max(peaks[-2:]), peak_load * 9 // 10)  # the last piece may be the end of an iteration
 
     def test_a_plan_is_left_and_taken_up_again(self):
         self.change(planned=True, MEMOPT_SYNC_PLAN="1")
