@@ -55,6 +55,10 @@ if("undefined" IN_LIST MEMOPT_SANITIZE)
   target_compile_options(memopt_cold_flags INTERFACE -fno-sanitize=undefined)
 endif()
 target_compile_options(memopt_cold_flags INTERFACE -Og)
+add_library(memopt_user_flags INTERFACE)
+if(MEMOPT_SANITIZE)
+  target_compile_options(memopt_user_flags INTERFACE -fno-sanitize=all)
+endif()
 
 # memopt_checks_alignment(TARGET…), called last: bytes of a file or of another process are taken for objects.
 function(memopt_checks_alignment)
@@ -72,5 +76,19 @@ function(memopt_compile_cold)
   endforeach()
 endfunction()
 
+# memopt_as_users_compile(TARGET…), called last: programs that stand for a user's, under the library that is to be looked at. These are no
+# more sanitised than a user's are: what they do with their own memory, word by word, is most of what they do.
+function(memopt_as_users_compile)
+  foreach(target IN LISTS ARGN)
+    target_link_libraries(${target} PRIVATE memopt_flags memopt_user_flags)
+  endforeach()
+endfunction()
+
 find_package(Threads REQUIRED)
 find_package(Python3 REQUIRED COMPONENTS Interpreter)
+# The interpreter itself, where what was found is a version manager's script that looks for it at each start.
+execute_process(COMMAND ${Python3_EXECUTABLE} -c "import sys; print(sys.executable)" OUTPUT_VARIABLE _python
+                OUTPUT_STRIP_TRAILING_WHITESPACE)
+if(_python)
+  set(Python3_EXECUTABLE ${_python})
+endif()

@@ -9,6 +9,7 @@ import cases
 from plan_case import CHECKER, MEMOPTCTL, MIB, TWO, VGG16, PlanCase, needs_published_trace, run
 
 LAYERED = os.path.join(os.path.dirname(os.path.abspath(__file__)), "layered_iteration.py")
+SOON = ("--time-budget", "0.3")  # of a search for these
 STRATEGIES = ("memopt", "autoswap:doa", "autoswap:aoa", "autoswap:wdoa", "autoswap:swdoa")
 
 
@@ -19,7 +20,8 @@ class PlanCommand(PlanCase):
     def test_a_block_makes_room_for_another(self):
         for strategy in STRATEGIES:
             out = self.path("plan.json")
-            done = self.plan("--strategy", strategy, "--limit", "2MiB", "--json", out, "--no-bound")
+            soon = SOON if strategy == "memopt" else ()
+            done = self.plan("--strategy", strategy, "--limit", "2MiB", "--json", out, "--no-bound", *soon)
             self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
             self.assertRegex(done.stdout, r"(?m)^footprint +2\.00 MiB$")
             self.assertRegex(done.stdout, r"(?m)^added time +0\.000 ms an iteration of 0\.100 ms$")
@@ -36,7 +38,8 @@ class PlanCommand(PlanCase):
             for streams in (False, True):
                 out = self.path("plan.json")
                 problem = self.write(dict(TWO, ops=ops) if streams else TWO)
-                done = run(MEMOPTCTL, "plan", problem, "--strategy", strategy, "--json", out, "--no-bound")
+                soon = SOON if strategy == "memopt" else ()
+                done = run(MEMOPTCTL, "plan", problem, "--strategy", strategy, "--json", out, "--no-bound", *soon)
                 self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
                 with open(out, encoding="utf-8") as file:
                     plan = json.load(file)
@@ -54,7 +57,7 @@ class PlanCommand(PlanCase):
         self.assertRegex(done.stdout, r"(?m)^added time +0\.000 ms an iteration of 0\.100 ms$")
 
     def test_without_a_limit_the_least_footprint_at_no_added_time(self):
-        done = self.plan("--no-bound")
+        done = self.plan("--no-bound", *SOON)
         self.assertRegex(done.stdout, r"(?m)^footprint +2\.00 MiB$", done.stderr)
 
     def test_none_swaps_nothing(self):
@@ -73,10 +76,10 @@ class PlanCommand(PlanCase):
         self.assertRegex(done.stdout, r"(?m)^footprint +2\.00 MiB$", done.stdout + done.stderr)
 
     def test_an_infeasible_limit_names_the_least_feasible_one(self):
-        done = self.plan("--limit", "1.5MiB", "--no-bound")
+        done = self.plan("--limit", "1.5MiB", "--no-bound", *SOON)
         self.assertEqual(done.returncode, 3, done.stdout + done.stderr)
         self.assertIn("the least feasible limit it reaches is 2.00 MiB (2097152 bytes)", done.stderr)
-        self.assertEqual(self.plan("--limit", "2097152", "--no-bound").returncode, 0)
+        self.assertEqual(self.plan("--limit", "2097152", "--no-bound", *SOON).returncode, 0)
 
     def test_bounds_or_why_there_are_none(self):
         done = self.plan("--limit", "50%")
@@ -104,10 +107,10 @@ class PlanCommand(PlanCase):
         base = self.write({"format": "memopt-plan-1", "period": 130, "machine": {"out_bytes_per_ns": MIB / 20, "in_bytes_per_ns": MIB / 10}, "chunk": 1,
                            "blocks": [{"id": 0, "size": MIB, "persistent": True}, {"id": 1, "size": MIB}, {"id": 2, "size": MIB}], "ops": ops})
         out = self.path("plan.json")
-        printed = self.succeed(base, "--no-bound", "--json", out)
+        printed = self.succeed(base, "--no-bound", "--json", out, *SOON)
         self.assertRegex(printed, r"(?m)^footprint +2\.00 MiB$")
         self.assertNotIn("dropped", printed)
-        printed = self.succeed(base, "--clean-drops", "--json", out)
+        printed = self.succeed(base, "--clean-drops", "--json", out, *SOON)
         self.assertRegex(printed, r"(?m)^footprint +1\.00 MiB")
         self.assertRegex(printed, r"(?m)^copies +1\.00 MiB out, 2\.00 MiB in, 1\.00 MiB dropped$")
         with open(out, encoding="utf-8") as file:
@@ -143,8 +146,8 @@ class PlanCommand(PlanCase):
         base = self.path("base.json")
         done = run(sys.executable, CHECKER, "from-zhang", VGG16, "-o", base)
         self.assertEqual(done.returncode, 0, done.stderr)
-        for strategy, limit, *options in (("memopt", "450MiB"), ("memopt", "300MiB"), ("memopt", "300MiB", "--clean-drops"), ("none", "700MiB"),
-                                          ("autoswap:aoa", "500MiB"), ("autoswap:doa", "550MiB")):
+        for strategy, limit, *options in (("memopt", "450MiB", *SOON), ("memopt", "300MiB", *SOON), ("memopt", "300MiB", "--clean-drops", *SOON),
+                                          ("none", "700MiB"), ("autoswap:aoa", "500MiB"), ("autoswap:doa", "550MiB")):
             out = self.path("plan.json")
             done = run(MEMOPTCTL, "plan", base, "--strategy", strategy, "--limit", limit, "--json", out, "--no-bound", *options)
             if limit == "300MiB" and done.returncode == 3:
