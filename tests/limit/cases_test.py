@@ -121,6 +121,7 @@ class Cases(LimitCase):
         """Swaps are made of pieces of 2 MiB, one behind the other: where planned, a copy of the program's has one in front of it at most."""
         run = self.same("beside-small-copies", "28", moved=100, orders=ORDERS[:1])
         self.assertRegex(run.last_words, r"; \d{3,} swaps as planned, 0 not")
+        self.assertIn("behind two pieces: 1 late\n", run.output)
 
     def test_limits_that_are_parts_of_the_device(self):
         run = self.same("turns", limit="50%", CUDASIM_CAPACITY="96M", orders=ORDERS[:1], kept=False)

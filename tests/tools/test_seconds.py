@@ -4,7 +4,7 @@ their time says how long they waited.
 
 usage: test_seconds.py BUILD [--jobs N] [CTEST-ARGUMENT...]
 
-CTEST-ARGUMENT chooses tests, for example -R limit; without one, those that `tools/run-tests` runs. N of them at once (default 1). What processes
+CTEST-ARGUMENT chooses tests, for example -R limit; without one, all but those labelled full and frameworks. N of them at once (default 1). What processes
 use that outlive the test is not counted."""
 import json
 import os

@@ -309,6 +309,17 @@ class SmallCopies {
   }
 
   void queue(bool out) { queue(kSmall, out); }
+  // Behind two copies of 2 MiB at once: what a program must not see of swaps, to show that it would be seen.
+  void queue_behind_two() {
+    finish();
+    CUdeviceptr target = 0;
+    check(cuMemAlloc(&target, 2 * kPiece), "cuMemAlloc");
+    for (unsigned i = 0; i < 2; ++i)
+      check(cuMemcpyHtoDAsync(target + i * kPiece, host_, kPiece, make_stream()), "a copy before it");
+    queue(kSmall, false);
+    finish();
+    check(cuMemFree(target), "cuMemFree");
+  }
   // Those since the last call that took longer than one of 2 MiB, which may be in front of them, and their own.
   std::size_t late() {
     std::size_t count = 0;
@@ -353,6 +364,8 @@ void beside_small_copies(int count) {
   constexpr unsigned kUnplanned = 16;  // iterations
   const CUstream stream = make_stream();
   SmallCopies small;
+  small.queue_behind_two();
+  std::printf("behind two pieces: %zu late\n", small.late());
   std::size_t wrong = 0, late = 0;
   for (unsigned round = 0; round < static_cast<unsigned>(count); ++round) {
     std::vector<Block> blocks;

@@ -54,7 +54,6 @@ PhysicalMemory::PhysicalMemory(std::uint64_t capacity, bool poison)
       poison_(poison),
       free_(0, capacity),
       resident_(capacity / kGranule, false),
-      huge_(capacity / kGranule, false),
       whole_(capacity / kGranule, false),
       mapped_(capacity / kGranule, false) {
   file_ = memfd_create("cudasim-device", MFD_CLOEXEC);
@@ -104,11 +103,11 @@ bool PhysicalMemory::prepare(const Extent& extent, bool fill) {
     auto resident = resident_[at / kGranule];
     if (resident) resident_idle_ -= kGranule;
     if (fill) {
-      prepared &= poison_granule(at, resident || huge_[at / kGranule]);
+      prepared &= poison_granule(at, resident || whole_[at / kGranule]);
     } else if (resident && poison_) {
       drop({at, kGranule});  // beyond what is filled: no old contents either
     }
-    whole_[at / kGranule] = fill || (resident && !poison_) || huge_[at / kGranule];
+    if (fill || (resident && !poison_)) whole_[at / kGranule] = true;
     mapped_[at / kGranule] = false;
     resident = true;
   }
@@ -134,8 +133,8 @@ void PhysicalMemory::make_run_huge(std::uint64_t begin, std::uint64_t end) {
     if (pwrite(file_, &zero, 1, static_cast<off_t>(at)) != 1) return;
   }
   if (madvise(window_ + begin, end - begin, kCollapse) == 0) {
-    std::fill(huge_.begin() + static_cast<std::ptrdiff_t>(begin / kGranule),
-              huge_.begin() + static_cast<std::ptrdiff_t>(end / kGranule), true);
+    std::fill(whole_.begin() + static_cast<std::ptrdiff_t>(begin / kGranule),
+              whole_.begin() + static_cast<std::ptrdiff_t>(end / kGranule), true);
   } else if (errno == EINVAL) {
     can_be_huge_ = false;  // an older kernel, or one without them
   }
@@ -201,7 +200,7 @@ void PhysicalMemory::give(const std::vector<Extent>& extents) {
 
 void PhysicalMemory::drop(const Extent& extent) {
   for (std::uint64_t at = extent.offset; at != extent.offset + extent.size; at += kGranule)
-    huge_[at / kGranule] = false;
+    whole_[at / kGranule] = false;
   // A failure costs RAM, not correctness: the pages are found again when the granules are taken.
   while (fallocate(file_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(extent.offset),
                    static_cast<off_t>(extent.size)) != 0 &&

@@ -68,7 +68,6 @@ class PhysicalMemory {
   std::uint64_t window_size_ = 0;
   FreeRanges free_;
   std::vector<bool> resident_;  // by granule: may have pages in RAM
-  std::vector<bool> huge_;      // was made one page when it became resident
   std::vector<bool> whole_;     // has all of them there, or had when it was taken last
   std::vector<bool> mapped_;    // has been mapped since it was taken
   std::uint64_t resident_idle_ = 0;

@@ -6,10 +6,9 @@ import re
 import sys
 
 import cases
-from plan_case import CHECKER, MEMOPTCTL, MIB, TWO, VGG16, PlanCase, needs_published_trace, run
+from plan_case import CHECKER, MEMOPTCTL, MIB, SOON, TWO, VGG16, PlanCase, needs_published_trace, run, soon
 
 LAYERED = os.path.join(os.path.dirname(os.path.abspath(__file__)), "layered_iteration.py")
-SOON = ("--time-budget", "0.3")  # of a search for these
 STRATEGIES = ("memopt", "autoswap:doa", "autoswap:aoa", "autoswap:wdoa", "autoswap:swdoa")
 
 
@@ -20,8 +19,7 @@ class PlanCommand(PlanCase):
     def test_a_block_makes_room_for_another(self):
         for strategy in STRATEGIES:
             out = self.path("plan.json")
-            soon = SOON if strategy == "memopt" else ()
-            done = self.plan("--strategy", strategy, "--limit", "2MiB", "--json", out, "--no-bound", *soon)
+            done = self.plan("--strategy", strategy, "--limit", "2MiB", "--json", out, "--no-bound", *soon(strategy))
             self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
             self.assertRegex(done.stdout, r"(?m)^footprint +2\.00 MiB$")
             self.assertRegex(done.stdout, r"(?m)^added time +0\.000 ms an iteration of 0\.100 ms$")
@@ -38,8 +36,7 @@ class PlanCommand(PlanCase):
             for streams in (False, True):
                 out = self.path("plan.json")
                 problem = self.write(dict(TWO, ops=ops) if streams else TWO)
-                soon = SOON if strategy == "memopt" else ()
-                done = run(MEMOPTCTL, "plan", problem, "--strategy", strategy, "--json", out, "--no-bound", *soon)
+                done = run(MEMOPTCTL, "plan", problem, "--strategy", strategy, "--json", out, "--no-bound", *soon(strategy))
                 self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
                 with open(out, encoding="utf-8") as file:
                     plan = json.load(file)
@@ -146,10 +143,10 @@ class PlanCommand(PlanCase):
         base = self.path("base.json")
         done = run(sys.executable, CHECKER, "from-zhang", VGG16, "-o", base)
         self.assertEqual(done.returncode, 0, done.stderr)
-        for strategy, limit, *options in (("memopt", "450MiB", *SOON), ("memopt", "300MiB", *SOON), ("memopt", "300MiB", "--clean-drops", *SOON),
-                                          ("none", "700MiB"), ("autoswap:aoa", "500MiB"), ("autoswap:doa", "550MiB")):
+        for strategy, limit, *options in (("memopt", "450MiB"), ("memopt", "300MiB"), ("memopt", "300MiB", "--clean-drops"), ("none", "700MiB"),
+                                          ("autoswap:aoa", "500MiB"), ("autoswap:doa", "550MiB")):
             out = self.path("plan.json")
-            done = run(MEMOPTCTL, "plan", base, "--strategy", strategy, "--limit", limit, "--json", out, "--no-bound", *options)
+            done = run(MEMOPTCTL, "plan", base, "--strategy", strategy, "--limit", limit, "--json", out, "--no-bound", *options, *soon(strategy))
             if limit == "300MiB" and done.returncode == 3:
                 continue  # on a slow machine, or instrumented, there are too few attempts in the time
             self.assertEqual(done.returncode, 0, done.stdout + done.stderr)

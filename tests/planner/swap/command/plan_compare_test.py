@@ -6,9 +6,8 @@ import re
 import xml.etree.ElementTree as ElementTree
 
 import cases
-from plan_case import MIB, TWO, VGG16, PlanCase, needs_published_trace, trace
+from plan_case import MIB, SOON, TWO, VGG16, PlanCase, needs_published_trace, trace
 
-FAST = ("--time-budget", "0.2")
 OURS = ("--strategies", "memopt,none")
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -41,7 +40,7 @@ class Drawings(PlanCase):
 
 class Compare(Drawings):
     def test_a_table_of_strategies_and_limits(self):
-        printed = self.succeed(self.write(trace(), "a.trace"), "--compare", "--limits", "6MiB,70%,1MiB", *OURS, *FAST, "--no-bound")
+        printed = self.succeed(self.write(trace(), "a.trace"), "--compare", "--limits", "6MiB,70%,1MiB", *OURS, *SOON, "--no-bound")
         self.assertRegex(printed, r"(?m)^peak load +6\.00 MiB, machine gtx1080ti: ")
         self.assertRegex(printed, r"(?m)^times +the trace's, as nanoseconds$")
         self.assertRegex(printed, r"(?m)^iteration +10\.000 ms; ")
@@ -53,7 +52,7 @@ class Compare(Drawings):
         self.assertRegex(printed, r"(?m)^ *planning time +[\d.]+ s +[\d.]+ s$")
 
     def test_everything_by_default(self):
-        printed = self.succeed(self.write(TWO), "--compare", *FAST, "--json", self.path("table.json"))
+        printed = self.succeed(self.write(TWO), "--compare", *SOON, "--json", self.path("table.json"))
         header = next(line.split() for line in printed.splitlines() if line.split()[:1] == ["limit"])
         self.assertEqual(header[:8], ["limit", "bound", "memopt", "none", "autoswap:doa", "autoswap:aoa", "autoswap:wdoa", "autoswap:swdoa"])
         self.assertIn(header[8:], (["autoswap:tuned"], []))
@@ -82,7 +81,7 @@ class Compare(Drawings):
 
     def test_plans_that_add_time_are_at_least_the_bound(self):
         slow = dict(TWO, machine={"out_bytes_per_ns": 40, "in_bytes_per_ns": 40})
-        printed = self.succeed(self.write(slow), "--compare", "--strategies", "memopt,autoswap:aoa", "--limits", "4MiB,2MiB", *FAST, "--json",
+        printed = self.succeed(self.write(slow), "--compare", "--strategies", "memopt,autoswap:aoa", "--limits", "4MiB,2MiB", *SOON, "--json",
                                self.path("table.json"))
         for row in self.read("table.json")["limits"]:
             for plan in row["plans"]:
@@ -93,7 +92,7 @@ class Compare(Drawings):
 
     def test_the_drawing_has_what_the_table_has(self):
         slow = dict(TWO, name="<slow> & \u00e9", machine={"out_bytes_per_ns": 40, "in_bytes_per_ns": 40})
-        self.succeed(self.write(slow), "--compare", *OURS, "--limits", "4MiB,3MiB,2MiB", *FAST, "--no-bound", "--json", self.path("table.json"),
+        self.succeed(self.write(slow), "--compare", *OURS, "--limits", "4MiB,3MiB,2MiB", *SOON, "--no-bound", "--json", self.path("table.json"),
                      "--plot", self.path("plot.svg"))
         root = self.drawing()
         said = {f"{plan['strategy']}: {plan['footprint'] / MIB:.2f} MiB, {plan['added_ns'] / 1e6:.3f} ms added"
@@ -107,7 +106,7 @@ class Compare(Drawings):
 
     def test_a_problem_without_layout(self):
         load = dict(TWO, layout=False, limit=4 * MIB)
-        printed = self.succeed(self.write(load), "--compare", *OURS, "--limits", "100%,50%", *FAST, "--no-bound")
+        printed = self.succeed(self.write(load), "--compare", *OURS, "--limits", "100%,50%", *SOON, "--no-bound")
         self.assertRegex(cells(printed, "2.00 MiB", 50), r"^ +0\.000 \(2\.0\) +-$")
 
     def test_what_is_refused(self):
@@ -131,7 +130,7 @@ class Compare(Drawings):
     @needs_published_trace
     def test_the_published_trace(self):
         printed = self.succeed(VGG16, "--compare", "--strategies", "memopt,none,autoswap:aoa", "--limits", "110%,80%,5%", "--layout-time", "0.05",
-                               *FAST, "--no-bound", "--plot", self.path("plot.svg"))
+                               *SOON, "--no-bound", "--plot", self.path("plot.svg"))
         self.assertRegex(cells(printed, "698.07 MiB", 110), r"^ +0\.000 \(\d+\.\d\) +0\.000 \(6\d\d\.\d\) +0\.000 \(6\d\d\.\d\)$")
         self.assertRegex(cells(printed, "31.73 MiB", 5), r"^ +- +- +-$")
         self.drawing()
@@ -139,7 +138,7 @@ class Compare(Drawings):
 
 class Plot(Drawings):
     def test_a_plan(self):
-        self.succeed(self.write(TWO), "--limit", "2MiB", *FAST, "--no-bound", "--plot", self.path("plot.svg"))
+        self.succeed(self.write(TWO), "--limit", "2MiB", *SOON, "--no-bound", "--plot", self.path("plot.svg"))
         root = self.drawing()
         blocks = [title for title in self.titles(root) if title.startswith("block 5, 2097152 bytes, ")]
         self.assertEqual(sum("copied out" in title for title in blocks), 2, "at its place, and in the lane of the engine")
@@ -148,7 +147,7 @@ class Plot(Drawings):
         self.assertIn("footprint 2.00 MiB", self.texts(root))
 
     def test_the_limit_is_drawn(self):
-        self.succeed(self.write(TWO), "--limit", "2.3MiB", "--objective", "footprint", *FAST, "--no-bound", "--plot", self.path("plot.svg"))
+        self.succeed(self.write(TWO), "--limit", "2.3MiB", "--objective", "footprint", *SOON, "--no-bound", "--plot", self.path("plot.svg"))
         self.assertIn("limit 2.30 MiB", self.texts(self.drawing()))
 
     def test_a_problem_without_layout_has_no_drawing(self):
@@ -156,7 +155,7 @@ class Plot(Drawings):
 
     @needs_published_trace
     def test_the_published_trace(self):
-        self.succeed(VGG16, *FAST, "--no-bound", "--json", self.path("plan.json"), "--plot", self.path("plot.svg"))
+        self.succeed(VGG16, *SOON, "--no-bound", "--json", self.path("plan.json"), "--plot", self.path("plot.svg"))
         root, plan = self.drawing(), self.read("plan.json")
         named = {int(re.match(r"block (\d+)", title).group(1)) for title in self.titles(root) if title.startswith("block ")}
         self.assertEqual(named, {block["id"] for block in plan["blocks"]})

@@ -6,12 +6,12 @@ import re
 import sys
 
 import cases
-from plan_case import CHECKER, MEMOPTCTL, MIB, SHARED, TWO, VGG16, PlanCase, needs_published_trace, run, trace
+from plan_case import CHECKER, MEMOPTCTL, MIB, SHARED, SOON, TWO, VGG16, PlanCase, needs_published_trace, run, soon, trace
 
 SOURCE = os.environ["TEST_SOURCE"]
 PRESETS = os.path.join(SOURCE, "integration", "cudasim", "driver", "presets")
 FAKE_AGENT = os.path.join(SOURCE, "tests", "tools", "memoptctl", "recording", "fake_agent.py")
-FAST = ("--time-budget", "0.3", "--no-bound")
+FAST = (*SOON, "--no-bound")
 
 
 def preset(name):
@@ -27,8 +27,7 @@ class Inputs(PlanCase):
         time = re.compile(r"(?m)^planning time.*$")
         self.assertEqual(time.sub("", plain), time.sub("", self.succeed(path, "--strategy", "layout")))
         for asked in (("--limit", "100%"), ("--strategy", "none"), ("--objective", "footprint"), ("--machine", "h200"), ("--seed", "3"), ("--no-bound",)):
-            soon = () if "--strategy" in asked else FAST[:2]
-            self.assertRegex(self.succeed(path, *asked, *soon), r"(?m)^added time +0\.000 ms an iteration of 10\.000 ms")
+            self.assertRegex(self.succeed(path, *asked, *soon("none" if "none" in asked else "memopt")), r"(?m)^added time +0\.000 ms an iteration of 10\.000 ms")
 
     def test_a_block_of_a_trace_makes_room_for_another(self):
         path = self.write(trace(), "a.trace")
