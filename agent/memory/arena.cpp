@@ -25,13 +25,13 @@ std::uint64_t arena_range_begin = 0;
 std::uint64_t arena_range_bytes = 0;
 bool arena_on = false;
 
+// Leaked on purpose; a forked child gets a new one.
+constinit Arena* the_arena = nullptr;
+
 namespace {
 
-// Leaked on purpose; a forked child gets a new one.
-constinit Arena* g_arena = nullptr;
-
-// Acquire pairs with the release in arena_allocate: who sees the arena sees what it was made of.
-inline Arena* current() noexcept { return __atomic_load_n(&g_arena, __ATOMIC_ACQUIRE); }
+// Where a variable is called `arena`.
+inline Arena* current() noexcept { return arena(); }
 
 // Nothing will be served, or the context has failed: the driver answers, and no lock is taken.
 constinit bool g_refused = false;
@@ -115,7 +115,7 @@ std::uint64_t ready_streams(const Release& former) noexcept {
 }
 
 // Is the thread's context the one whose memory this is?
-bool context_is_ours(Arena& arena, ArenaLock& lock) noexcept {
+[[gnu::always_inline]] inline bool context_is_ours(Arena& arena, ArenaLock& lock) noexcept {
   if (arena.service == Arena::Service::kNotStarted) [[unlikely]] {
     CUcontext context = nullptr;
     if (driver().current_context(&context) != CUDA_SUCCESS || context == nullptr) return false;
@@ -153,7 +153,7 @@ bool context_is_ours(Arena& arena, ArenaLock& lock) noexcept {
 }
 
 // Makes `block` lie at the place; false if another block is there.
-bool serve_planned(Arena& arena, Block& block, FollowedPlace& place) noexcept {
+[[gnu::always_inline]] inline bool serve_planned(Arena& arena, Block& block, FollowedPlace& place) noexcept {
   Window& window = arena.slab.window();
   Block* in_the_way = nullptr;
   Span* const span = window.map.take(place.begin, place.end, &block, place.hint, &block.former, &in_the_way);
@@ -166,33 +166,35 @@ bool serve_planned(Arena& arena, Block& block, FollowedPlace& place) noexcept {
   return true;
 }
 
+// The same for the plan that is not live: armed, or declined.
+[[gnu::noinline]] void step_in_next(Arena& arena, ArenaLock& lock, ThreadState& thread, LanePosition& at,
+                                    std::uint64_t bytes, std::uint64_t return_address) noexcept {
+  // Not where one more comes between two iterations: the plan would be left at once.
+  if (at.following && at.position == 0 && arena.phase == Arena::Phase::kArmed && is_next(at, bytes, return_address)) {
+    arena_go_live(arena, lock, *at.lane);
+    refresh(arena, thread);
+  }
+  // Also where it could not go live, for want of memory: it may at the next beginning.
+  if (at.lane == nullptr) return;
+  const bool begins = at.following && at.position == 0 && at.lane->main;
+  FollowedMalloc* expected = nullptr;
+  const Step step = expect(at, bytes, return_address, &expected);
+  if (arena.declined.plan != nullptr && step == Step::kLeaves) arena_left_declined(arena);
+  // Behind it the plan may be another one.
+  const bool is_in = step == Step::kRejoins ? at.lane->main && begins_behind(at) : step == Step::kFollows && begins;
+  if (arena.declined.plan != nullptr && is_in) arena_keeps_to_declined(arena);
+}
+
 // Where the thread is in the plans, one malloc further. Null: this malloc is not planned.
-FollowedMalloc* next_malloc(Arena& arena, ArenaLock& lock, ThreadState& thread, std::uint64_t bytes,
-                            std::uint64_t return_address) noexcept {
+[[gnu::always_inline]] inline FollowedMalloc* next_malloc(Arena& arena, ArenaLock& lock, ThreadState& thread,
+                                                          std::uint64_t bytes, std::uint64_t return_address) noexcept {
   LaneState* lane = thread.lane;
   if (lane == nullptr || lane->serial != arena.serial) [[unlikely]] {
     lane = refresh(arena, thread);
     if (lane == nullptr) return nullptr;
   }
-  FollowedMalloc* expected = nullptr;
-  if (lane->next.lane != nullptr) [[unlikely]] {
-    LanePosition& at = lane->next;
-    // Not where one more comes between two iterations: the plan would be left at once.
-    if (at.following && at.position == 0 && arena.phase == Arena::Phase::kArmed && is_next(at, bytes, return_address)) {
-      arena_go_live(arena, lock, *at.lane);
-      refresh(arena, thread);
-    }
-    // Also where it could not go live, for want of memory: it may at the next beginning.
-    if (at.lane != nullptr) {
-      const bool begins = at.following && at.position == 0 && at.lane->main;
-      const Step step = expect(at, bytes, return_address, &expected);
-      expected = nullptr;
-      if (arena.declined.plan != nullptr && step == Step::kLeaves) arena_left_declined(arena);
-      // Behind it the plan may be another one.
-      const bool is_in = step == Step::kRejoins ? at.lane->main && begins_behind(at) : step == Step::kFollows && begins;
-      if (arena.declined.plan != nullptr && is_in) arena_keeps_to_declined(arena);
-    }
-  }
+  if (lane->next.lane != nullptr) [[unlikely]]
+    step_in_next(arena, lock, thread, lane->next, bytes, return_address);
   if ((arena.run_watch.due || arena.refill_due) && lane->live.following && lane->live.position == 0) [[unlikely]] {
     arena_complete_slab(arena, lock);
     lane = refresh(arena, thread);
@@ -200,6 +202,7 @@ FollowedMalloc* next_malloc(Arena& arena, ArenaLock& lock, ThreadState& thread, 
   }
   LanePosition& at = lane->live;
   if (at.lane == nullptr) return nullptr;
+  FollowedMalloc* expected = nullptr;
   bool begins = at.following && at.position == 0 && at.lane->main;
   const Step step = expect(at, bytes, return_address, &expected);
   if (step != Step::kFollows) [[unlikely]] {
@@ -211,17 +214,25 @@ FollowedMalloc* next_malloc(Arena& arena, ArenaLock& lock, ThreadState& thread, 
   return expected != nullptr && expected->count != 0 ? expected : nullptr;
 }
 
-// The block's place, or the next free one of those that it may have; false if there is none.
-bool serve_planned(Arena& arena, Block& block, FollowedMalloc& malloc) noexcept {
-  for (std::uint32_t left = malloc.count; left != 0; --left) {
+// The first of its other places that the block can have; null if there is none.
+[[gnu::cold, gnu::noinline]] FollowedPlace* serve_another(Arena& arena, Block& block, FollowedMalloc& malloc) noexcept {
+  for (std::uint32_t left = malloc.count - 1; left != 0; --left) {
     FollowedPlace& place = *malloc.next_place();
-    if (!serve_planned(arena, block, place)) [[unlikely]]
-      continue;
-    if (malloc.swapped != nullptr) [[unlikely]]
-      arena_enter_window(arena, block, *malloc.swapped, place);
-    return true;
+    if (serve_planned(arena, block, place)) return &place;
   }
-  return false;
+  return nullptr;
+}
+
+// The block's place, or the next free one of those that it may have; false if there is none.
+[[gnu::always_inline]] inline bool serve_planned(Arena& arena, Block& block, FollowedMalloc& malloc) noexcept {
+  FollowedPlace* place = malloc.next_place();
+  if (!serve_planned(arena, block, *place)) [[unlikely]] {
+    place = serve_another(arena, block, malloc);
+    if (place == nullptr) return false;
+  }
+  if (malloc.swapped != nullptr) [[unlikely]]
+    arena_enter_window(arena, block, *malloc.swapped, *place);
+  return true;
 }
 
 // What a stream-ordered call says beside the block.
@@ -449,12 +460,10 @@ bool serves(const Arena& arena, CUcontext context) noexcept {
 
 }  // namespace
 
-Arena* arena() noexcept { return current(); }
-
 Arena* make_arena() noexcept {
   if (current() == nullptr) [[unlikely]] {
     ArenaLock lock;
-    if (current() == nullptr) __atomic_store_n(&g_arena, new (std::nothrow) Arena(driver()), __ATOMIC_RELEASE);
+    if (current() == nullptr) __atomic_store_n(&the_arena, new (std::nothrow) Arena(driver()), __ATOMIC_RELEASE);
   }
   return current();
 }
@@ -566,7 +575,7 @@ void forget_arena_after_fork() noexcept {
   arena_lock_word = {};
   switch_on(false);
   g_refused = false;
-  __atomic_store_n(&g_arena, nullptr, __ATOMIC_RELAXED);
+  __atomic_store_n(&the_arena, nullptr, __ATOMIC_RELAXED);
   set_range(0, 0);
   t_state = {};
   arena_stop_points();

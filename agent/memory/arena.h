@@ -12,6 +12,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -73,10 +74,6 @@ std::size_t find_blocks(std::uint64_t address, Block* found[2]) noexcept;
 // be used by the operation's stream.
 void use_block(Block& block, Operation& operation) noexcept;
 
-// find_blocks and use_block for each of several addresses, for which the caller does not need to know the blocks.
-// Returns whether there was one.
-bool use_addresses(const std::uint64_t* addresses, std::size_t count, Operation& operation) noexcept;
-
 // As use_block, for every live block: the operation cannot be read (a launch whose parameters are unknown, a graph).
 void use_everything(Operation& operation) noexcept;
 
@@ -97,6 +94,11 @@ void host_visible(const Operation& operation, bool held_up) noexcept;
 void escaped(ArenaLock& lock, Block& block) noexcept;
 
 // Without the lock. ------------------------------------------------------------------------------------------------
+
+// The whole way of an operation whose blocks the caller need not know: begin_operation, unless it has begun;
+// find_blocks and use_block for each of the addresses; order_operation. Returns whether there was a block.
+bool use_addresses(StreamName stream, bool begun, std::span<const std::uint64_t> addresses,
+                   Operation* operation) noexcept;
 
 // cuMemAlloc and cuMemFree as the program sees them. `handled` false: the call goes to the driver.
 struct Served {

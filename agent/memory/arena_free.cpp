@@ -26,12 +26,15 @@ void record_free_of(Arena& arena, CUdeviceptr address, StreamName stream) noexce
   errno = kept_errno;
 }
 
+[[gnu::cold, gnu::noinline]] void forget_driver_block(Arena& arena, const Block& block) noexcept {
+  arena.driver_blocks.erase(block.base);
+  arena.driver_bytes -= block.bytes;
+}
+
 // The block is none of the program's any more: no other thread finds it.
-void unlist(Arena& arena, Block* block) noexcept {
-  if (block->window == nullptr) {
-    arena.driver_blocks.erase(block->base);
-    arena.driver_bytes -= block->bytes;
-  }
+[[gnu::always_inline]] inline void unlist(Arena& arena, Block* block) noexcept {
+  if (block->window == nullptr) [[unlikely]]
+    forget_driver_block(arena, *block);
   arena.blocks.erase(block->base);
   arena.live_bytes -= block->bytes;
   if (block->pool != nullptr) [[unlikely]]
@@ -48,15 +51,11 @@ Release with_copies(const Block& block, Release uses) noexcept {
   return uses;
 }
 
-// Its bytes are free, once `uses` are over.
-void give_back(Arena& arena, Block* block, const Release& uses) noexcept {
-  if (block->window->kind == Window::Kind::kSlab) [[likely]] {
+// In a window that is not the slab, or where there have been copies of ours.
+[[gnu::noinline]] void give_back_otherwise(Arena& arena, Block* block, const Release& uses) noexcept {
+  if (block->window->kind == Window::Kind::kSlab) {
     const bool unused = block->uses.count == 0 && !block->uses.everything;
-    if (unused && arena.host.is_started()) [[unlikely]] {
-      block->window->map.give_back(block->span, with_copies(*block, uses));
-    } else {
-      block->window->map.give_back(block->span, uses);
-    }
+    block->window->map.give_back(block->span, unused ? with_copies(*block, uses) : uses);
   } else if (block->window->kind == Window::Kind::kOwn) {
     arena_leave_window(arena, *block, with_copies(*block, uses));
   } else {
@@ -65,6 +64,15 @@ void give_back(Arena& arena, Block* block, const Release& uses) noexcept {
     if (arena.plan != nullptr && arena.calm_iterations <= kCalm) arena.housekeeping = true;
     if (arena.chunks.is_beyond()) [[unlikely]]
       arena_keep_limit(arena);
+  }
+}
+
+// Its bytes are free, once `uses` are over.
+[[gnu::always_inline]] inline void give_back(Arena& arena, Block* block, const Release& uses) noexcept {
+  if (block->window->kind == Window::Kind::kSlab && !arena.host.is_started()) [[likely]] {
+    block->window->map.give_back(block->span, uses);
+  } else {
+    give_back_otherwise(arena, block, uses);
   }
   arena.blocks.drop(block);
 }

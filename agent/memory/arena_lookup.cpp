@@ -53,28 +53,33 @@ class Toucher {
   Toucher(Arena& arena, Operation& operation) noexcept
       : arena_(arena),
         operation_(operation),
-        slot_(static_cast<StreamSlot>(operation.use.slot)),
-        bit_(slot_ < kReadySlots ? slot_ : kReadySlots),
+        use_(operation.use),
+        ticket_(operation.ticket),
         reuses_(arena.streams.reuses()),
-        captured_(arena.streams.capturing() && arena.streams.is_capturing(slot_)),
-        queued_(operation.use.position != 0) {}
+        ready_(std::uint64_t{1} << std::min<std::uint64_t>(use_.slot, kReadySlots)),
+        odd_(!is_queued() || is_captured()) {}
 
   // Puts the operation behind the block's former owners, and makes it one of the block's uses.
   void touch(Block& block) noexcept {
-    if (!queued_) [[unlikely]]
-      return;
-    const bool ready = (block.ready >> bit_ & 1) != 0 && (block.ready_at == reuses_ || block.ready == kAllStreams);
+    if (odd_) [[unlikely]] {
+      if (!is_queued()) return;
+      block.kept = block.kept || is_captured();
+    }
+    const bool ready = (block.ready & ready_) != 0 && (block.ready_at == reuses_ || block.ready == kAllStreams);
     if (!ready) [[unlikely]]
       wait_for_former_owners(block);
-    block.uses.add(operation_.use);
-    block.touched = operation_.ticket;
+    block.uses.add(use_);
+    block.touched = ticket_;
     if (block.away != 0) [[unlikely]]
       note_away(block);
-    if (captured_) [[unlikely]]
-      block.kept = true;
   }
 
  private:
+  bool is_queued() const noexcept { return use_.position != 0; }
+  bool is_captured() const noexcept {
+    return arena_.streams.capturing() && arena_.streams.is_capturing(static_cast<StreamSlot>(use_.slot));
+  }
+
   [[gnu::cold, gnu::noinline]] void note_away(const Block& block) noexcept {
     std::uint32_t& count = operation_.away;
     for (std::uint32_t i = 0; i < count && i < Operation::kMostAway; ++i) {
@@ -86,20 +91,21 @@ class Toucher {
 
   [[gnu::noinline]] void wait_for_former_owners(Block& block) noexcept {
     // It is ready when all waits have been issued, not before: another thread may use the stream.
-    if (!arena_.streams.add_needs(slot_, block.former, &operation_.needs)) return;
-    if (slot_ >= kReadySlots || slot_ == kOverflowSlot) return;
+    const auto slot = static_cast<StreamSlot>(use_.slot);
+    if (!arena_.streams.add_needs(slot, block.former, &operation_.needs)) return;
+    if (slot >= kReadySlots || slot == kOverflowSlot) return;
     if (block.ready_at != reuses_) block.ready = 0;
-    block.ready |= std::uint64_t{1} << slot_;
+    block.ready |= ready_;
     block.ready_at = reuses_;
   }
 
   Arena& arena_;
   Operation& operation_;
-  const StreamSlot slot_;
-  const std::uint32_t bit_;  // of Block::ready
+  const StreamUse use_;
+  const std::uint64_t ticket_;
   const std::uint64_t reuses_;
-  const bool captured_;
-  const bool queued_;
+  const std::uint64_t ready_;  // the bit of Block::ready
+  const bool odd_;             // not queued, or captured
 };
 
 // The block that ends where this one begins; null if there is none.
@@ -134,19 +140,27 @@ Block* block_around(std::uint64_t address) noexcept {
   return nullptr;
 }
 
+[[gnu::always_inline]] inline void begin_operation(Arena& arena, StreamName stream, Operation* operation) noexcept {
+  // On a stream that does not exist nothing is queued: position 0 is over from the beginning.
+  if (arena.known_streams.check(stream.handle) != CUDA_SUCCESS) [[unlikely]]
+    return;
+  operation->use = arena.streams.begin(stream, &operation->needs);
+  operation->ticket = ++arena.tickets;
+  announce_ticket(operation->ticket);
+  operation->barrier = arena.streams.barrier();
+}
+
+// Is there nothing to do for an operation's order, as in the steady state?
+inline bool is_in_order(const Arena& arena, const Operation& operation) noexcept {
+  return !arena.limit_change.pending && operation.away == 0 && operation.needs.empty() && !arena.streams.is_full();
+}
+
 }  // namespace
 
 std::uint64_t block_number(const Block& block) noexcept { return block.number; }
 
 void begin_operation(StreamName stream, Operation* operation) noexcept {
-  Arena* const now = arena();
-  // On a stream that does not exist nothing is queued: position 0 is over from the beginning.
-  if (now == nullptr || now->known_streams.check(stream.handle) != CUDA_SUCCESS) return;
-  operation->use = now->streams.begin(stream);
-  operation->ticket = ++now->tickets;
-  announce_ticket(operation->ticket);
-  now->streams.add_barrier_needs(static_cast<StreamSlot>(operation->use.slot), &operation->needs);
-  operation->barrier = now->streams.barrier();
+  if (Arena* const now = arena()) begin_operation(*now, stream, operation);
 }
 
 std::size_t find_blocks(std::uint64_t address, Block* found[2]) noexcept {
@@ -156,24 +170,29 @@ std::size_t find_blocks(std::uint64_t address, Block* found[2]) noexcept {
 
 void use_block(Block& block, Operation& operation) noexcept { Toucher(*arena(), operation).touch(block); }
 
-bool use_addresses(const std::uint64_t* addresses, std::size_t count, Operation& operation) noexcept {
+bool use_addresses(StreamName stream, bool begun, std::span<const std::uint64_t> addresses,
+                   Operation* operation) noexcept {
   Arena* const now = arena();
   if (now == nullptr) return false;
-  Toucher toucher(*now, operation);
+  ArenaLock lock;
+  if (!begun) begin_operation(*now, stream, operation);
+  Toucher toucher(*now, *operation);
   bool any = false;
-  for (std::size_t i = 0; i < count; ++i) {
+  for (const std::uint64_t address : addresses) {
     // The commonest word by far: the beginning of a block before which none ends.
-    Block* const block = now->blocks.find(addresses[i]);
+    Block* const block = now->blocks.find(address);
     if (block != nullptr && block->span != nullptr && ends_before(*block) == nullptr) [[likely]] {
       toucher.touch(*block);
       any = true;
       continue;
     }
     Block* found[2];
-    const std::size_t blocks = look_up(*now, addresses[i], found);
+    const std::size_t blocks = look_up(*now, address, found);
     for (std::size_t k = 0; k < blocks; ++k) toucher.touch(*found[k]);
     any = any || blocks != 0;
   }
+  if (!is_in_order(*now, *operation)) [[unlikely]]
+    order_operation(lock, *operation);
   return any;
 }
 
@@ -186,7 +205,7 @@ void use_everything(Operation& operation) noexcept {
 
 void order_operation(ArenaLock& lock, Operation& operation) noexcept {
   Arena* const now = arena();
-  if (now == nullptr) return;
+  if (now == nullptr || is_in_order(*now, operation)) return;
   if (now->limit_change.pending) [[unlikely]] {
     const std::uint64_t releases = now->releases;
     arena_follow_limit(*now, lock);

@@ -233,9 +233,11 @@ inline constexpr std::uint64_t kMostCalm = 4096;
 // Of bytes, for people. May throw std::bad_alloc.
 std::string in_units(std::uint64_t bytes);
 
-// Null before the first call.
-Arena* arena() noexcept;
-// Makes it; without the lock. Null: out of memory.
+extern Arena* the_arena;
+// Null before the first call. Acquire pairs with the release in make_arena: who sees the arena sees what it was made
+// of.
+inline Arena* arena() noexcept { return __atomic_load_n(&the_arena, __ATOMIC_ACQUIRE); }
+// Makes it, if there is none; without the lock. Null: out of memory.
 Arena* make_arena() noexcept;
 
 // Called with the lock held. -------------------------------------------------------------------------------------

@@ -16,20 +16,22 @@ namespace memopt::agent {
 struct Window;
 
 struct Block {
+  // What each operation that names it looks at or changes, together.
   std::uint64_t base = 0;
-  std::uint64_t bytes = 0;   // as the program asked
-  std::uint64_t number = 0;  // shm/record.h; never used twice
-  Window* window = nullptr;  // in which it lies
-  Span* span = nullptr;      // that it owns
+  std::uint64_t bytes = 0;  // as the program asked
+  Span* span = nullptr;     // that it owns
   // Streams whose further work is behind the former owners of the bytes, a bit per slot; the last is set only with all
   // others, and stands for all further slots. Of the table as it was at `ready_at` (StreamTable::reuses).
   std::uint64_t ready = 0;
   std::uint64_t ready_at = 0;
+  std::uint64_t touched = 0;  // by which of all operations, the last time (Operation::ticket)
+  Release uses;               // its own, since it left the device the last time
+  std::uint32_t away = 0;     // chunks' worth of its bytes that are not on the device, or on their way
+
+  std::uint64_t number = 0;     // shm/record.h; never used twice
+  Window* window = nullptr;     // in which it lies
   std::uint64_t born = 0;       // `touched`, when it was served outside a plan
-  std::uint64_t touched = 0;    // by which of all operations, the last time (Operation::ticket)
-  std::uint32_t away = 0;       // chunks' worth of its bytes that are not on the device, or on their way
-  Release former;               // those former owners' uses
-  Release uses;                 // its own, since it left the device the last time
+  Release former;               // the former owners' uses
   CUmemoryPool pool = nullptr;  // by cuMemAllocAsync: of which pool
   bool escaped = false;         // its address is stored where launches do not show it
   bool sync_memops = false;     // as cuPointerSetAttribute

@@ -52,15 +52,13 @@ class Touch {
 
   void look_up() noexcept {
     if (waiting_ == 0) return;
-    ArenaLock lock;
-    begin();
     if (!recorded_ && !captured_) [[likely]] {
-      touched_ |= use_addresses(addresses_, waiting_, operation_);
+      touched_ |= use_addresses(stream_, begun_, {addresses_, waiting_}, &operation_);
+      begun_ = true;
     } else {
       look_up_each();
     }
     waiting_ = 0;
-    order_operation(lock, operation_);
   }
 
   // The operation has its place on its stream even if it touches no block: what is freed by then is behind it, and it
@@ -105,7 +103,9 @@ class Touch {
     begun_ = true;
   }
 
-  void look_up_each() noexcept {
+  [[gnu::noinline]] void look_up_each() noexcept {
+    ArenaLock lock;
+    begin();
     for (std::size_t i = 0; i < waiting_; ++i) {
       Block* found[2] = {nullptr, nullptr};
       const std::size_t count = find_blocks(addresses_[i], found);
@@ -117,6 +117,7 @@ class Touch {
         if (recorded_) note(block_number(*found[k]), count > 1);
       }
     }
+    order_operation(lock, operation_);
   }
 
   void note(std::uint64_t number, bool ambiguous) noexcept {

@@ -1,41 +1,39 @@
 #include "agent/order/current_context.h"
 
 namespace memopt::agent {
+namespace current_context_detail {
+
+constinit std::uint64_t changes = 1;
+constinit thread_local Known known = {};
+
+bool ask(const Driver& driver, CUcontext context) noexcept {
+  const std::uint64_t before = __atomic_load_n(&changes, __ATOMIC_ACQUIRE);
+  CUcontext current = nullptr;
+  if (driver.current_context(&current) != CUDA_SUCCESS) return false;
+  known = {before, current};
+  return current == context;
+}
+
+}  // namespace current_context_detail
+
 namespace {
 
-// Changes whenever a thread's current context may have changed.
-constinit std::uint64_t g_changes = 1;
+namespace detail = current_context_detail;
 
-struct Known {
-  std::uint64_t changes;  // up to which `context` is current; 0: never asked
-  CUcontext context;
-};
-constinit thread_local Known t_known __attribute__((tls_model("initial-exec"))) = {};
 // Up to which change the thread can make calls for certain.
 constinit thread_local std::uint64_t t_usable __attribute__((tls_model("initial-exec"))) = 0;
 
 }  // namespace
 
 void note_own_context_change() noexcept {
-  t_known.changes = 0;
+  detail::known.changes = 0;
   t_usable = 0;
 }
 
-void note_context_change() noexcept { __atomic_add_fetch(&g_changes, 1, __ATOMIC_RELEASE); }
-
-bool is_current(const Driver& driver, CUcontext context) noexcept {
-  const std::uint64_t changes = __atomic_load_n(&g_changes, __ATOMIC_ACQUIRE);
-  Known& known = t_known;
-  if (known.changes != changes) [[unlikely]] {
-    CUcontext current = nullptr;
-    if (driver.current_context(&current) != CUDA_SUCCESS) return false;
-    known = {changes, current};
-  }
-  return known.context == context;
-}
+void note_context_change() noexcept { __atomic_add_fetch(&detail::changes, 1, __ATOMIC_RELEASE); }
 
 CUresult current_context_refusal(const Driver& driver) noexcept {
-  const std::uint64_t changes = __atomic_load_n(&g_changes, __ATOMIC_ACQUIRE);
+  const std::uint64_t changes = __atomic_load_n(&detail::changes, __ATOMIC_ACQUIRE);
   if (t_usable == changes) [[likely]]
     return CUDA_SUCCESS;
   CUdevice device = 0;

@@ -122,8 +122,8 @@ void OwnershipMap::insert_behind(Span* span, Span* added) noexcept {
   span->next = added;
 }
 
-Span* OwnershipMap::take(std::uint64_t begin, std::uint64_t end, Block* owner, Span* hint, Release* former,
-                         Block** in_the_way) noexcept {
+Span* OwnershipMap::take_anew(std::uint64_t begin, std::uint64_t end, Block* owner, Span* hint, Release* former,
+                              Block** in_the_way) noexcept {
   *in_the_way = nullptr;
   Span* const head = find(begin, hint);
   if (head == nullptr || end > bytes_ || begin >= end) return nullptr;
@@ -131,8 +131,7 @@ Span* OwnershipMap::take(std::uint64_t begin, std::uint64_t end, Block* owner, S
     *in_the_way = head->owner;
     return nullptr;
   }
-  // The same bytes as last time, which nobody has divided since.
-  if (head->begin == begin && head->end == end) [[likely]] {
+  if (head->begin == begin && head->end == end) {
     former->add(head->release);
     head->owner = owner;
     owned_bytes_ += end - begin;

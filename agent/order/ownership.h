@@ -30,7 +30,7 @@ struct Release {
   bool empty() const { return count == 0 && !everything && !unordered; }
 
   void add(StreamUse use) noexcept {
-    if (count != 0 && uses[0].slot == use.slot) [[likely]] {
+    if (count != 0 && are_of_one_slot(uses[0], use)) [[likely]] {
       uses[0] = later_of(uses[0], use);
     } else {
       add_other(use);
@@ -78,7 +78,15 @@ class OwnershipMap {
   // Makes [begin, end) the owner's, and adds the last uses of all of it to `former`. Null, and nothing has changed, if
   // a byte of it is owned; `*in_the_way` is then that owner. Also null when out of memory; `*in_the_way` is then null.
   Span* take(std::uint64_t begin, std::uint64_t end, Block* owner, Span* hint, Release* former,
-             Block** in_the_way) noexcept;
+             Block** in_the_way) noexcept {
+    // The same bytes as last time, which nobody has divided since.
+    if (hint == nullptr || !hint->linked || hint->begin != begin || hint->end != end || hint->owner != nullptr)
+      return take_anew(begin, end, owner, hint, former, in_the_way);
+    former->add(hint->release);
+    hint->owner = owner;
+    owned_bytes_ += end - begin;
+    return hint;
+  }
 
   // The span has no owner any more.
   void give_back(Span* span, const Release& release) noexcept {
@@ -117,6 +125,8 @@ class OwnershipMap {
     return span->linked && span->begin <= offset && offset < span->end;
   }
 
+  Span* take_anew(std::uint64_t begin, std::uint64_t end, Block* owner, Span* hint, Release* former,
+                  Block** in_the_way) noexcept;
   Span* search(std::uint64_t offset) noexcept;
   Span* make() noexcept;  // unlinked; null when out of memory
   void insert_behind(Span* span, Span* added) noexcept;

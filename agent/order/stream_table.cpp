@@ -45,10 +45,7 @@ bool StreamTable::add_slot() noexcept {
 }
 
 StreamSlot StreamTable::look_up(StreamName name) noexcept {
-  if (is_legacy(name)) {
-    last_ = name;
-    return last_slot_ = kLegacySlot;
-  }
+  if (is_legacy(name)) return remember(name, kLegacySlot);
   const bool own = is_own_default(name);
   const ThreadNumber thread = own ? this_thread() : 0;
   if (own && t_own_stream.table == table_ && t_own_stream.thread == thread) return t_own_stream.slot;
@@ -56,12 +53,8 @@ StreamSlot StreamTable::look_up(StreamName name) noexcept {
   const auto known = slots_.find(key);
   const StreamSlot slot = known != slots_.end() ? known->second : make_slot(key);
   if (slot == kOverflowSlot) return slot;
-  if (own) {
-    t_own_stream = {table_, thread, slot};
-  } else {
-    last_ = name;
-    last_slot_ = slot;
-  }
+  if (!own) return remember(name, slot);
+  t_own_stream = {table_, thread, slot};
   return slot;
 }
 
@@ -99,7 +92,7 @@ void StreamTable::retire(StreamSlot slot) noexcept {
   Stream& stream = *streams_[slot];
   slots_.erase({stream.handle, stream.thread});
   if (stream.thread != 0) own_.erase(std::find(own_.begin(), own_.end(), slot));
-  if (last_slot_ == slot) last_slot_ = kNone;
+  if (last_slot_ == slot) last_stream_ = nullptr;
   if (stream.capturing) {
     stream.capturing = false;
     --capturing_;
@@ -284,6 +277,7 @@ bool StreamTable::is_behind_free(StreamName name) noexcept {
 }
 
 void StreamTable::forget() noexcept {
+  last_stream_ = nullptr;
   last_slot_ = kNone;
   last_ = {};
   table_ = ++g_tables;

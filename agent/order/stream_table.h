@@ -74,23 +74,22 @@ class StreamTable {
   // The context whose streams these are, whichever is current when the driver is called.
   void set_context(CUcontext context) { context_ = context; }
 
-  StreamSlot slot_of(StreamName name) noexcept {
-    if (name.handle == last_.handle && name.per_thread == last_.per_thread && last_slot_ != kNone) [[likely]]
-      return last_slot_;
-    return look_up(name);
-  }
+  StreamSlot slot_of(StreamName name) noexcept { return is_last(name) ? last_slot_ : look_up(name); }
 
   // Announces an operation (in_flight.h).
   StreamUse begin(StreamName name) noexcept {
     const StreamSlot slot = slot_of(name);
-    Stream& stream = *streams_[slot];
-    if (stream.position == 0) [[unlikely]]
-      ++active_;
-    if (!stream.unfolded) [[unlikely]]
-      note_unfolded(slot);
-    announce(slot, ++stream.position);
-    stream.announcers.add(slot);
-    return {slot, stream.position};
+    return begin_on(slot, *streams_[slot]);
+  }
+  // Likewise; what it must be behind of the plain frees so far is added to `needs` (add_barrier_needs).
+  [[gnu::always_inline]] StreamUse begin(StreamName name, UseSet* needs) noexcept {
+    const bool is_last_one = is_last(name);
+    const StreamSlot slot = is_last_one ? last_slot_ : look_up(name);
+    Stream& stream = is_last_one ? *last_stream_ : *streams_[slot];
+    const StreamUse use = begin_on(slot, stream);
+    if (stream.behind_barrier != barrier_) [[unlikely]]
+      look_at_barrier(slot, needs);
+    return use;
   }
 
   std::uint64_t position(StreamSlot slot) const { return streams_[slot]->position; }
@@ -334,7 +333,25 @@ class StreamTable {
     return use.slot < behind.size() && use.position <= behind[use.slot];
   }
 
+  bool is_last(StreamName name) const noexcept {
+    return name.handle == last_.handle && name.per_thread == last_.per_thread && last_stream_ != nullptr;
+  }
+  [[gnu::always_inline]] StreamUse begin_on(StreamSlot slot, Stream& stream) noexcept {
+    if (stream.position == 0) [[unlikely]]
+      ++active_;
+    if (!stream.unfolded) [[unlikely]]
+      note_unfolded(slot);
+    announce(slot, ++stream.position);
+    stream.announcers.add(slot);
+    return {slot, stream.position};
+  }
   StreamSlot look_up(StreamName name) noexcept;
+  // Remembers the stream that was asked for last: most programs queue several operations on one.
+  StreamSlot remember(StreamName name, StreamSlot slot) noexcept {
+    last_ = name;
+    last_stream_ = streams_[slot].get();
+    return last_slot_ = slot;
+  }
   StreamSlot make_slot(const Key& key) noexcept;
   bool add_slot() noexcept;
   void retire(StreamSlot slot) noexcept;
@@ -379,6 +396,7 @@ class StreamTable {
   const Driver& driver_;
   CUcontext context_ = nullptr;
   StreamName last_{};
+  Stream* last_stream_ = nullptr;  // null: none is remembered
   StreamSlot last_slot_ = kNone;
   std::uint64_t table_ = 1;   // its number, for what threads remember of it
   std::uint32_t active_ = 0;  // slots with operations

@@ -36,6 +36,10 @@ struct StreamUse {
 };
 static_assert(sizeof(StreamUse) == 8);
 
+inline bool are_of_one_slot(StreamUse one, StreamUse other) noexcept {
+  return static_cast<std::uint16_t>(std::bit_cast<std::uint64_t>(one) ^ std::bit_cast<std::uint64_t>(other)) == 0;
+}
+
 // Of two uses of one slot. The position is the word's higher part.
 inline StreamUse later_of(StreamUse one, StreamUse other) noexcept {
   return std::bit_cast<std::uint64_t>(one) < std::bit_cast<std::uint64_t>(other) ? other : one;

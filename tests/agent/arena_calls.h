@@ -19,12 +19,9 @@ struct ArenaCalls {
   static void free(CUdeviceptr address) { EXPECT_EQ(arena_free(address).result, CUDA_SUCCESS); }
   // Something on the stream names it.
   static void use(CUdeviceptr address, CUstream stream = reinterpret_cast<CUstream>(0x100)) {
-    ArenaLock lock;
     const std::uint64_t addresses[] = {address};
     Operation operation;
-    begin_operation({stream, false}, &operation);
-    EXPECT_TRUE(use_addresses(addresses, 1, operation));
-    order_operation(lock, operation);
+    EXPECT_TRUE(use_addresses({stream, false}, false, addresses, &operation));
     queued();
   }
 };

@@ -88,12 +88,14 @@ void use_block(Block& block, Operation& operation) noexcept {
   const StreamUse use = operation.use;
   state().uses.push_back({block.number, state().streams[use.slot], use.position});
 }
-bool use_addresses(const std::uint64_t* addresses, std::size_t count, Operation& operation) noexcept {
+bool use_addresses(StreamName stream, bool begun, std::span<const std::uint64_t> addresses,
+                   Operation* operation) noexcept {
+  if (!begun) begin_operation(stream, operation);
   bool any = false;
-  for (std::size_t i = 0; i < count; ++i) {
+  for (const std::uint64_t address : addresses) {
     Block* found[2] = {nullptr, nullptr};
-    const std::size_t blocks = find_blocks(addresses[i], found);
-    for (std::size_t k = 0; k < blocks; ++k) use_block(*found[k], operation);
+    const std::size_t blocks = find_blocks(address, found);
+    for (std::size_t k = 0; k < blocks; ++k) use_block(*found[k], *operation);
     any = any || blocks != 0;
   }
   return any;

@@ -492,15 +492,10 @@ TEST_F(PlansOfTwoThreads, OneThatNeverComesAgainIsNotWaitedForLong) {
 
 TEST_F(PlansOfTheArena, WhatIsInUseForLongIsGivenBackAfterwards) {
   const CUdeviceptr large = allocate(40 * kChunk);
-  {
-    ArenaLock lock;
-    const std::uint64_t addresses[] = {large};
-    Operation operation;
-    begin_operation({reinterpret_cast<CUstream>(0x100), false}, &operation);
-    EXPECT_TRUE(use_addresses(addresses, 1, operation));
-    order_operation(lock, operation);
-    queued();
-  }
+  const std::uint64_t addresses[] = {large};
+  Operation operation;
+  EXPECT_TRUE(use_addresses({reinterpret_cast<CUstream>(0x100), false}, false, addresses, &operation));
+  queued();
   fake.busy = true;
   free(large);
   send(1, 4 * kChunk);
