@@ -36,6 +36,7 @@ class Instances {
     std::uint32_t block;
     std::uint32_t age;
   };
+  bool is_persistent(std::uint32_t block) const { return persistent_.contains(block); }
   std::optional<Instance> find(std::uint32_t operation, std::uint32_t block) const {
     if (const auto found = persistent_.find(block); found != persistent_.end()) return Instance{found->second, 0};
     const Block& b = store_.blocks()[block];
@@ -60,6 +61,82 @@ class Instances {
   std::vector<std::uint32_t> cuts_;                          // where the boundary lies in the last repeat, by lane
   std::unordered_map<std::uint32_t, std::uint32_t> blocks_;  // of the iteration's mallocs
   std::unordered_map<std::uint32_t, std::uint32_t> persistent_;
+};
+
+// Of the repeats before the last one so many are asked what an operation has named.
+constexpr std::uint32_t kRepeatsAsked = 8;
+
+// What an operation of the last repeat names, and what it named in the repeats before it: parameters may hold stale
+// words, by which a launch names other blocks every other time, or every third time. The program can't be told to use
+// them only sometimes: a block that is named while it is away is brought back at once, and the iteration is not as
+// planned. A block of an earlier repeat stands for the one that was made at the same place of the last one, where that
+// lives.
+class NamedBlocks {
+ public:
+  NamedBlocks(const OperationStore& store, const Iteration& iteration, const Instances& instances)
+      : store_(store), iteration_(iteration), instances_(instances) {
+    const std::uint32_t repeats = iteration.repeated / iteration.lanes[iteration.main].period;
+    repeats_ = std::min(std::max(repeats, 1u) - 1, kRepeatsAsked);
+  }
+
+  std::span<const Access> of(std::uint32_t index) {
+    const std::span<const Access> now = store_.accesses(index);
+    const Operation op = store_.operations()[index];
+    const LanePeriod* const lane = iteration_.find(op.lane);
+    if (now.empty() || lane == nullptr) return now;
+    const LaneOperations& operations = store_.lanes()[op.lane].operations;
+    named_.assign(now.begin(), now.end());
+    for (std::uint32_t back = 1; back <= repeats_; ++back) {
+      const std::uint64_t distance = std::uint64_t{lane->period} * back;
+      if (distance > op.lane_index) break;
+      const std::uint32_t earlier = operations[op.lane_index - distance];
+      if (store_.operations()[earlier].token != op.token) break;
+      for (Access access : store_.accesses(earlier)) {
+        const std::optional<std::uint32_t> block = counterpart(access.block, back, index);
+        if (!block) continue;
+        access.block = *block & kBlockMask;
+        add(access);
+      }
+    }
+    return named_;
+  }
+
+ private:
+  static constexpr std::uint32_t kBlockMask = (1u << 29) - 1;
+
+  // The block at the same place `back` repeats later, if it lives at the operation `index`.
+  std::optional<std::uint32_t> counterpart(std::uint32_t block, std::uint32_t back, std::uint32_t index) const {
+    if (instances_.is_persistent(block)) return block;
+    const Block before = store_.blocks()[block];
+    if (before.birth == kNone) return std::nullopt;
+    const LanePeriod* const lane = iteration_.find(before.lane);
+    if (lane == nullptr) return std::nullopt;
+    const LaneOperations& operations = store_.lanes()[before.lane].operations;
+    const Operation birth = store_.operations()[before.birth];
+    const std::uint64_t at = birth.lane_index + std::uint64_t{lane->period} * back;
+    if (at >= lane->end) return std::nullopt;
+    const Operation later = store_.operations()[operations[at]];
+    if (later.token != birth.token || later.block == kNone) return std::nullopt;
+    const Block now = store_.blocks()[later.block];
+    const bool lives = now.birth <= index && (now.alive() || now.death > index);
+    return lives ? std::optional(later.block) : std::nullopt;
+  }
+
+  void add(const Access& access) {
+    for (Access& one : named_) {
+      if (one.block != access.block) continue;
+      one.reads |= access.reads;
+      one.writes |= access.writes;
+      return;
+    }
+    named_.push_back(access);
+  }
+
+  const OperationStore& store_;
+  const Iteration& iteration_;
+  const Instances& instances_;
+  std::uint32_t repeats_ = 0;
+  std::vector<Access> named_;
 };
 
 }  // namespace
@@ -115,6 +192,7 @@ IterationProblemBuilder::IterationProblemBuilder(const OperationStore& store, co
   const IterationLifetimes& lifetimes = plan.lifetimes;
   const auto operations = store.operations();
   const Instances instances(store, plan);
+  NamedBlocks named(store, plan.iteration, instances);
   unwrapped_ = lifetimes.unwrapped;
   const LanePeriod& main = plan.iteration.lanes[plan.iteration.main];
   const auto& main_operations = store.lanes()[main.lane].operations;
@@ -136,7 +214,7 @@ IterationProblemBuilder::IterationProblemBuilder(const OperationStore& store, co
         add(op.kind == OperationKind::kMalloc ? swap::Kind::kMalloc : swap::Kind::kFree, *instance);
       }
     }
-    for (const Access& access : store.accesses(index)) {
+    for (const Access& access : named.of(index)) {
       const auto instance = instances.find(index, access.block);
       if (instance) add(access.reads != 0 && access.writes == 0 ? swap::Kind::kRead : swap::Kind::kWrite, *instance);
     }

@@ -16,6 +16,9 @@
 
 namespace memopt::planner {
 
+// What an operation accesses is what it has named in the last repeat or in one of the eight before it: stale words of a
+// launch's parameters name other blocks now and then, and a block that is named while it is away comes back at once.
+//
 // Operations are as in a file: a launch that names several blocks is one access of each, the last one having all its
 // time, and the others once more at its end; `join_launches` (swap_plan.h) makes them one. The machine is the first of
 // planner/swap/model/machines.h. What swaps can't be planned for, as blocks of more than 7 iterations, is refused by
