@@ -75,15 +75,16 @@ class NamedBlocks {
  public:
   NamedBlocks(const OperationStore& store, const Iteration& iteration, const Instances& instances)
       : store_(store), iteration_(iteration), instances_(instances) {
-    const std::uint32_t repeats = iteration.repeated / iteration.lanes[iteration.main].period;
-    repeats_ = std::min(std::max(repeats, 1u) - 1, kRepeatsAsked);
+    // Of the first one a part, perhaps: whether an operation was in it is seen from the operation.
+    const std::uint32_t before = (std::max(iteration.repeated, 1u) - 1) / iteration.lanes[iteration.main].period;
+    repeats_ = std::min(before, kRepeatsAsked);
   }
 
   std::span<const Access> of(std::uint32_t index) {
     const std::span<const Access> now = store_.accesses(index);
     const Operation op = store_.operations()[index];
     const LanePeriod* const lane = iteration_.find(op.lane);
-    if (now.empty() || lane == nullptr) return now;
+    if (lane == nullptr) return now;
     const LaneOperations& operations = store_.lanes()[op.lane].operations;
     named_.assign(now.begin(), now.end());
     for (std::uint32_t back = 1; back <= repeats_; ++back) {

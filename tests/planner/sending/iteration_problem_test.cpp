@@ -195,7 +195,15 @@ TEST(IterationProblem, WhatALaunchHasNamedItMayNameAgain) {
         stream.launch(2, {scratch});
       }
       stream.free(scratch);
-      stream.launch(3, {weight});
+      const std::uint64_t last = stream.malloc(1 << 17, 3);
+      stream.launch(3, {weight, last});
+      // One that names nothing else at all.
+      if ((i + phase) % 3 == 0) {
+        stream.launch(5, {kept});
+      } else {
+        stream.launch(5, {});
+      }
+      stream.free(last);
       stream.launch(4, {weight, kept});
       stream.free(kept);
     }
@@ -205,10 +213,15 @@ TEST(IterationProblem, WhatALaunchHasNamedItMayNameAgain) {
     const auto scratch = of_block(found, 1 << 18);
     const auto launch = std::find_if(scratch.begin(), scratch.end(), swap::is_access);
     ASSERT_NE(launch, scratch.end());
+    const auto last = of_block(found, 1 << 17);
+    const auto freed = std::find_if(last.begin(), last.end(), [](const auto& one) { return one.kind == Kind::kFree; });
+    ASSERT_NE(freed, last.end());
     const auto kept = of_block(found, 1 << 20);
-    EXPECT_TRUE(std::any_of(kept.begin(), kept.end(),
-                            [&](const auto& one) { return swap::is_access(one) && one.time == launch->time; }))
-        << "phase " << phase;
+    for (const double time : {launch->time, freed->time - 5}) {
+      EXPECT_TRUE(std::any_of(kept.begin(), kept.end(),
+                              [&](const auto& one) { return swap::is_access(one) && one.time == time; }))
+          << "phase " << phase << ", at " << time;
+    }
   }
 }
 
