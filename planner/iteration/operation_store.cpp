@@ -105,7 +105,7 @@ void OperationStore::list(std::uint32_t index, std::uint64_t until) {
     live_.insert(number, index, true);
     list(index, end_ - 1);
   }
-  accesses_[access_end_++ & access_mask_] = Access{index & 0x1fffffffu, ambiguous, reads, writes};
+  accesses_[access_end_++ & access_mask_] = Access{index & Access::kBlockMask, ambiguous, reads, writes};
 }
 
 // Dead from the operation on that comes next.

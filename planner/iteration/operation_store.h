@@ -57,6 +57,8 @@ struct Block {
 };
 
 struct Access {
+  static constexpr std::uint32_t kBlockMask = (1u << 29) - 1;
+
   std::uint32_t block : 29;
   std::uint32_t ambiguous : 1;  // this block or a neighbour of it
   std::uint32_t reads : 1;

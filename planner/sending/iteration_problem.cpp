@@ -95,7 +95,7 @@ class NamedBlocks {
       for (Access access : store_.accesses(earlier)) {
         const std::optional<std::uint32_t> block = counterpart(access.block, back, index);
         if (!block) continue;
-        access.block = *block & kBlockMask;
+        access.block = *block & Access::kBlockMask;
         add(access);
       }
     }
@@ -103,8 +103,6 @@ class NamedBlocks {
   }
 
  private:
-  static constexpr std::uint32_t kBlockMask = (1u << 29) - 1;
-
   // The block at the same place `back` repeats later, if it lives at the operation `index`.
   std::optional<std::uint32_t> counterpart(std::uint32_t block, std::uint32_t back, std::uint32_t index) const {
     if (instances_.is_persistent(block)) return block;
