@@ -305,10 +305,31 @@ std::uint64_t Bootstrap::address_of(const Chunk& chunk) const noexcept {
 }
 
 void Bootstrap::shrink_blocks_in(const Chunk& chunk) {
-  if (chunk.home->kind != Window::Kind::kRegion) return;
   for_each_part(chunk, [&](Span& span, std::uint64_t, std::uint64_t) {
-    if (span.owner != nullptr && !is_gone(span)) served_bytes_ -= region_.shrink(*span.owner);
+    if (span.owner == nullptr || is_gone(span)) return;
+    const std::uint64_t given = chunk.home->kind == Window::Kind::kRegion ? region_.shrink(*span.owner)
+                                                                          : shrink_shared(*chunk.home, *span.owner);
+    served_bytes_ -= given;
   });
+}
+
+std::uint64_t Bootstrap::shrink_shared(Window& window, Block& block) {
+  const std::uint64_t begin = block.span->begin;
+  const std::uint64_t old_end = block.span->end;
+  const std::uint64_t end = begin + round_up(block.bytes, kAlignment);
+  if (end >= old_end) return 0;
+  Release ignored;
+  // No use of them by the block is known; those of before it are its own.
+  window.space->give_back(block.span, block.former);
+  Span* taken = window.space->take_at(begin, end, &block, &ignored);
+  // What was one span needs no memory to be one again.
+  const bool shrunk = taken != nullptr;
+  if (!shrunk) taken = window.space->take_at(begin, old_end, &block, &ignored);
+  block.span = taken;
+  shared_.changed(window);
+  if (!shrunk) throw std::bad_alloc();
+  shared_owned_ -= old_end - end;
+  return old_end - end;
 }
 
 bool Bootstrap::take_out(const Chunk& chunk, std::uint64_t begin, std::uint64_t end) noexcept {

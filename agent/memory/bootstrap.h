@@ -80,7 +80,8 @@ class Bootstrap {
       span = next;
     }
   }
-  // Blocks that stay have no more than they need, so that the rest can be the slab's. Throws std::bad_alloc.
+  // Blocks that stay have no more than they need, so that the rest can be the slab's: not even a byte for a pointer to
+  // their end, as what lies there is found at other addresses. Throws std::bad_alloc.
   void shrink_blocks_in(const Chunk& chunk);
   // Free bytes of the chunk are no block's here any more. False: out of host memory.
   bool take_out(const Chunk& chunk, std::uint64_t begin, std::uint64_t end) noexcept;
@@ -137,6 +138,8 @@ class Bootstrap {
   CUresult serve_shared(Block& block, bool only_held);
   bool serve_between(Block& block);
   bool take_shared(Window& window, std::uint64_t bytes, Block& block) noexcept;
+  // Gives its window what the block does not need. Returns how much; throws std::bad_alloc.
+  std::uint64_t shrink_shared(Window& window, Block& block);
   std::size_t free_region_chunks(std::size_t limit, Release* awaited) noexcept;
   bool give_up_shared_chunks(Release* awaited) noexcept;
   CUresult gather(std::size_t count, bool only_held, std::vector<Chunk*>* gathered, bool at_once = false,

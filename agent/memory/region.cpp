@@ -200,7 +200,7 @@ Span* Region::punch(std::size_t page) noexcept {
 std::uint64_t Region::shrink(Block& block) {
   const std::uint64_t begin = block.span->begin;
   const std::uint64_t old_end = block.span->end;
-  const std::uint64_t end = begin + round_up(block.bytes + 1, kAlignment);
+  const std::uint64_t end = begin + round_up(block.bytes, kAlignment);
   if (end >= old_end) return 0;
   make_room(1);
   Release ignored;

@@ -157,7 +157,10 @@ bool StreamTable::is_use_over(StreamUse use, bool ask) noexcept {
     stream.wants_event = wants_events_ = true;
     return false;
   }
-  if (driver_.event_query(event->handle) != CUDA_SUCCESS) return false;
+  if (driver_.event_query(event->handle) != CUDA_SUCCESS) {
+    if (stream.asked <= stream.completed || use.position < stream.asked) stream.asked = use.position;
+    return false;
+  }
   stream.completed = std::max(stream.completed, event->position);
   return true;
 }

@@ -289,6 +289,7 @@ class StreamTable {
     std::uint32_t pins = 0;            // threads that call the driver with it, without the lock
     std::uint64_t position = 0;        // of the last operation begun
     std::uint64_t completed = 0;       // the host knows that all up to here is over
+    std::uint64_t asked = 0;           // whether this is over has been asked, and it was not
     std::uint64_t visible = 0;         // last work whose effect the host can see
     std::uint64_t held_up = 0;         // last work that may wait for a thread of the program
     std::uint64_t freed_at = 0;        // position at the last barrier: other streams go on behind it

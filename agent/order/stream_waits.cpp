@@ -74,8 +74,12 @@ void StreamTable::keep(Stream& stream, OwnEvent* event) noexcept {
     return;
   }
   if (stream.events == kEvents) {
-    drop(stream.ring[0]);
-    std::copy(stream.ring.begin() + 1, stream.ring.end(), stream.ring.begin());
+    // Somebody will ask again: by a younger event there would be no answer as long as the host is ahead by more than
+    // are kept.
+    const bool answers = stream.asked > stream.completed && stream.ring[0]->position >= stream.asked;
+    const auto oldest = stream.ring.begin() + (answers ? 1 : 0);
+    drop(*oldest);
+    std::copy(oldest + 1, stream.ring.end(), oldest);
     --stream.events;
   }
   stream.ring[stream.events++] = event;

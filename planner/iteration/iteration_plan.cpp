@@ -13,6 +13,8 @@ namespace {
 constexpr std::uint32_t kMostRounds = 4;
 // Rounds are worth less than this part of the peak load: a thread that leaves them comes back in the wrong one.
 constexpr std::uint64_t kWorthUnrolling = 500;
+// Another arrangement of chunks that are kept is tried where more than this part of the peak load is held beside it.
+constexpr std::uint64_t kWorthSpacing = 200;
 
 std::uint32_t rounds_needed(const IterationLifetimes& lifetimes) {
   std::uint32_t rounds = 1;
@@ -105,6 +107,35 @@ std::vector<std::vector<std::uint64_t>> IterationPlan::offsets(std::size_t lane)
   return result;
 }
 
+namespace {
+
+// Of the joined lifetimes, or where places are used in turn perhaps of the separate ones.
+IterationPlan plan_lifetimes(IterationLifetimes joined, IterationLifetimes separate, bool in_turn,
+                             const PlanningOptions& options) {
+  IterationPlan plan;
+  if (in_turn && options.pools) {
+    plan = pooled(separate, options.limits);
+  } else {
+    plan = laid_out(std::move(joined), 1, options.limits);
+  }
+  if (!in_turn || !options.unroll) return plan;
+  const std::uint32_t rounds = rounds_needed(separate);
+  const std::uint64_t footprint = plan.footprint();
+  const std::uint64_t possible = plan.lifetimes.peak_load;
+  const bool worthwhile = footprint > possible + possible / kWorthUnrolling;
+  // Files say which block is meant.
+  const bool in_step = std::all_of(separate.lanes.begin(), separate.lanes.end(), [&](const LaneMallocs& lane) {
+    return lane.parts == 1 || (!options.pools && separate.lanes.size() == 1);
+  });
+  if (worthwhile && rounds > 1 && rounds <= kMostRounds && in_step) {
+    IterationPlan unrolled = laid_out(std::move(separate), rounds, options.limits);
+    if (unrolled.footprint() + (options.pools ? possible / kWorthUnrolling : 0) < footprint) plan = std::move(unrolled);
+  }
+  return plan;
+}
+
+}  // namespace
+
 std::optional<IterationPlan> plan_iteration(const OperationStore& store, const Iteration& iteration,
                                             const PlanningOptions& options, std::string& fault) {
   IterationLifetimes joined = lifetimes(store, iteration, true, options.slab);
@@ -112,31 +143,22 @@ std::optional<IterationPlan> plan_iteration(const OperationStore& store, const I
     return std::any_of(lane.mallocs.begin(), lane.mallocs.end(),
                        [](const MallocLife& malloc) { return malloc.always; });
   });
-  IterationPlan plan;
   IterationLifetimes separate;
   if (in_turn && (options.pools || options.unroll)) {
     separate = lifetimes(store, iteration, false, options.slab);
   }
-  if (in_turn && options.pools) {
-    plan = pooled(separate, options.limits);
-  } else {
-    plan = laid_out(std::move(joined), 1, options.limits);
-  }
-  if (in_turn && options.unroll) {
-    const std::uint32_t rounds = rounds_needed(separate);
-    const std::uint64_t footprint = plan.footprint();
-    const std::uint64_t possible = plan.lifetimes.peak_load;
-    const bool worthwhile = footprint > possible + possible / kWorthUnrolling;
-    // Files say which block is meant.
-    const bool in_step = std::all_of(separate.lanes.begin(), separate.lanes.end(), [&](const LaneMallocs& lane) {
-      return lane.parts == 1 || (!options.pools && separate.lanes.size() == 1);
-    });
-    if (worthwhile && rounds > 1 && rounds <= kMostRounds && in_step) {
-      IterationPlan unrolled = laid_out(std::move(separate), rounds, options.limits);
-      if (unrolled.footprint() + (options.pools ? possible / kWorthUnrolling : 0) < footprint) {
-        plan = std::move(unrolled);
-      }
-    }
+  const auto planned = [&](std::span<const std::uint64_t> sizes) {
+    IterationLifetimes its = joined;
+    IterationLifetimes its_separate = separate;
+    keep_chunks(&its, options.slab, sizes);
+    keep_chunks(&its_separate, options.slab, sizes);
+    return plan_lifetimes(std::move(its), std::move(its_separate), in_turn, options);
+  };
+  IterationPlan plan = planned({});
+  const std::uint64_t bound = plan.lifetimes.peak_load + plan.lifetimes.peak_load / kWorthSpacing;
+  if (plan.footprint() > bound && plan.lifetimes.kept_chunks.size() > options.slab.chunks.size()) {
+    IterationPlan spaced = planned(sizes_at_peak(joined));
+    if (spaced.footprint() < plan.footprint()) plan = std::move(spaced);
   }
   plan.iteration = iteration;
   plan.detected_at = store.last_sequence();

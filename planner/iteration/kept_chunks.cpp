@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <map>
-#include <numeric>
 #include <utility>
 
+#include "planner/iteration/chunk_rows.h"
 #include "shm/plan.h"
 
 namespace memopt::planner {
@@ -27,7 +27,6 @@ struct Part {
 struct Contents {
   std::vector<Part> parts;  // by begin, joined
   std::uint64_t bytes = 0;  // of blocks, as asked
-  bool has_block = false;   // and not only the room behind one
 
   std::uint64_t free(std::uint64_t chunk_bytes) const {
     std::uint64_t sum = chunk_bytes;
@@ -58,84 +57,25 @@ Chunks contents_of(std::span<const StayingBlock> blocks, std::uint64_t chunk_byt
     if (block.bytes == 0 || block.bytes > kMost || block.address > kMost) continue;
     const std::uint64_t begin = block.address / shm::kPlanAlignment * shm::kPlanAlignment;
     const std::uint64_t end = block.address + block.bytes;
-    // An agent leaves a byte behind a block, so that a pointer to its end is its own; in a chunk of its own it need
-    // not.
-    const std::uint64_t room = round_up(end + 1, shm::kPlanAlignment);
+    const std::uint64_t room = round_up(end, shm::kPlanAlignment);
     // Chunks between the first and the last are full.
     std::uint64_t last = ~std::uint64_t{0};
-    for (const std::uint64_t byte : {begin, end - 1, room - 1}) {
+    for (const std::uint64_t byte : {begin, end - 1}) {
       const std::uint64_t at = byte / chunk_bytes * chunk_bytes;
       if (std::exchange(last, at) == at) continue;
       Contents& contents = chunks[at];
       contents.parts.push_back({std::max(begin, at) - at, std::min(room, at + chunk_bytes) - at});
-      const std::uint64_t from = std::max(block.address, at);
-      const std::uint64_t to = std::min(end, at + chunk_bytes);
-      if (from >= to) continue;
-      contents.bytes += to - from;
-      contents.has_block = true;
+      contents.bytes += std::min(end, at + chunk_bytes) - std::max(block.address, at);
     }
   }
   for (auto& [address, contents] : chunks) join(&contents.parts);
   return chunks;
 }
 
-// What of a chunk is free at its beginning and at its end.
-struct Ends {
-  std::uint64_t address;
-  std::uint64_t before;
-  std::uint64_t behind;
-};
-
-// Their addresses in an order in which what is free at the end of one goes on in the next, the largest of one with the
-// largest of the other. Free bytes follow the last one: there is most behind it.
-std::vector<std::uint64_t> in_rows(const std::vector<Ends>& chunks) {
-  constexpr std::size_t kNone = ~std::size_t{0};
-  const std::size_t n = chunks.size();
-  std::vector<std::size_t> by_before(n);
-  std::iota(by_before.begin(), by_before.end(), std::size_t{0});
-  std::vector<std::size_t> by_behind = by_before;
-  std::stable_sort(by_before.begin(), by_before.end(),
-                   [&](std::size_t a, std::size_t b) { return chunks[a].before > chunks[b].before; });
-  std::stable_sort(by_behind.begin(), by_behind.end(),
-                   [&](std::size_t a, std::size_t b) { return chunks[a].behind > chunks[b].behind; });
-  std::vector<std::size_t> next(n, kNone);
-  std::vector<std::size_t> last(n);   // of the row that begins with it
-  std::vector<std::size_t> first(n);  // of the row that ends with it
-  std::iota(last.begin(), last.end(), std::size_t{0});
-  first = last;
-  std::vector<bool> follows(n, false);
-  // The first of `by_behind` stays for the end.
-  auto from = by_before.begin();
-  for (std::size_t i = 1; i < n && chunks[by_behind[i]].behind != 0; ++i) {
-    const std::size_t one = by_behind[i];
-    while (from != by_before.end() && follows[*from]) ++from;
-    const auto other = std::find_if(from, by_before.end(), [&](std::size_t at) {
-      return !follows[at] && at != first[one] && chunks[at].before != 0;
-    });
-    if (other == by_before.end()) break;
-    next[one] = *other;
-    follows[*other] = true;
-    const std::size_t begin = first[one];
-    const std::size_t end = last[*other];
-    last[begin] = end;
-    first[end] = begin;
-  }
-  std::vector<std::uint64_t> order;
-  const auto add_row = [&](std::size_t at) {
-    for (; at != kNone; at = next[at]) order.push_back(chunks[at].address);
-  };
-  const std::size_t at_end = n == 0 ? kNone : first[by_behind[0]];
-  for (std::size_t i = 0; i < n; ++i) {
-    if (!follows[i] && i != at_end) add_row(i);
-  }
-  add_row(at_end);
-  return order;
-}
-
 }  // namespace
 
 KeptBytes keep_chunks(std::span<const StayingBlock> blocks, std::uint64_t chunk_bytes, std::span<const KeptChunk> known,
-                      std::uint64_t free_from) {
+                      std::uint64_t free_from, std::span<const std::uint64_t> sizes) {
   KeptBytes kept;
   if (chunk_bytes == 0) return kept;
   const Chunks chunks = contents_of(blocks, chunk_bytes);
@@ -146,15 +86,16 @@ KeptBytes keep_chunks(std::span<const StayingBlock> blocks, std::uint64_t chunk_
     next = std::max(next, chunk.offset + chunk_bytes);
     offsets.emplace(chunk.address, chunk.offset);
   }
-  std::vector<Ends> added;
+  std::vector<ChunkEnds> added;
   for (const auto& [address, contents] : chunks) {
-    if (offsets.contains(address) || !contents.has_block) continue;
+    if (offsets.contains(address)) continue;
     if (contents.free(chunk_bytes) < chunk_bytes / kWorthwhilePart) continue;
     added.push_back({address, contents.parts.front().begin, contents.free_behind(chunk_bytes)});
   }
-  for (const std::uint64_t address : in_rows(added)) {
-    kept.chunks.push_back({address, next});
-    offsets.emplace(address, next);
+  for (const PlacedChunk& chunk : sizes.empty() ? tight_rows(added) : spaced_rows(added, chunk_bytes, sizes)) {
+    next += chunk.chunks_before * chunk_bytes;
+    kept.chunks.push_back({chunk.address, next});
+    offsets.emplace(chunk.address, next);
     next += chunk_bytes;
   }
   for (const auto& [address, offset] : offsets) {

@@ -372,7 +372,6 @@ IterationLifetimes lifetimes(const OperationStore& store, const Iteration& itera
 
   result.persistent = persistent_blocks(store, iteration);
   std::uint64_t persistent_load = 0;
-  std::vector<StayingBlock> beside;
   for (const std::uint32_t index : result.persistent) {
     const Block block = store.blocks()[index];
     persistent_load += block.bytes;
@@ -381,15 +380,9 @@ IterationLifetimes lifetimes(const OperationStore& store, const Iteration& itera
       result.in_slab.push_back({block.address - slab.begin, block.bytes});
     } else {
       result.persistent_bytes += block.bytes;
-      beside.push_back({block.address, block.bytes});
     }
   }
   result.in_slab = without_overlaps(result.in_slab);
-  KeptBytes kept = keep_chunks(beside, slab.chunk_bytes, slab.chunks, slab.bytes);
-  result.kept_chunks = std::move(kept.chunks);
-  result.persistent_bytes -= kept.bytes;
-  for (const KeptBytes::Piece& piece : kept.pieces) result.in_slab.push_back({piece.offset, piece.bytes});
-  join_overlapping(&result.in_slab);
   result.peak_load = persistent_load + *std::max_element(load.begin(), load.end());
 
   // The first boundary from which on everything repeats.
@@ -404,6 +397,51 @@ IterationLifetimes lifetimes(const OperationStore& store, const Iteration& itera
   result.first_iteration =
       store.operations()[main_operations[std::min<std::size_t>(first, main_operations.size() - 1)]].sequence;
   return result;
+}
+
+void keep_chunks(IterationLifetimes* lifetimes, const SlabRange& slab, std::span<const std::uint64_t> sizes) {
+  std::vector<StayingBlock> beside;
+  for (const StayingBlock& block : lifetimes->staying) {
+    if (block.address != 0) beside.push_back(block);
+  }
+  KeptBytes kept = keep_chunks(beside, slab.chunk_bytes, slab.chunks, slab.bytes, sizes);
+  lifetimes->kept_chunks = std::move(kept.chunks);
+  lifetimes->persistent_bytes -= kept.bytes;
+  for (const KeptBytes::Piece& piece : kept.pieces) lifetimes->in_slab.push_back({piece.offset, piece.bytes});
+  join_overlapping(&lifetimes->in_slab);
+}
+
+std::vector<std::uint64_t> sizes_at_peak(const IterationLifetimes& lifetimes) {
+  const std::uint64_t n = lifetimes.operations;
+  // Of what has one place, which is needed in [begin, end) and perhaps beyond the boundary.
+  const auto each = [&](auto&& visit) {
+    for (const LaneMallocs& lane : lifetimes.lanes) {
+      for (const MallocLife& malloc : lane.mallocs) {
+        for (std::uint32_t place = 0; place < malloc.places; ++place) {
+          const bool always = malloc.always || malloc.freed - malloc.born + 1 >= n;
+          visit(malloc.bytes, always ? 0 : malloc.born, always ? n : malloc.freed + 1);
+        }
+      }
+    }
+  };
+  std::vector<std::uint64_t> load(n + 1, 0);
+  each([&](std::uint64_t bytes, std::uint64_t begin, std::uint64_t end) {
+    load[begin] += bytes;
+    load[std::min(end, n)] -= bytes;
+    if (end <= n) return;
+    load[0] += bytes;
+    load[end - n] -= bytes;
+  });
+  std::uint64_t peak = 0;
+  for (std::uint64_t rank = 1; rank < n; ++rank) {
+    load[rank] += load[rank - 1];
+    if (load[rank] > load[peak]) peak = rank;
+  }
+  std::vector<std::uint64_t> sizes;
+  each([&](std::uint64_t bytes, std::uint64_t begin, std::uint64_t end) {
+    if ((begin <= peak && peak < end) || peak + n < end) sizes.push_back(bytes);
+  });
+  return sizes;
 }
 
 }  // namespace memopt::planner

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "planner/iteration/detection.h"
@@ -74,6 +75,13 @@ struct IterationLifetimes {
 // `joined`: mallocs that cannot be told from each other become one, see LaneMallocs.
 IterationLifetimes lifetimes(const OperationStore& store, const Iteration& iteration, bool joined,
                              const SlabRange& slab = {});
+
+// Blocks that stay are left in chunks which are the slab's otherwise (planner/iteration/kept_chunks.h); to be said
+// once, for lifetimes in which they are beside it. `sizes`: as there.
+void keep_chunks(IterationLifetimes* lifetimes, const SlabRange& slab, std::span<const std::uint64_t> sizes);
+
+// Of what is to be placed and is live when most of that is, in bytes.
+std::vector<std::uint64_t> sizes_at_peak(const IterationLifetimes& lifetimes);
 
 // Blocks that live through all repeats and are not placed; in order of their numbers.
 std::vector<std::uint32_t> persistent_blocks(const OperationStore& store, const Iteration& iteration);

@@ -68,6 +68,24 @@ TEST_F(StreamTableTest, WhatTheHostHasSeenCompleteNeedsNoEvent) {
   EXPECT_TRUE(table_.is_over(release, false));
 }
 
+// The host is always further ahead of the device than the events reach back that are kept.
+TEST_F(StreamTableTest, WhatIsAskedForAgainIsSeenToBeOver) {
+  constexpr std::uint64_t kAhead = 100;
+  work(stream(2));
+  const Release asked = release_of(work(stream(1)));
+  bool over = false;
+  for (std::uint64_t at = 2; at < 6 * kAhead && !over; ++at) {
+    Release release = release_of(work(stream(1)));
+    table_.record_events(lock_, release);
+    if (at > kAhead) finish(stream(1), at - kAhead);
+    if (at % kAhead == 0) over = table_.is_over(asked, true);
+    if (over) {
+      EXPECT_GE(fake_.finished[stream(1)], asked.uses[0].position);
+    }
+  }
+  EXPECT_TRUE(over);
+}
+
 TEST_F(StreamTableTest, AStreamThatEndsLeavesAnEvent) {
   work(stream(2));
   Release release = release_of(work(stream(1)));

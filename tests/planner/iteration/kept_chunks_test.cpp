@@ -34,8 +34,7 @@ TEST(KeptChunks, AreThoseThatBlocksHaveOnlyAPartOf) {
   const KeptBytes kept = keep_chunks(blocks, kChunk, {}, 0);
   ASSERT_EQ(kept.chunks.size(), 2u);
   EXPECT_EQ(kept.bytes, kMiB + 64 * kKiB);
-  // A byte behind each is left out, too.
-  EXPECT_EQ(free_of(kept), 2 * kChunk - kMiB - 64 * kKiB - 2 * 512);
+  EXPECT_EQ(free_of(kept), 2 * kChunk - kMiB - 64 * kKiB);
   EXPECT_TRUE(keep_chunks(blocks, 0, {}, 0).chunks.empty());
 }
 
@@ -49,6 +48,57 @@ TEST(KeptChunks, WhatIsFreeInOneGoesOnInTheNext) {
   const std::vector<KeptChunk> expected = {
       {kBase, 0}, {kBase + 10 * kChunk, kChunk}, {kBase + 20 * kChunk, 2 * kChunk}};
   EXPECT_EQ(kept.chunks, expected);
+}
+
+TEST(KeptChunks, LieSoFarApartThatBlocksFitBetweenThem) {
+  const std::vector<StayingBlock> blocks = {
+      {kBase, kMiB},  // its second half is free
+      {kBase + 10 * kChunk, kMiB},
+      {kBase + 20 * kChunk + kMiB, kMiB},  // its first
+  };
+  // In a row there are 2 MiB between the first and the third. One of these fits with three chunks more.
+  const std::vector<std::uint64_t> sizes = {8 * kMiB, 8 * kMiB, 24 * kMiB};
+  const KeptBytes kept = keep_chunks(blocks, kChunk, {}, 3 * kChunk, sizes);
+  ASSERT_EQ(kept.chunks.size(), 3u);
+  ASSERT_EQ(kept.pieces.size(), 3u);
+  EXPECT_EQ(kept.pieces[0].offset % kChunk, 0u);
+  std::uint64_t end = 3 * kChunk;
+  std::vector<std::uint64_t> holes;
+  for (const KeptBytes::Piece& piece : kept.pieces) {
+    holes.push_back(piece.offset - end);
+    end = piece.offset + piece.bytes;
+  }
+  std::sort(holes.begin(), holes.end());
+  EXPECT_EQ(holes, (std::vector<std::uint64_t>{0, 0, 8 * kMiB}));
+}
+
+// Whatever is asked for, all of them lie somewhere, no two at one place, and not so far apart as would fill a device.
+TEST(KeptChunks, AllHaveAPlaceHoweverManyThereAre) {
+  std::mt19937_64 random(7);
+  for (int run = 0; run < 40; ++run) {
+    std::vector<StayingBlock> blocks;
+    for (std::uint64_t i = 0; i < 1 + random() % 200; ++i) {
+      const std::uint64_t begin = random() % (kChunk / 2) / 512 * 512;
+      blocks.push_back({kBase + 2 * i * kChunk + begin, 1 + random() % (kChunk / 4)});
+    }
+    std::vector<std::uint64_t> sizes;
+    for (int i = 0; i < 100; ++i) sizes.push_back(1 + random() % (random() % 2 == 0 ? kMiB : 40 * kMiB));
+    const KeptBytes kept = keep_chunks(blocks, kChunk, {}, random() % (9 * kMiB), sizes);
+    const KeptBytes tight = keep_chunks(blocks, kChunk, {}, 0);
+    ASSERT_EQ(kept.chunks.size(), tight.chunks.size());
+    EXPECT_EQ(kept.bytes, tight.bytes);
+    std::vector<std::uint64_t> offsets, addresses;
+    for (const KeptChunk& chunk : kept.chunks) {
+      ASSERT_EQ(chunk.offset % kChunk, 0u);
+      offsets.push_back(chunk.offset);
+      addresses.push_back(chunk.address);
+    }
+    std::sort(offsets.begin(), offsets.end());
+    std::sort(addresses.begin(), addresses.end());
+    EXPECT_EQ(std::adjacent_find(offsets.begin(), offsets.end()), offsets.end());
+    EXPECT_EQ(std::adjacent_find(addresses.begin(), addresses.end()), addresses.end());
+    EXPECT_LE(offsets.back(), (8 * kept.chunks.size() + 8) * kChunk);
+  }
 }
 
 TEST(KeptChunks, ThoseOfAnEarlierPlanStayWhereTheyAre) {
@@ -99,16 +149,15 @@ TEST(KeptChunks, ThePlanUsesWhatIsFreeInThem) {
   const IterationPlan& plan = stream.plans.back().plan;
   EXPECT_EQ(plan.lifetimes.kept_chunks, (std::vector<KeptChunk>{{kBase, 0}}));
   EXPECT_EQ(plan.lifetimes.persistent_bytes, 0u);
-  EXPECT_EQ(plan.outcome.solution.height, 3 * kMiB);
+  EXPECT_EQ(plan.outcome.solution.height, 3 * kMiB - 512);
   const PlanParts parts = plan_parts(plan, {kStays});
   ASSERT_EQ(parts.chunks.size(), 1u);
   EXPECT_EQ(parts.chunks[0].address, kBase);
   EXPECT_EQ(parts.header.chunk_bytes, kChunk);
-  for (const shm::Place& place : parts.places) EXPECT_GE(place.offset, kMiB);
+  for (const shm::Place& place : parts.places) EXPECT_GE(place.offset, kMiB - 512);
 }
 
-// The program leaves the plan, and what it makes comes to lie where the plan left a byte for a pointer to a block's
-// end.
+// The program leaves the plan, and what it makes comes to lie where the plan left nothing free.
 TEST(KeptChunks, ABlockMayLieInTheSlabRightBehindOneThatStays) {
   constexpr std::uint64_t kSlab = std::uint64_t{0x7f00} << 32;
   constexpr std::uint64_t kStays = 1'000'000, kState = kStays + 1;
@@ -138,9 +187,11 @@ TEST(KeptChunks, ABlockMayLieInTheSlabRightBehindOneThatStays) {
   }
   ASSERT_EQ(stream.plans.size(), 2u) << stream.planner.note();
   const IterationPlan& plan = stream.plans.back().plan;
-  ASSERT_EQ(plan.lifetimes.in_slab.size(), 1u);
+  ASSERT_EQ(plan.lifetimes.in_slab.size(), 2u);
   EXPECT_EQ(plan.lifetimes.in_slab[0].offset, 0u);
-  EXPECT_EQ(plan.lifetimes.in_slab[0].bytes, kMiB + kMiB / 2);
+  EXPECT_EQ(plan.lifetimes.in_slab[0].bytes, kMiB);
+  EXPECT_EQ(plan.lifetimes.in_slab[1].offset, kMiB);
+  EXPECT_EQ(plan.lifetimes.in_slab[1].bytes, kMiB / 2);
 }
 
 }  // namespace
