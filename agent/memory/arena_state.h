@@ -225,6 +225,8 @@ inline bool is_ready(const Arena& arena, const Block& block, StreamSlot slot) no
 
 // Iterations without deviation after which nothing is recorded any more.
 inline constexpr std::uint64_t kCalm = 4;
+// With planned swaps so many: by then nearly all operations have been measured, and better swaps may be planned.
+inline constexpr std::uint64_t kCalmWithSwaps = 16;
 // What then deviates, or lies beside its place each time, may be a part of something longer, which is seen only if it
 // is recorded for longer: so many times, each time.
 inline constexpr std::uint64_t kCalmGrowth = 4;

@@ -170,6 +170,7 @@ void arena_go_live(Arena& arena, ArenaLock& lock, const FollowedLane& lane) noex
     arena.driver_peak = std::max(arena.driver_peak, arena_footprint(arena));
   }
   arena.calm_iterations = 0;
+  if (arena.plan->swaps != 0) arena.calm_needed = std::max(arena.calm_needed, kCalmWithSwaps);
   arena.deviating = false;
   ++arena.serial;
   arena_begin_swaps(arena);

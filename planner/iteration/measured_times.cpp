@@ -138,9 +138,14 @@ void MeasuredTimes::measured(const shm::KernelTimeBody& body, std::uint32_t idle
   }
 }
 
-// What others say of an operation that was never measured; `launch`: the median of launches, 0 if there is none.
-IterationTimes::Time MeasuredTimes::of_others(const Step& step, std::uint64_t launch, double launched_rate) const {
+// What others say of an operation that was never measured; `alike_here`: the medians of those in the iteration that are
+// of the same shape, `launch`: the median of launches, 0 if there is none.
+IterationTimes::Time MeasuredTimes::of_others(const Step& step, const Medians& alike_here, std::uint64_t launch,
+                                              double launched_rate) const {
   using Source = IterationTimes::Source;
+  if (const auto alike = alike_here.find(step.shape); alike != alike_here.end()) {
+    return {0, alike->second, Source::kAlike};
+  }
   if (const auto alike = least_by_shape_.find(step.shape); alike != least_by_shape_.end()) {
     return {0, alike->second, Source::kAlike};
   }
@@ -280,6 +285,9 @@ IterationTimes MeasuredTimes::of_iteration() const {
   const std::uint64_t launch = launches_.empty() ? 0 : median(launches_);
   // How long the launches that are known take for a byte of the blocks that they name.
   double known_time = 0, known_bytes = 0;
+  // Those of one function and grid may differ much, as products of matrices do in their inner length: the least of all
+  // would say too little of each.
+  std::unordered_map<std::uint64_t, std::vector<std::uint64_t>> leasts_by_shape;
   // Of the same function with the same grid, those that name as many bytes are more alike than others.
   std::map<std::pair<std::uint64_t, std::uint64_t>, std::uint64_t> least_by_bytes;
   for (const Step& step : steps_) {
@@ -289,6 +297,7 @@ IterationTimes MeasuredTimes::of_iteration() const {
     const bool measured = mine.least != std::numeric_limits<std::uint64_t>::max();
     if (!measured && alike == least_by_shape_.end()) continue;
     if (measured) {
+      leasts_by_shape[step.shape].push_back(mine.least);
       const auto [least, first] = least_by_bytes.try_emplace({step.shape, step.bytes}, mine.least);
       if (!first) least->second = std::min(least->second, mine.least);
     }
@@ -296,6 +305,8 @@ IterationTimes MeasuredTimes::of_iteration() const {
     known_bytes += static_cast<double>(step.bytes);
   }
   const double launched_rate = known_bytes > 0 ? known_time / known_bytes : 0;
+  Medians alike_here;
+  for (auto& [shape, leasts] : leasts_by_shape) alike_here.emplace(shape, median(std::move(leasts)));
   std::uint64_t idle = 0;
   std::vector<IterationTimes::Time*> unknown;  // how long the device idles before it
   for (std::size_t k = 0; k < steps_.size(); ++k) {
@@ -311,7 +322,7 @@ IterationTimes MeasuredTimes::of_iteration() const {
       if (knows_slot) time.idle = mine.least_slot - mine.least;
       time.source = IterationTimes::Source::kMeasured;
     } else {
-      time = of_others(step, launch, launched_rate);
+      time = of_others(step, alike_here, launch, launched_rate);
       const auto alike = least_by_bytes.find({step.shape, step.bytes});
       if (step.kind == kLaunches && alike != least_by_bytes.end()) time.busy = alike->second;
     }

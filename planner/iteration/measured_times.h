@@ -112,7 +112,9 @@ class MeasuredTimes {
 
   void measured(const shm::KernelTimeBody& body, std::uint32_t idle);
   const Recent* find(std::uint64_t sequence) const;
-  IterationTimes::Time of_others(const Step& step, std::uint64_t launch, double launched_rate) const;
+  using Medians = std::unordered_map<std::uint64_t, std::uint64_t>;  // by shape
+  IterationTimes::Time of_others(const Step& step, const Medians& alike_here, std::uint64_t launch,
+                                 double launched_rate) const;
 
   std::vector<std::uint64_t> counts_;  // operations, by lane
   std::deque<Recent> recent_;          // by sequence

@@ -79,6 +79,8 @@ class SwapPlanner {
   void look_at_times(bool no_more, std::uint64_t unswapped);
   IterationTimes times_of_iteration() const;
   void look_at_changes(std::uint64_t unswapped);
+  bool takes_longer(const IterationTimes& times) const;
+  SwapTask task_of(const IterationTimes& times) const;
   void start(const IterationTimes& times, std::uint64_t unswapped);
   void stop(std::string note);
   bool is_worthwhile(const PlannedSwaps& swaps, std::uint64_t unswapped);
@@ -102,6 +104,7 @@ class SwapPlanner {
   std::uint64_t unswapped_ = 0;     // of the task
   std::uint64_t planned_busy_ = 0;  // how long the operations take that swaps were planned for last; 0: none were
   std::uint32_t changes_ = 0;       // of that, for which they were planned again
+  bool settled_ = false;            // nearly all operations were measured when they were looked at
   bool had_pages_ = false;          // in the last plan that was sent
   std::uint64_t last_ = 0;          // what the last one that was sent needs, in bytes
   std::uint64_t reserve_ = 0;       // by so much less than the limit plans of this iteration are to need

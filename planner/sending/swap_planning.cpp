@@ -126,6 +126,19 @@ std::optional<PlannedSwaps> plan_swaps(const SwapTask& task, const swap::SearchL
   return beside;
 }
 
+std::optional<double> added_by(const SwapTask& task, bool with_pages, const swap::Decisions& decisions) {
+  try {
+    std::uint64_t beside = 0;
+    const PlannedSwaps swaps = problem_of(task, with_pages, &beside);
+    if (decisions.places.size() != swaps.problem.blocks.size()) return std::nullopt;
+    const swap::Report report = swap::verify(swaps.problem, decisions);
+    if (report.fault) return std::nullopt;
+    return report.timing.added_ns;
+  } catch (const swap::Invalid&) {
+    return std::nullopt;
+  }
+}
+
 SwapPlanning::SwapPlanning(SwapTask task) : task_(std::move(task)), thread_([this] { work(); }) {}
 
 SwapPlanning::~SwapPlanning() {

@@ -15,7 +15,7 @@
 namespace cudasim {
 namespace {
 
-constexpr std::array<Option, 15> kOptions{{
+constexpr std::array<Option, 16> kOptions{{
     {"CUDASIM_DEVICE", "`gtx1080ti`, `a100-40g`, `h200`, or the path of a JSON file", "`a100-40g`",
      "The device to be. One that can't be read fails `cuInit` with `CUDA_ERROR_INVALID_DEVICE` and says why."},
     {"CUDASIM_CAPACITY", "bytes, suffix `K`, `M` or `G`", "the device's", "Device memory; rounded down to 2 MiB."},
@@ -43,6 +43,8 @@ constexpr std::array<Option, 15> kOptions{{
     {"CUDASIM_POISON", "`on`, `off`", "`on`", "Overwrite freed device memory."},
     {"CUDASIM_REPORT", "`off`, `stderr`, or a path (`%p`: process id)", "`off`",
      "Report at exit: short text, or JSON in a file."},
+    {"CUDASIM_TIMELINE", "a path (`%p`: process id)", "unset",
+     "What the device does when, as trace events for Perfetto (ui.perfetto.dev)."},
     {"CUDASIM_INJECT", "`SYMBOL:ERROR@CALL`, comma list", "unset",
      "The CALL-th call of an exported entry point returns ERROR (a CUresult number) instead of running; without "
      "`@CALL` every call does."},
@@ -234,6 +236,7 @@ Config Config::from_environment() {
     warn("CUDASIM_SCHEDULE_TRACE", config.schedule_trace, "CUDASIM_SCHEDULE beside it", "no trace");
   config.poison = get_switch("CUDASIM_POISON", "off", "on", true);
   config.report = get("CUDASIM_REPORT").value_or("off");
+  config.timeline = with_process_id(get("CUDASIM_TIMELINE").value_or(""));
   if (const auto value = get("CUDASIM_INJECT")) {
     for (const auto& part : split(*value, ',')) {
       if (const auto injection = parse_injection(part)) {

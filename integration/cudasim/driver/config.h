@@ -73,7 +73,8 @@ struct Config {
   std::optional<std::uint64_t> schedule;  // seed of the schedule of host threads
   std::string schedule_trace;             // a path, or empty
   bool poison = true;
-  std::string report;  // "off", "stderr" or a path
+  std::string report;    // "off", "stderr" or a path
+  std::string timeline;  // a path, or empty
   std::vector<Injection> injections;
   std::string device_problem;  // not empty: CUDASIM_DEVICE could not be used, cuInit fails; `device` is the default, so
                                // that the rest stands

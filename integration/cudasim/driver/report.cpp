@@ -98,6 +98,7 @@ __attribute__((destructor)) void finish() {
   std::uint64_t races = 0;
   try {
     driver->engine.drain();
+    driver->engine.finish_timeline();
     if (driver->schedule) driver->schedule->flush_trace();
     races = driver->checker.races();
     write_exit_report(*driver);

@@ -140,6 +140,13 @@ void peaks() {
   cudasim_reset_peaks();
 }
 
+void copy() {
+  CUdeviceptr block = 0;
+  const std::string bytes(4096, 'x');
+  CHECK(cuMemAlloc(&block, bytes.size()));
+  CHECK(cuMemcpyHtoD(block, bytes.data(), bytes.size()));
+}
+
 void stub() {
   for (int i = 0; i < 2; ++i) {
     std::printf("cuDestroyExternalMemory: %d\n", int(cuDestroyExternalMemory(nullptr)));
@@ -157,6 +164,7 @@ int main(int count, char** parts) {
   const std::map<std::string, std::function<void()>> known{{"init", init},
                                                            {"name", name},
                                                            {"allocate", allocate},
+                                                           {"copy", copy},
                                                            {"race", race},
                                                            {"fork_after", fork_after},
                                                            {"fork_before", fork_before},

@@ -102,6 +102,18 @@ TEST_F(ProcessTest, GoodValuesSayNothing) {
   EXPECT_EQ(outcome.err, "");
 }
 
+TEST_F(ProcessTest, TheTimelineIsAFileOfTraceEvents) {
+  const std::string path = folder_ + "/timeline.json";
+  EXPECT_EQ(run("CUDASIM_TIMELINE=" + path, "init copy").code(), 0);
+  const std::string text = read_file(path);
+  EXPECT_EQ(text.substr(0, 2), "[\n");
+  EXPECT_EQ(text.substr(text.size() - 2), "]\n");
+  EXPECT_CONTAINS(text, R"("args":{"name":"copies in"})");
+  EXPECT_CONTAINS(text, R"({"name":"cuMemcpyHtoD_v2 4096 bytes","ph":"X","pid":1,"tid":2,"ts":)");
+  EXPECT_CONTAINS(run("CUDASIM_TIMELINE=/no/such/folder", "init name").err,
+                  "CUDASIM_TIMELINE: /no/such/folder can't be written: No such file or directory");
+}
+
 TEST_F(ProcessTest, Injection) {
   EXPECT_EQ(run("CUDASIM_INJECT=cuMemAlloc_v2:2@2", "init allocate").out,
             "allocation 1: 0\nallocation 2: 2\nallocation 3: 0\ndone\n");

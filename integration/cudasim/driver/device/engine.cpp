@@ -55,7 +55,9 @@ Engine::Impl::Impl(const Config& the_config, Counters& the_counters, Checker& th
                     },
                 .finished = [this](Operation& operation) { retire(operation); },
             }),
+      timeline_file(the_config.timeline),
       timeline(the_counters, [this](Operation& operation) {
+        timeline_file.add(operation);
         bytes.timed(operation);
         retire(operation);
       }) {
@@ -98,6 +100,8 @@ void Engine::charge(Duration cost) {
   impl_->threads.move_clock(thread, thread.clock + std::max(cost, Duration::zero()));
   impl_->advance(thread);
 }
+
+void Engine::finish_timeline() { impl_->timeline_file.finish(); }
 
 TimePoint Engine::device_now() const { return impl_->timeline.now(); }
 

@@ -68,6 +68,7 @@ class Engine {
   TimePoint host_now();
   void charge(Duration cost);  // advances the calling thread's clock by a modelled cost and lets the device catch up
   TimePoint device_now() const;
+  void finish_timeline();  // CUDASIM_TIMELINE; when all work has been drained
 
   // --- contexts
   // ----------------------------------------------------------------------------------------------------------

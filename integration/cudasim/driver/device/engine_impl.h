@@ -18,6 +18,7 @@
 #include "device/host_threads.h"
 #include "device/stream.h"
 #include "device/timeline.h"
+#include "device/timeline_file.h"
 
 namespace cudasim {
 
@@ -115,6 +116,7 @@ struct Engine::Impl {
   std::unordered_map<std::uint64_t, OperationPtr> live;  // not timed or not run
   CallbackThread callbacks;
   ByteRunner bytes;
+  TimelineFile timeline_file;
   Timeline timeline;
   const std::chrono::steady_clock::time_point wall_start = std::chrono::steady_clock::now();
 };
