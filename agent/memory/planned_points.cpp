@@ -58,8 +58,8 @@ void try_late_ones(Arena& arena, ArenaLock& lock, bool behind_free) noexcept {
     }
     // Another thread may have been here meanwhile.
     if (arena.plan == nullptr || arena.plan->generation != generation || i >= late.size()) return;
-    late[i] = late.back();
-    late.pop_back();
+    // In the order of the plan: the copies back are made one after the other.
+    late.erase(late.begin() + static_cast<std::ptrdiff_t>(i));
   }
 }
 

@@ -157,10 +157,7 @@ bool StreamTable::is_use_over(StreamUse use, bool ask) noexcept {
     stream.wants_event = wants_events_ = true;
     return false;
   }
-  if (driver_.event_query(event->handle) != CUDA_SUCCESS) {
-    if (stream.asked <= stream.completed || use.position < stream.asked) stream.asked = use.position;
-    return false;
-  }
+  if (driver_.event_query(event->handle) != CUDA_SUCCESS) return false;
   stream.completed = std::max(stream.completed, event->position);
   return true;
 }
@@ -291,7 +288,7 @@ void StreamTable::forget() noexcept {
   barrier_ = cut_ = legacy_orders_ = 0;
   behind_barrier_ = {};
   for (const auto& stream : streams_) {
-    for (std::uint32_t i = 0; i < stream->events; ++i) drop(stream->ring[i]);
+    while (stream->ring.size() != 0) drop(stream->ring.take_first());
     const std::uint32_t pins = stream->pins;
     const CUstream handle = stream.get() == streams_[kLegacySlot].get() ? CU_STREAM_LEGACY : nullptr;
     *stream = Stream();

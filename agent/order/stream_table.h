@@ -27,6 +27,7 @@
 #include <vector>
 
 #include "agent/order/arena_lock.h"
+#include "agent/order/event_ring.h"
 #include "agent/order/in_flight.h"
 #include "agent/order/ownership.h"
 #include "agent/order/streams.h"
@@ -265,7 +266,6 @@ class StreamTable {
 
  private:
   static constexpr StreamSlot kNone = ~StreamSlot{0};
-  static constexpr std::uint32_t kEvents = 32;  // of ours that are kept per stream
   static constexpr std::uint64_t kFreesTogether = 256;
   static constexpr std::uint32_t kManyThreads = 5;
 
@@ -289,7 +289,6 @@ class StreamTable {
     std::uint32_t pins = 0;            // threads that call the driver with it, without the lock
     std::uint64_t position = 0;        // of the last operation begun
     std::uint64_t completed = 0;       // the host knows that all up to here is over
-    std::uint64_t asked = 0;           // whether this is over has been asked, and it was not
     std::uint64_t visible = 0;         // last work whose effect the host can see
     std::uint64_t held_up = 0;         // last work that may wait for a thread of the program
     std::uint64_t freed_at = 0;        // position at the last barrier: other streams go on behind it
@@ -297,8 +296,8 @@ class StreamTable {
     std::uint64_t behind_cut = 0;      // that it is behind all of
     std::uint64_t behind_legacy = 0;   // position of the legacy stream, and its orders, that an event on this one
     std::uint64_t behind_orders = 0;   // has been put behind
-    std::uint32_t events = 0;          // in `ring`, the oldest first
-    std::array<OwnEvent*, kEvents> ring{};
+    EventRing<OwnEvent> ring;
+    std::uint32_t look_in = 0;          // so many more events, until one is asked for again
     std::vector<std::uint64_t> behind;  // per slot: position of it that this one waits for already
   };
   struct Key {
@@ -378,6 +377,7 @@ class StreamTable {
   bool lacks_event(const Stream& stream, std::uint64_t position) const noexcept;
   OwnEvent* take_event() noexcept;
   void keep(Stream& stream, OwnEvent* event) noexcept;
+  void make_room(Stream& stream) noexcept;
   void drop(OwnEvent* event) noexcept;
   void unpin(OwnEvent* event) noexcept;
   // Another thread's default stream has no name here. The legacy stream's event stands for it, and holds up what

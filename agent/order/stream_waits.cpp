@@ -30,15 +30,12 @@ CUstream StreamTable::name_of(const Stream& stream) const noexcept { return stre
 
 // The oldest event that stands for the position: what was queued behind it need not be waited for.
 StreamTable::OwnEvent* StreamTable::event_after(const Stream& stream, std::uint64_t position) const noexcept {
-  for (std::uint32_t i = 0; i < stream.events; ++i) {
-    if (stream.ring[i]->position >= position) return stream.ring[i];
-  }
-  return nullptr;
+  return stream.ring.at_or_behind(position);
 }
 
 bool StreamTable::lacks_event(const Stream& stream, std::uint64_t position) const noexcept {
   if (position <= stream.completed) return false;
-  return stream.events == 0 || stream.ring[stream.events - 1]->position < position;
+  return stream.ring.size() == 0 || stream.ring.last()->position < position;
 }
 
 StreamTable::OwnEvent* StreamTable::take_event() noexcept {
@@ -69,20 +66,41 @@ bool StreamTable::is_blocking(const Key& key) const noexcept {
 
 // In the order of their positions; one that stands for nothing further is not kept.
 void StreamTable::keep(Stream& stream, OwnEvent* event) noexcept {
-  if (stream.events != 0 && stream.ring[stream.events - 1]->position >= event->position) {
+  EventRing<OwnEvent>& ring = stream.ring;
+  if (ring.size() != 0 && ring.last()->position >= event->position) {
     drop(event);
     return;
   }
-  if (stream.events == kEvents) {
-    // Somebody will ask again: by a younger event there would be no answer as long as the host is ahead by more than
-    // are kept.
-    const bool answers = stream.asked > stream.completed && stream.ring[0]->position >= stream.asked;
-    const auto oldest = stream.ring.begin() + (answers ? 1 : 0);
-    drop(*oldest);
-    std::copy(oldest + 1, stream.ring.end(), oldest);
-    --stream.events;
+  if (ring.full()) make_room(stream);
+  if (ring.full()) {
+    drop(event);
+  } else {
+    ring.add(event);
   }
-  stream.ring[stream.events++] = event;
+}
+
+// What the device is behind is of no use any more. A query for each half of the ring.
+void StreamTable::make_room(Stream& stream) noexcept {
+  EventRing<OwnEvent>& ring = stream.ring;
+  if (ring.size() != 0 && stream.look_in == 0) {
+    const OwnEvent& middle = *ring[ring.size() / 2];
+    // A query would spoil a capture.
+    if (!captures_are_open() && driver_.event_query(middle.handle) == CUDA_SUCCESS) {
+      stream.completed = std::max(stream.completed, middle.position);
+    } else if (ring.grow()) {
+      return;
+    } else {
+      stream.look_in = static_cast<std::uint32_t>(ring.size() / 2);
+    }
+  }
+  if (ring.size() == 0) {
+    ring.grow();
+    return;
+  }
+  stream.look_in -= stream.look_in != 0 ? 1 : 0;
+  do {
+    drop(ring.take_first());
+  } while (ring.size() != 0 && ring[0]->position <= stream.completed);
 }
 
 void StreamTable::drop(OwnEvent* event) noexcept {

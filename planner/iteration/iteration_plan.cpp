@@ -15,6 +15,8 @@ constexpr std::uint32_t kMostRounds = 4;
 constexpr std::uint64_t kWorthUnrolling = 500;
 // Another arrangement of chunks that are kept is tried where more than this part of the peak load is held beside it.
 constexpr std::uint64_t kWorthSpacing = 200;
+// Between fixed blocks the search takes longer: so many times the steps.
+constexpr std::uint64_t kWorkOfSpacing = 4;
 
 std::uint32_t rounds_needed(const IterationLifetimes& lifetimes) {
   std::uint32_t rounds = 1;
@@ -147,17 +149,19 @@ std::optional<IterationPlan> plan_iteration(const OperationStore& store, const I
   if (in_turn && (options.pools || options.unroll)) {
     separate = lifetimes(store, iteration, false, options.slab);
   }
-  const auto planned = [&](std::span<const std::uint64_t> sizes) {
+  const auto planned = [&](std::span<const std::uint64_t> sizes, const PlanningOptions& with) {
     IterationLifetimes its = joined;
     IterationLifetimes its_separate = separate;
     keep_chunks(&its, options.slab, sizes);
     keep_chunks(&its_separate, options.slab, sizes);
-    return plan_lifetimes(std::move(its), std::move(its_separate), in_turn, options);
+    return plan_lifetimes(std::move(its), std::move(its_separate), in_turn, with);
   };
-  IterationPlan plan = planned({});
+  IterationPlan plan = planned({}, options);
   const std::uint64_t bound = plan.lifetimes.peak_load + plan.lifetimes.peak_load / kWorthSpacing;
   if (plan.footprint() > bound && plan.lifetimes.kept_chunks.size() > options.slab.chunks.size()) {
-    IterationPlan spaced = planned(sizes_at_peak(joined));
+    PlanningOptions longer = options;
+    longer.limits.work *= std::min(kWorkOfSpacing, ~std::uint64_t{0} / std::max<std::uint64_t>(longer.limits.work, 1));
+    IterationPlan spaced = planned(sizes_at_peak(joined), longer);
     if (spaced.footprint() < plan.footprint()) plan = std::move(spaced);
   }
   plan.iteration = iteration;

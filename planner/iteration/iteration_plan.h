@@ -20,7 +20,7 @@ namespace memopt::planner {
 // milliseconds where the program goes on meanwhile, and a better layout can follow. Patient: some hundreds, where it is
 // waited for.
 inline constexpr std::uint64_t kPromptWork = 150'000;
-inline constexpr std::uint64_t kPatientWork = 1'000'000;
+inline constexpr std::uint64_t kPatientWork = 250'000;
 
 // A plan takes the place of another if it saves this part of the footprint: a switch has a price.
 inline constexpr std::uint64_t kWorthwhilePart = 100;

@@ -22,6 +22,8 @@ constexpr std::uint64_t kEnough = 10, kHalf = 5, kNearlyAll = 9;
 // Swaps are planned again, so many times, where the operations take this part of the time more or less.
 constexpr std::uint64_t kWorthwhileChange = 20;
 constexpr std::uint32_t kMostChanges = 3;
+// Of the operations at most one of so many has not been measured.
+constexpr std::uint64_t kSettled = 20;
 // Plans of one iteration that are too large for the agent, each smaller than the last.
 constexpr std::uint32_t kMostRefusals = 4;
 // An iteration around the loop that the program follows a plan of is to be faster by this part to be worth a switch.
@@ -118,6 +120,7 @@ bool SwapPlanner::check(const IterationPlanner& planner, bool waiting) {
     first_sent_ = look_at_ = 0;
     reserve_ = refusals_ = 0;
     planned_busy_ = changes_ = 0;
+    settled_ = false;
   }
   if (!pending_) look_at_changes(planner.plan() ? planner.plan()->footprint() : 0);
   if (!pending_) return another;
@@ -142,24 +145,42 @@ void SwapPlanner::look_at_changes(std::uint64_t unswapped) {
   look_at_ = measured_ + measured_ / 8 + 1;
   const IterationTimes times = times_of_iteration();
   const std::uint64_t change = times.busy > planned_busy_ ? times.busy - planned_busy_ : planned_busy_ - times.busy;
-  if (change * kWorthwhileChange < planned_busy_) return;
+  // Once more when hardly any is guessed: what counts then is what the plan comes to, not the sum.
+  const bool settles =
+      !settled_ && kSettled * (times.on_device - times.from(IterationTimes::Source::kMeasured)) <= times.on_device;
+  settled_ = settled_ || settles;
+  if (change * kWorthwhileChange < planned_busy_ && !(settles && takes_longer(times))) return;
   ++changes_;
   stop("swaps are planned again: the operations take another time than was known");
   start(times, unswapped);
 }
 
-void SwapPlanner::start(const IterationTimes& times, std::uint64_t unswapped) {
-  pending_ = false;
-  planned_busy_ = times.busy;
+// Does the plan that the program follows add more to an iteration, by what is known now, than was said?
+bool SwapPlanner::takes_longer(const IterationTimes& times) const {
+  if (!sent_ || sent_->decisions.places.empty()) return false;
+  const std::optional<double> added = added_by(task_of(times), had_pages_, sent_->decisions);
+  const auto busy = static_cast<double>(times.busy);
+  return added && *added > busy * (sent_->cost.slowdown - 1 + kWorthwhilePeriod);
+}
+
+SwapTask SwapPlanner::task_of(const IterationTimes& times) const {
   SwapTask task;
   IterationProblem iteration = iteration_.problem(times);
   task.problem = std::move(iteration.problem);
   task.ranks = std::move(iteration.ranks);
   task.persistent = std::move(iteration.persistent);
   task.terms = terms_;
-  task.unswapped = unswapped_ = unswapped;
+  task.unswapped = unswapped_;
   task.reserve = reserve_;
   task.had_pages = had_pages_;
+  return task;
+}
+
+void SwapPlanner::start(const IterationTimes& times, std::uint64_t unswapped) {
+  pending_ = false;
+  planned_busy_ = times.busy;
+  unswapped_ = unswapped;
+  SwapTask task = task_of(times);
   note_ = "swaps are being planned";
   if (waited_for_) {
     swap::SearchLimits limits;

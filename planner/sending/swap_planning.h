@@ -44,8 +44,8 @@ struct PlannedSwaps {
 // Throws std::bad_alloc.
 std::optional<PlannedSwaps> plan_swaps(const SwapTask& task, const swap::SearchLimits& limits, std::string& why);
 
-// By how much these decisions make an iteration of the task longer, in nanoseconds; `with_pages`: as they were found for.
-// Nothing where they are none for it.
+// By how much these decisions make an iteration of the task longer, in nanoseconds; `with_pages`: as they were found
+// for. Nothing where they are none for it.
 std::optional<double> added_by(const SwapTask& task, bool with_pages, const swap::Decisions& decisions);
 
 // The same on a thread: soon a first plan, and some seconds later a better one if there is. From one thread at a time.

@@ -86,6 +86,35 @@ TEST_F(StreamTableTest, WhatIsAskedForAgainIsSeenToBeOver) {
   EXPECT_TRUE(over);
 }
 
+// Copies back, as swaps make them: each is waited for by what touches its block, much later.
+TEST_F(StreamTableTest, AWaitIsForNoMoreThanWasQueuedHoweverFarTheHostIsAhead) {
+  constexpr int kAhead = 500;
+  work(stream(1));
+  std::vector<Release> copies;
+  for (int i = 0; i < kAhead; ++i) {
+    copies.push_back(release_of(work(stream(2))));
+    table_.record_events(lock_, copies.back());
+  }
+  const int records = fake_.records;
+  for (const Release& copy : copies) {
+    table_.wait(lock_, work(stream(1)).slot, copy);
+    EXPECT_EQ(fake_.behind[stream(1)][stream(2)], copy.uses[0].position);
+  }
+  EXPECT_EQ(fake_.records, records);
+  EXPECT_EQ(fake_.host_waits, 0);
+}
+
+// Events that the device is behind are used again.
+TEST_F(StreamTableTest, EventsAreNoMoreThanTheHostIsAhead) {
+  work(stream(2));
+  for (std::uint64_t at = 1; at < 20'000; ++at) {
+    Release release = release_of(work(stream(1)));
+    table_.record_events(lock_, release);
+    finish(stream(1), at < 100 ? 0 : at - 100);
+  }
+  EXPECT_LE(fake_.made, 300u);
+}
+
 TEST_F(StreamTableTest, AStreamThatEndsLeavesAnEvent) {
   work(stream(2));
   Release release = release_of(work(stream(1)));

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <functional>
 #include <optional>
 #include <vector>
@@ -186,6 +187,33 @@ TEST(MeasuredTimes, OthersSpeakForWhatWasNotMeasured) {
   EXPECT_EQ(times.from(Source::kMeasured), 1u);
   EXPECT_EQ(times.from(Source::kAlike), 2u);
   EXPECT_EQ(times.from(Source::kGuessed), 3u);
+}
+
+// One function with one grid, of blocks of other sizes.
+TEST(MeasuredTimes, WhatIsAlikeTakesAsLongAsMostOfThoseInTheIteration) {
+  Program program;
+  const auto one = [&] {
+    const std::uint64_t last = program.malloc(5 << 20);
+    for (const std::uint64_t took : {1000, 5000, 6000}) {
+      const std::uint64_t block = program.malloc(took << 10);
+      program.launch(3, block, took);
+      program.free(block);
+    }
+    program.launch(3, last, 4000);
+    program.free(last);
+  };
+  program.measured = [](std::uint64_t operation) { return operation % 4 != 3; };
+  for (int i = 0; i < 20 && !program.plan(); ++i) one();
+  program.note_kinds();
+  one();
+  const IterationTimes times = program.times();
+  std::vector<std::pair<std::uint64_t, Source>> each;
+  for (const auto& time : program.on_device(times)) each.emplace_back(time.busy, time.source);
+  std::sort(each.begin(), each.end());
+  EXPECT_EQ(
+      each,
+      (std::vector<std::pair<std::uint64_t, Source>>{
+          {1000, Source::kMeasured}, {5000, Source::kMeasured}, {5000, Source::kAlike}, {6000, Source::kMeasured}}));
 }
 
 void iterate_idling(Program& program, std::uint64_t at_the_end) {
