@@ -172,6 +172,7 @@ void begin_building(Arena& arena, bool first) {
   // Each comes to a beginning once in an iteration.
   if (first) arena.wait_for_lanes = kPatienceForLanes * static_cast<std::uint32_t>(arena.next->lanes.size());
   arena.limit_change.dissolving = false;
+  arena.host.keep_back(0);
   arena.phase = Arena::Phase::kBuilding;
   ++arena.serial;
   // Until it is live nothing else tells when the program changes.
@@ -222,6 +223,7 @@ void make_way_for(Arena& arena, std::unique_ptr<FollowedPlan> next, std::uint64_
 void arena_abandon(Arena& arena, std::string why, std::uint64_t needs) noexcept {
   refuse(arena, arena.next->generation, 0, std::move(why));
   decline(arena, std::move(arena.next), needs);
+  arena.host.keep_back(0);
   arena.phase = arena.plan != nullptr ? Arena::Phase::kLive : Arena::Phase::kNoPlan;
   ++arena.serial;
 }
@@ -323,6 +325,7 @@ void arena_adopt(Arena& arena, const Plan& plan) noexcept {
     log(LogLevel::kWarn, "out of host memory: a plan is not used");
     plan_refused(plan.generation);
     arena.next.reset();
+    arena.host.keep_back(0);
     arena.phase = arena.plan != nullptr ? Arena::Phase::kLive : Arena::Phase::kNoPlan;
     ++arena.serial;
   }
@@ -341,9 +344,13 @@ void arena_look_for_plan(Arena& arena) noexcept {
 void arena_build(Arena& arena) noexcept {
   const std::size_t limit = arena.synchronous ? ~std::size_t{0} : kSlice;
   if (!arena.slab.build(limit)) return;
-  const std::size_t pieces = arena_swap_pieces(arena, *arena.next);
+  // Of pages that are away already there are some.
+  const std::size_t windows = arena_window_pieces(arena, *arena.next);
+  const std::size_t pieces = arena_pages_to_leave(arena, *arena.next) + windows;
   if (pieces <= arena.host.free_pieces()) {
     arena.phase = Arena::Phase::kArmed;
+    // What leaves on demand until then, and for the switch, has other memory.
+    arena.host.keep_back(windows);
   } else {
     arena.wanted_pieces = pieces;
   }

@@ -82,9 +82,13 @@ struct PlannedSwaps {
   std::uint64_t left_out = 0;           // of blocks that had to stay
   std::uint64_t late_returns = 0;       // whose place was another block's, up to the next operation at least
   std::uint64_t unplanned_returns = 0;  // touched while away
+  std::uint64_t too_early = 0;          // of those: into their places, which they leave again at once
   std::uint64_t beside = 0;             // of those: into chunks beside the slab
   bool told = false;                    // that one was left out
   std::vector<LateReturn> late;         // blocks that are to come back as soon as their places are free
+  // Blocks that have come back to their places before their time, as they were touched: they leave again behind that
+  // operation, or blocks that the plan has there meanwhile would be served elsewhere, and others for them.
+  std::vector<SwappedMalloc::Instance> early;
 };
 
 // The limit has changed: until what is held is below it, and plans that need more have been left.
@@ -295,8 +299,8 @@ void arena_start_swapping(Arena& arena) noexcept;
 void arena_enter_window(Arena& arena, Block& block, SwappedMalloc& swapped, const FollowedPlace& place) noexcept;
 // It is freed, or was not to be had; what used it last.
 void arena_leave_window(Arena& arena, Block& block, const Release& uses) noexcept;
-// Host memory for all that the plan swaps, in pieces.
-std::size_t arena_swap_pieces(Arena& arena, const FollowedPlan& plan) noexcept;
+// Host memory for the blocks of the plan's mallocs that it swaps, in pieces.
+std::size_t arena_window_pieces(const Arena& arena, const FollowedPlan& plan) noexcept;
 // A plan has gone live.
 void arena_begin_swaps(Arena& arena) noexcept;
 // The lane's thread makes a malloc of a plan that swaps / has left the plan.

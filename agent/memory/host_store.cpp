@@ -63,7 +63,7 @@ void HostStore::start(std::uint64_t piece_bytes, std::uint64_t limit, CUcontext 
 
 HostPiece* HostStore::take() noexcept {
   HostPiece* const piece = first_;
-  if (piece == nullptr) return nullptr;
+  if (free_pieces() == 0) return nullptr;
   first_ = piece->next;
   if (first_ == nullptr) last_ = nullptr;
   piece->next = nullptr;
@@ -88,16 +88,16 @@ void HostStore::note(std::string_view why) noexcept {
 
 bool HostStore::grow(ArenaLock& lock, std::size_t pieces) noexcept {
   const std::uint64_t generation = generation_;
-  while (free_ < pieces) {
+  while (free_pieces() < pieces) {
     if (growing_) {
       const Unlocked unlocked(lock);
       sched_yield();
-    } else if (!grow_once(lock, pieces - free_)) {
+    } else if (!grow_once(lock, pieces - free_pieces())) {
       break;
     }
     if (generation_ != generation) return false;
   }
-  return generation_ == generation && free_ >= pieces;
+  return generation_ == generation && free_pieces() >= pieces;
 }
 
 // At least one piece more, or false.
@@ -226,7 +226,7 @@ void HostStore::release() noexcept {
   for (const Step& step : steps_) unmake(driver_, step);
   steps_.clear();
   first_ = last_ = nullptr;
-  free_ = 0;
+  free_ = kept_back_ = 0;
   held_ = 0;
   growing_ = false;
   pause_ = last_pause_ = 0;

@@ -11,6 +11,7 @@
 
 #include <cuda.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -50,7 +51,7 @@ class HostStore {
   void start(std::uint64_t piece_bytes, std::uint64_t limit, CUcontext context = nullptr) noexcept;
   bool is_started() const { return piece_bytes_ != 0; }
 
-  // The one that has been free for longest; null: there is none.
+  // The one that has been free for longest; null: there is none, but for what is kept back.
   HostPiece* take() noexcept;
   void give_back(HostPiece* piece, const Release& last_use) noexcept;
 
@@ -61,7 +62,10 @@ class HostStore {
   // Why there are no more, the last time; empty: there were.
   const std::string& note() const { return note_; }
 
-  std::size_t free_pieces() const { return free_; }
+  // Of those that are free so many are nobody's for now: a plan that is about to go live will have them.
+  void keep_back(std::size_t pieces) noexcept { kept_back_ = pieces; }
+
+  std::size_t free_pieces() const { return free_ - std::min(free_, kept_back_); }
   std::uint64_t held_bytes() const { return held_; }
 
   // Everything back to the kernel, pieces that are in use too: no copy is under way, and the context goes. A thread
@@ -91,6 +95,7 @@ class HostStore {
   HostPiece* first_ = nullptr;
   HostPiece* last_ = nullptr;
   std::size_t free_ = 0;
+  std::size_t kept_back_ = 0;
   std::uint64_t held_ = 0;
   // Changes with each release, and is never that of another store: a thread that has grown one sees whether it is still
   // there, also where the next one was made in its place.

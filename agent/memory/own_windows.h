@@ -32,6 +32,7 @@ struct OwnWindow : Window {
   bool moving = false;      // a copy of the block is being queued: nothing else may be done with it
   bool beside = false;      // it is mapped onto chunks that are not the slab's
   Span* taken = nullptr;    // of the slab, for the block, which is away still
+  std::uint32_t early = 0;  // how often the block has come back too soon since it left as planned
   bool borrowed = false;    // its addresses are the region's, of pages that are a plan's (page_runs.h)
   Release taken_after;      // whose bytes these were last
   Release last_uses;        // of it, by the blocks before

@@ -230,7 +230,7 @@ void arena_begin_runs(Arena& arena, ArenaLock& lock) noexcept {
 
 void arena_watch_runs(Arena& arena) noexcept {
   const PlannedSwaps& swaps = arena.planned_swaps;
-  const std::uint64_t returns = swaps.unplanned_returns + swaps.late_returns;
+  const std::uint64_t returns = swaps.unplanned_returns - swaps.too_early + swaps.late_returns;
   const std::uint64_t off = returns - std::exchange(arena.run_watch.returns, returns);
   const bool settled = ++arena.run_watch.followed > kToSettle;
   const bool is_off = settled && off > std::max(kFew, arena.plan->swaps / kFewPart);

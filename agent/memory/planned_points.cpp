@@ -7,6 +7,7 @@
 #include "agent/memory/arena_state.h"
 #include "agent/memory/points.h"
 #include "agent/process/kept_errno.h"
+#include "agent/process/log.h"
 
 namespace memopt::agent {
 
@@ -52,7 +53,11 @@ void try_late_ones(Arena& arena, ArenaLock& lock, bool behind_free) noexcept {
     Block* const block = arena_find_swapped(arena, late[i].block);
     if (block != nullptr && !arena_try_bring_in(arena, lock, *block)) {
       if (arena.plan == nullptr || arena.plan->generation != generation || i >= late.size()) return;
-      if (!behind_free && !std::exchange(late[i].counted, true)) ++arena.planned_swaps.late_returns;
+      if (!behind_free && !std::exchange(late[i].counted, true)) {
+        ++arena.planned_swaps.late_returns;
+        log(LogLevel::kDebug, "block {} is to come back, in iteration {}, and its place is another's",
+            late[i].block.number, arena.iterations);
+      }
       ++i;
       continue;
     }
@@ -60,6 +65,18 @@ void try_late_ones(Arena& arena, ArenaLock& lock, bool behind_free) noexcept {
     if (arena.plan == nullptr || arena.plan->generation != generation || i >= late.size()) return;
     // In the order of the plan: the copies back are made one after the other.
     late.erase(late.begin() + static_cast<std::ptrdiff_t>(i));
+  }
+}
+
+// Those that have come back too soon.
+void send_early_ones(Arena& arena, ArenaLock& lock) noexcept {
+  std::vector<SwappedMalloc::Instance>& early = arena.planned_swaps.early;
+  const std::uint64_t generation = arena.plan->generation;
+  while (arena.plan != nullptr && arena.plan->generation == generation && !early.empty()) {
+    const SwappedMalloc::Instance instance = early.back();
+    early.pop_back();
+    Block* const block = arena_find_swapped(arena, instance);
+    if (block != nullptr) arena_send_out(arena, lock, *block);
   }
 }
 
@@ -77,6 +94,7 @@ Block* block_of(Arena& arena, const SwapStep& step) noexcept {
 void move(Arena& arena, ArenaLock& lock, Block* block, bool leaves) noexcept {
   if (block == nullptr) return;
   if (leaves) {
+    if (OwnWindow* const window = own_window(*block)) window->early = 0;
     arena_send_out(arena, lock, *block);
   } else {
     arena_bring_in(arena, lock, *block);
@@ -95,7 +113,9 @@ void reach(Arena& arena, ArenaLock& lock, LaneState& lane, bool all, bool behind
     stop_counting();
     return;
   }
-  if (!arena.planned_swaps.late.empty()) [[unlikely]]
+  if (!arena.planned_swaps.early.empty()) [[unlikely]]
+    send_early_ones(arena, lock);
+  if (follows() && !arena.planned_swaps.late.empty()) [[unlikely]]
     try_late_ones(arena, lock, behind_free);
   while (follows() && at.point < at.lane->first_point[last_malloc(at) + std::size_t{1}]) {
     const SwapPoint point = at.lane->points[at.point];

@@ -205,6 +205,8 @@ void send_out(Arena& arena, ArenaLock& lock, Block& block) noexcept {
   if (!arena.slab.own_windows().take_pieces(*window, arena.host)) {
     // What leaves on demand may have them.
     ++swaps.left_out;
+    log(LogLevel::kDebug, "block {} of {} bytes stays, in iteration {}: no host memory for it", block.number,
+        block.bytes, arena.iterations);
     say_once(arena, "there is no host memory");
     arena.wanted_pieces = window->chunks.size();
     return;
@@ -367,6 +369,21 @@ bool bring_in(Arena& arena, ArenaLock& lock, Block& block) noexcept {
   return true;
 }
 
+// The block has come back because it was touched. Where the plan has it away still it leaves again behind the
+// operation, but for one that is touched again and again: copies are what there is too little time for.
+void comes_back(Arena& arena, const Block& block, OwnWindow& window) noexcept {
+  constexpr std::uint32_t kMostEarly = 1;
+  PlannedSwaps& swaps = arena.planned_swaps;
+  const bool is_late = std::any_of(swaps.late.begin(), swaps.late.end(),
+                                   [&](const LateReturn& one) { return one.block.number == block.number; });
+  if (arena.plan == nullptr || is_late || swaps.early.size() == swaps.early.capacity()) return;
+  if (++window.early > kMostEarly) return;
+  ++swaps.too_early;
+  swaps.early.push_back({block.base, block.number});
+  // Where this thread follows the plan; another's next point does, too.
+  point_cursor.next = 0;
+}
+
 // Of what the plan swaps and is here, that which was used least lately; null: none can leave.
 Block* oldest_in_slab(Arena& arena) noexcept {
   const Region& region = arena.bootstrap.region();
@@ -468,13 +485,13 @@ void arena_leave_window(Arena& arena, Block& block, const Release& uses) noexcep
   if (window->beside || !window->wanted) arena.housekeeping = true;
 }
 
-std::size_t arena_swap_pieces(Arena& arena, const FollowedPlan& plan) noexcept {
+std::size_t arena_window_pieces(const Arena& arena, const FollowedPlan& plan) noexcept {
   const std::uint64_t chunk_bytes = arena.chunks.chunk_bytes();
-  // Of pages that are away already there are some.
-  std::size_t pieces = arena_pages_to_leave(arena, plan);
+  std::size_t pieces = 0;
   for (const FollowedLane& lane : plan.lanes) {
     for (const FollowedMalloc& malloc : lane.mallocs) {
-      if (malloc.swapped != nullptr) pieces += static_cast<std::size_t>((malloc.bytes + chunk_bytes - 1) / chunk_bytes);
+      if (malloc.swapped == nullptr) continue;
+      pieces += malloc.count * static_cast<std::size_t>((malloc.bytes + chunk_bytes - 1) / chunk_bytes);
     }
   }
   return pieces;
@@ -483,18 +500,21 @@ std::size_t arena_swap_pieces(Arena& arena, const FollowedPlan& plan) noexcept {
 void arena_begin_swaps(Arena& arena) noexcept {
   FollowedPlan& plan = *arena.plan;
   arena.planned_swaps.late.clear();
+  arena.planned_swaps.early.clear();
   arena.slab.own_windows().begin_plan();
   for (SwappedMalloc& swapped : plan.swapped) swapped = {};
   if (arena.slab.own_windows().size() != 0) arena.housekeeping = true;
   if (plan.swaps == 0 || arena.service != Arena::Service::kChunks) return;
   try {
     arena.planned_swaps.late.reserve(plan.swapped.size() + plan.pages.size());
+    arena.planned_swaps.early.reserve(plan.swapped.size() + plan.pages.size());
   } catch (const std::bad_alloc&) {
     // Late ones come back when they are touched.
   }
   log(LogLevel::kInfo, "{} swaps an iteration of {:.3f} ms, to which they are expected to add {:.3f}", plan.swaps,
       static_cast<double>(plan.period_ns) / 1e6, static_cast<double>(plan.added_ns) / 1e6);
-  // All windows are there, and mapped, before the first block needs one.
+  // All windows are there, and mapped, before the first block needs one, with the host memory that was kept back.
+  arena.host.keep_back(0);
   for (FollowedLane& lane : plan.lanes) {
     for (FollowedMalloc& malloc : lane.mallocs) {
       for (std::uint32_t i = 0; malloc.swapped != nullptr && i < malloc.count; ++i) {
@@ -541,6 +561,8 @@ std::size_t arena_give_up_planned(Arena& arena, ArenaLock& lock) noexcept {
 CUresult arena_bring_back_run(Arena& arena, ArenaLock& lock, PageRun& run, Release* copies) noexcept {
   const std::uint64_t releases = arena.releases;
   ++arena.planned_swaps.unplanned_returns;
+  log(LogLevel::kDebug, "{} pages at {:#x} are touched while they are away, in iteration {}", run.count,
+      run.window->base, arena.iterations);
   Release former;
   Span* const span = take_place(arena, run.owner, *run.window, &former);
   if (span == nullptr) return arena_end_run(arena, lock, run);
@@ -548,6 +570,7 @@ CUresult arena_bring_back_run(Arena& arena, ArenaLock& lock, PageRun& run, Relea
   if (arena.releases != releases) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
   if (!back) return arena.failure != CUDA_SUCCESS ? arena.failure : CUDA_ERROR_OUT_OF_MEMORY;
   copies->add(run.owner.former);
+  comes_back(arena, run.owner, *run.window);
   return CUDA_SUCCESS;
 }
 
@@ -557,6 +580,8 @@ CUresult arena_bring_back_window(Arena& arena, ArenaLock& lock, Block& block, Re
   ++arena.planned_swaps.unplanned_returns;
   Release former;
   Span* const span = take_place(arena, block, window, &former);
+  log(LogLevel::kDebug, "block {} of {} bytes is touched while it is away, in iteration {}: its place is {}",
+      block.number, block.bytes, arena.iterations, span != nullptr ? "free" : "another's");
   if (span == nullptr && !window.beside) {
     const CUresult result = give_chunks_beside(arena, lock, window);
     if (result != CUDA_SUCCESS) return result;
@@ -565,6 +590,7 @@ CUresult arena_bring_back_window(Arena& arena, ArenaLock& lock, Block& block, Re
   if (arena.releases != releases) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
   if (!back) return arena.failure != CUDA_SUCCESS ? arena.failure : CUDA_ERROR_OUT_OF_MEMORY;
   copies->add(block.former);
+  if (!window.beside) comes_back(arena, block, window);
   return CUDA_SUCCESS;
 }
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Programs that leave a plan with swaps at each of its operations, in each way: an operation or a block is missing, there is one more, a
-block is larger, is freed early, is freed iterations later. Contents are those of a native run, every access is ordered, and
+block is larger, is freed early, is freed iterations later, or blocks are touched which the plan has away. Contents are those of a native run, every access is ordered, and
 the plan is followed in between. With --full: a longer iteration, more orders of operations, on two streams."""
 import os
 import re
@@ -15,7 +15,7 @@ QUIET = {"CUDASIM_POISON": "off"}
 LAYERS = 24 if FULL else 8
 CALM = 12  # iterations without deviation before the first; the plan is live then
 APART = 3  # each so many
-KINDS = ("missing", "extra", "larger", "early", "late")
+KINDS = ("missing", "extra", "larger", "early", "late", "touched")
 LATE = 4  # iterations after which what was not freed in time is
 
 
@@ -23,7 +23,7 @@ class Iterations:
     """A training iteration again and again, as a trace for replay."""
 
     def __init__(self):
-        self.lines, self.live, self.late, self.named = [], {}, {}, 0
+        self.lines, self.live, self.late, self.named, self.written = [], {}, {}, 0, set()
         self.done = 0
         self.now = 0
         for layer in range(LAYERS):
@@ -69,8 +69,14 @@ class Iterations:
         for block in self.late.pop(self.done, []):
             self.end(block)
         whose = self.operations()[at][1] if kind else None
+        self.written = set()
         for index, (verb, block, size) in enumerate(self.operations()):
             here = index == at
+            if kind == "touched" and here:
+                for layer in range(0, LAYERS, 3):
+                    # As stale words of a launch's parameters do.
+                    if ("out", layer) in self.written:
+                        self.touch("Read", ("out", layer))
             if kind == "extra" and here:
                 self.make("extra", 2 * MIB + 300_000)
                 self.touch("Mutable", "extra")
@@ -83,6 +89,10 @@ class Iterations:
                 continue
             if kind == "missing" and (here or (block == whose and self.operations()[at][0] == "Malloc")):
                 continue
+            if verb == "Mutable":
+                self.written.add(block)
+            if verb == "Free":
+                self.written.discard(block)
             if verb == "Malloc":
                 self.make(block, 2 * size + 512 if kind == "larger" and block == whose else size)
             elif verb == "Free":

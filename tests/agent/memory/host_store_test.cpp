@@ -197,6 +197,25 @@ TEST_F(HostStoreTest, TheOneThatHasBeenFreeForLongestIsTaken) {
   EXPECT_EQ(host->free_pieces(), 0u);
 }
 
+TEST_F(HostStoreTest, WhatIsKeptBackIsNobodys) {
+  const auto host = store();
+  ASSERT_TRUE(grow(*host, 6));
+  host->keep_back(4);
+  EXPECT_EQ(host->free_pieces(), 2u);
+  ASSERT_TRUE(grow(*host, 3)) << "others get more";
+  EXPECT_EQ(fake.asked, (std::vector<std::size_t>{6, 1}));
+  EXPECT_EQ(take_all(*host).size(), 3u);
+  EXPECT_EQ(host->take(), nullptr);
+  host->keep_back(0);
+  EXPECT_EQ(host->free_pieces(), 4u);
+  EXPECT_EQ(take_all(*host).size(), 4u);
+  // More than there are.
+  host->keep_back(9);
+  EXPECT_EQ(host->free_pieces(), 0u);
+  host->release();
+  EXPECT_EQ(host->free_pieces(), 0u);
+}
+
 TEST_F(HostStoreTest, GrowsByAnEighthAtLeast) {
   const auto host = store();
   ASSERT_TRUE(grow(*host, 32));
