@@ -21,7 +21,7 @@ constexpr int kRoundsToLeave = 64;
 // A program of which so many swaps come back at other times than planned, of all or of few, in so many iterations more
 // than it keeps to, but for the first ones behind a switch, does not keep to its plans: threads that meet differently
 // each time, as a rule. Where all it uses lies in the slab, what is off the plan finds no place.
-constexpr std::uint64_t kFewPart = 8;
+constexpr std::uint64_t kFewPart = 3;
 constexpr std::uint64_t kFew = 3;
 constexpr std::uint32_t kMostOff = 3;
 constexpr std::uint32_t kToSettle = 4;
