@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""One row of the table from beginning to end: its runs, the page, and what is kept of them. Skipped without PyTorch."""
+"""One row of each table from beginning to end: its runs, the page, and what is kept of them. Skipped without PyTorch."""
 import os
 import subprocess
 import sys
@@ -39,6 +39,28 @@ class FrameworksTable(unittest.TestCase):
     def test_what_is_refused(self):
         for arguments in (["--steps", "3"], ["--programs", "none"], ["--python", "/nowhere"], ["--jobs", "0"]):
             self.assertEqual(table("/nowhere", *arguments).returncode, 2)
+
+
+@unittest.skipUnless(os.path.exists(PYTHON), f"PyTorch is not in {FRAMEWORKS}: tools/fetch-frameworks")
+class LimitsTable(unittest.TestCase):
+    def table(self, *arguments):
+        return subprocess.run([sys.executable, TABLE.replace("frameworks_table", "limits_table"), "--python", PYTHON, *arguments],
+                              capture_output=True, text=True, timeout=1500, stdin=subprocess.DEVNULL)
+
+    def test_a_row(self):
+        with tempfile.TemporaryDirectory() as folder:
+            chosen = ["--programs", "vit_adam_single", "--parts", "75", "--steps", "12", "--contents-steps", "8", "--seeds", "none", "--kept", folder]
+            done = self.table(*chosen, "--jobs", "2")
+            again = self.table(*chosen, "--from-kept")
+        self.assertEqual(done.returncode, 0, done.stdout[-8000:] + done.stderr[-4000:])
+        self.assertIn("Nothing: all runs ended, kept to their limits, and had equal contents.", done.stdout)
+        [row] = [line for line in done.stdout.splitlines() if line.startswith("| vit_adam_single")]
+        self.assertTrue(row.rstrip().endswith("1 of 1 |"), row)
+        self.assertEqual(again.stdout.split("# PyTorch's")[1], done.stdout.split("# PyTorch's")[1])
+
+    def test_what_is_refused(self):
+        for arguments in (["--parts", "0"], ["--parts", "75,100"], ["--steps", "3"], ["--programs", "none"]):
+            self.assertEqual(self.table(*arguments).returncode, 2)
 
 
 if __name__ == "__main__":
