@@ -13,8 +13,8 @@ from runs import BUILD, LOOP, ORDER, PLANNER, POOLS, SOURCE, WORKLOADS, Planning
 MUTANTS = {
     "dropped-wait": ("agent/order/stream_waits.cpp", "result = driver_.stream_wait_event(name, event->handle, 0);",
                      "result = CUDA_SUCCESS;", "a stream does not wait for the former users of its bytes"),
-    "wait-for-an-older-event": ("agent/order/stream_waits.cpp", "if (stream.ring[i]->position >= position) return stream.ring[i];",
-                                "if (stream.ring[i]->position + 3 >= position) return stream.ring[i];",
+    "wait-for-an-older-event": ("agent/order/stream_waits.cpp", "return stream.ring.at_or_behind(position);",
+                                "return stream.ring.at_or_behind(position - std::min<std::uint64_t>(position, 3));",
                                 "an event that was recorded before the use counts as one after it"),
     "wrong-offset": ("agent/memory/arena.cpp", "block.base = window.base + place.begin;", "block.base = window.base + place.begin / 2 / 512 * 512;",
                      "a block does not lie where its bytes are owned"),
