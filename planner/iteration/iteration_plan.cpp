@@ -161,7 +161,7 @@ std::optional<IterationPlan> plan_iteration(const OperationStore& store, const I
   if (plan.footprint() > bound && plan.lifetimes.kept_chunks.size() > options.slab.chunks.size()) {
     PlanningOptions longer = options;
     longer.limits.work *= std::min(kWorkOfSpacing, ~std::uint64_t{0} / std::max<std::uint64_t>(longer.limits.work, 1));
-    IterationPlan spaced = planned(sizes_at_peak(joined), longer);
+    IterationPlan spaced = planned(joined.sizes_at_peak, longer);
     if (spaced.footprint() < plan.footprint()) plan = std::move(spaced);
   }
   plan.iteration = iteration;

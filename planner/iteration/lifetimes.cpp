@@ -138,6 +138,18 @@ std::vector<std::uint64_t> load_curve(std::uint64_t operations,
   return load;
 }
 
+// Of what is live behind the operation, in bytes each.
+std::vector<std::uint64_t> sizes_behind(std::uint64_t rank, std::uint64_t operations,
+                                        const std::vector<std::pair<Life, std::uint64_t>>& lives) {
+  std::vector<std::uint64_t> sizes;
+  for (const auto& [life, bytes] : lives) {
+    const std::uint64_t since = (rank + operations - life.born) % operations;
+    const std::uint64_t count = life.duration / operations + (since < life.duration % operations ? 1 : 0);
+    sizes.insert(sizes.end(), count, bytes);
+  }
+  return sizes;
+}
+
 // Makes one malloc of those at the same place of each part of `length` mallocs.
 void join_parts(LaneMallocs& lane, std::size_t length, std::uint64_t operations) {
   const std::size_t parts = lane.parts;
@@ -383,7 +395,9 @@ IterationLifetimes lifetimes(const OperationStore& store, const Iteration& itera
     }
   }
   result.in_slab = without_overlaps(result.in_slab);
-  result.peak_load = persistent_load + *std::max_element(load.begin(), load.end());
+  const auto peak = std::max_element(load.begin(), load.end());
+  result.peak_load = persistent_load + *peak;
+  result.sizes_at_peak = sizes_behind(static_cast<std::uint64_t>(peak - load.begin()), n, lives);
 
   // The first boundary from which on everything repeats.
   const LanePeriod& main = iteration.lanes[iteration.main];
@@ -409,39 +423,6 @@ void keep_chunks(IterationLifetimes* lifetimes, const SlabRange& slab, std::span
   lifetimes->persistent_bytes -= kept.bytes;
   for (const KeptBytes::Piece& piece : kept.pieces) lifetimes->in_slab.push_back({piece.offset, piece.bytes});
   join_overlapping(&lifetimes->in_slab);
-}
-
-std::vector<std::uint64_t> sizes_at_peak(const IterationLifetimes& lifetimes) {
-  const std::uint64_t n = lifetimes.operations;
-  // Of what has one place, which is needed in [begin, end) and perhaps beyond the boundary.
-  const auto each = [&](auto&& visit) {
-    for (const LaneMallocs& lane : lifetimes.lanes) {
-      for (const MallocLife& malloc : lane.mallocs) {
-        for (std::uint32_t place = 0; place < malloc.places; ++place) {
-          const bool always = malloc.always || malloc.freed - malloc.born + 1 >= n;
-          visit(malloc.bytes, always ? 0 : malloc.born, always ? n : malloc.freed + 1);
-        }
-      }
-    }
-  };
-  std::vector<std::uint64_t> load(n + 1, 0);
-  each([&](std::uint64_t bytes, std::uint64_t begin, std::uint64_t end) {
-    load[begin] += bytes;
-    load[std::min(end, n)] -= bytes;
-    if (end <= n) return;
-    load[0] += bytes;
-    load[end - n] -= bytes;
-  });
-  std::uint64_t peak = 0;
-  for (std::uint64_t rank = 1; rank < n; ++rank) {
-    load[rank] += load[rank - 1];
-    if (load[rank] > load[peak]) peak = rank;
-  }
-  std::vector<std::uint64_t> sizes;
-  each([&](std::uint64_t bytes, std::uint64_t begin, std::uint64_t end) {
-    if ((begin <= peak && peak < end) || peak + n < end) sizes.push_back(bytes);
-  });
-  return sizes;
 }
 
 }  // namespace memopt::planner

@@ -57,15 +57,16 @@ struct BlockInSlab {
 struct IterationLifetimes {
   std::uint64_t operations = 0;
   std::uint64_t signature = 0;
-  std::vector<LaneMallocs> lanes;         // only those that allocate; first the one that allocates most
-  std::vector<std::uint32_t> persistent;  // blocks of the store
-  std::vector<StayingBlock> staying;      // where these lie, in their order; address 0: in the slab
-  std::vector<BlockInSlab> in_slab;       // what of them lies in the slab, by offset
-  std::vector<KeptChunk> kept_chunks;     // in which some of it does
-  std::uint64_t persistent_bytes = 0;     // of them that do not
-  std::uint64_t peak_load = 0;            // of live bytes, persistent blocks included
-  std::uint64_t crossing_bytes = 0;       // live across the boundary, without persistent blocks
-  std::uint64_t first_iteration = 0;      // sequence of the operation with which the first observed iteration began
+  std::vector<LaneMallocs> lanes;            // only those that allocate; first the one that allocates most
+  std::vector<std::uint32_t> persistent;     // blocks of the store
+  std::vector<StayingBlock> staying;         // where these lie, in their order; address 0: in the slab
+  std::vector<BlockInSlab> in_slab;          // what of them lies in the slab, by offset
+  std::vector<KeptChunk> kept_chunks;        // in which some of it does
+  std::uint64_t persistent_bytes = 0;        // of them that do not
+  std::uint64_t peak_load = 0;               // of live bytes, persistent blocks included
+  std::vector<std::uint64_t> sizes_at_peak;  // bytes of each that is placed and live then
+  std::uint64_t crossing_bytes = 0;          // live across the boundary, without persistent blocks
+  std::uint64_t first_iteration = 0;         // sequence of the operation with which the first observed iteration began
   // Operations of one iteration by rank: the last repeat's. The first `unwrapped` stand at and behind the boundary, the
   // others before it.
   std::vector<std::uint32_t> order;
@@ -79,9 +80,6 @@ IterationLifetimes lifetimes(const OperationStore& store, const Iteration& itera
 // Blocks that stay are left in chunks which are the slab's otherwise (planner/iteration/kept_chunks.h); to be said
 // once, for lifetimes in which they are beside it. `sizes`: as there.
 void keep_chunks(IterationLifetimes* lifetimes, const SlabRange& slab, std::span<const std::uint64_t> sizes);
-
-// Of what is to be placed and is live when most of that is, in bytes.
-std::vector<std::uint64_t> sizes_at_peak(const IterationLifetimes& lifetimes);
 
 // Blocks that live through all repeats and are not placed; in order of their numbers.
 std::vector<std::uint32_t> persistent_blocks(const OperationStore& store, const Iteration& iteration);

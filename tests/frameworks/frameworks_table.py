@@ -25,18 +25,22 @@ FRAMEWORKS = os.path.join(program_runs.ROOT, "build", "frameworks", "bin", "pyth
 
 def parse(known):
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--python", default=FRAMEWORKS, help="with PyTorch (default: what tools/fetch-frameworks has fetched)")
-    parser.add_argument("--programs", nargs="+", metavar="NAME", choices=known, default=known, help="rows (default: all)")
-    parser.add_argument("--steps", type=int, default=60, metavar="N", help="of the runs for sizes and times (default 60)")
-    parser.add_argument("--contents-steps", type=int, default=10, metavar="N", help="of the runs for contents (default 10)")
-    parser.add_argument("--no-contents", action="store_true", help="sizes and times alone")
     parser.add_argument("--free-running", action="store_true",
                         help="memopt does not wait for its planner, as in everyday use: runs differ")
+    return parse_common(parser, known, steps=60, contents_steps=10, kept="frameworks-table, or frameworks-table-free,")
+
+
+def parse_common(parser, known, steps, contents_steps, kept):
+    """What each table of these programs takes."""
+    parser.add_argument("--python", default=FRAMEWORKS, help="with PyTorch (default: what tools/fetch-frameworks has fetched)")
+    parser.add_argument("--programs", nargs="+", metavar="NAME", choices=known, default=known, help="rows (default: all)")
+    parser.add_argument("--steps", type=int, default=steps, metavar="N", help=f"of the runs for sizes and times (default {steps})")
+    parser.add_argument("--contents-steps", type=int, default=contents_steps, metavar="N", help=f"of the runs for contents (default {contents_steps})")
+    parser.add_argument("--no-contents", action="store_true", help="sizes and times alone")
     parser.add_argument("--jobs", type=int, default=1, metavar="N", help="runs at a time (default 1)")
     parser.add_argument("--timeout", type=int, default=1800, metavar="SECONDS", help="for a run (default 1800)")
     parser.add_argument("--output", metavar="FILE", help="write the page there, as Markdown")
-    parser.add_argument("--kept", metavar="FOLDER",
-                        help="for results of runs (default: frameworks-table, or frameworks-table-free, in the build folder)")
+    parser.add_argument("--kept", metavar="FOLDER", help=f"for results of runs (default: {kept} in the build folder)")
     parser.add_argument("--from-kept", action="store_true", help="run nothing: what was kept is put together")
     options = parser.parse_args()
     if min(options.steps, options.contents_steps) < figures.FEWEST_STEPS or min(options.jobs, options.timeout) < 1:

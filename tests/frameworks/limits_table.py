@@ -28,25 +28,10 @@ NATIVE = "driver"
 
 def parse(known):
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--python", default=frameworks_table.FRAMEWORKS, help="with PyTorch (default: what tools/fetch-frameworks has fetched)")
-    parser.add_argument("--programs", nargs="+", metavar="NAME", choices=known, default=known, help="rows (default: all)")
     parser.add_argument("--parts", type=parts_of, default=[75, 50], metavar="P,...", help="of the peak load, in percent (default 75,50)")
-    parser.add_argument("--steps", type=int, default=40, metavar="N", help="of the runs for sizes and times (default 40)")
-    parser.add_argument("--contents-steps", type=int, default=12, metavar="N", help="of the runs for contents (default 12)")
     parser.add_argument("--seeds", type=lambda text: text.split(","), default=["none", "1"], metavar="S,...",
                         help="orders for contents: none, or an adversary's number (default none,1)")
-    parser.add_argument("--no-contents", action="store_true", help="sizes and times alone")
-    parser.add_argument("--jobs", type=int, default=1, metavar="N", help="runs at a time (default 1)")
-    parser.add_argument("--timeout", type=int, default=1800, metavar="SECONDS", help="for a run (default 1800)")
-    parser.add_argument("--output", metavar="FILE", help="write the page there, as Markdown")
-    parser.add_argument("--kept", metavar="FOLDER", help="for results of runs (default: limits-table in the build folder)")
-    parser.add_argument("--from-kept", action="store_true", help="run nothing: what was kept is put together")
-    options = parser.parse_args()
-    if min(options.steps, options.contents_steps) < figures.FEWEST_STEPS or min(options.jobs, options.timeout) < 1:
-        parser.error(f"--steps, --contents-steps: expected {figures.FEWEST_STEPS} or more; --jobs, --timeout: 1 or more")
-    if not os.path.exists(options.python):
-        parser.error(f"{options.python} is not there: tools/fetch-frameworks, or --python")
-    return options
+    return frameworks_table.parse_common(parser, known, steps=40, contents_steps=12, kept="limits-table")
 
 
 def parts_of(text):
@@ -134,8 +119,8 @@ HEADS = ["", "limit", "peak load", "MiB", "held", "native", "on demand", "planne
 
 def markdown(rows, options, versions):
     faults = [fault for row in rows for fault in row.faults()]
-    faster = [row for row in rows if row.demand and row.planned]
-    gain = [row.demand.step_ns / row.planned.step_ns for row in faster]
+    # Where no plan was found all is on demand.
+    gain = [row.demand.step_ns / row.planned.step_ns for row in rows if row.demand and row.planned and row.made]
     lines = ["# PyTorch's programs below their peak load", "",
              "Written by `tests/frameworks/limits_table.py`. **Simulated " + program_runs.DEVICE + "**: sizes and virtual times are the simulated driver's; "
              "nothing here was measured on a GPU. " + ", ".join(f"{name} {version}" for name, version in versions.items()) + ".", "",
@@ -144,7 +129,7 @@ def markdown(rows, options, versions):
              "(`MEMOPT_SYNC_PLAN=1`). *Held* is what memopt held at most, in MiB. *Expected*: what the plan that went live last says of an iteration and of "
              "what its swaps add; where an iteration is several steps, of all of them; a step's idle time is not in it. "
              f"Contents: {options.contents_steps} steps, in the orders {', '.join(options.seeds)}." if not options.no_contents else "", "",
-             f"Planned swaps make a step {min(gain):.2f} to {max(gain):.2f} times as fast as swaps on demand." if gain else "", "",
+             f"Where there is a plan, in {len(gain)} of {len(rows)} rows, a step is {min(gain):.2f} to {max(gain):.2f} times as fast as with swaps on demand." if gain else "", "",
              page.table(HEADS, [row.cells() for row in rows]), "", "## What went wrong", "",
              *([f"- {fault}" for fault in faults] or ["Nothing: all runs ended, kept to their limits, and had equal contents."]), ""]
     return "\n".join(lines), bool(faults)

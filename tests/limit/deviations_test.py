@@ -150,6 +150,9 @@ class Deviations(LimitCase):
                 told = re.search(r"; (\d+) swaps as planned, (\d+) not", run.last_words)
                 self.assertIsNotNone(told, run.errors)
                 self.assertGreater(int(told.group(1)), 100 + int(told.group(2)), run.errors)
+                # 447, if such blocks stay, where others are to lie: the plan is left for good soon after.
+                if kind == "touched":
+                    self.assertGreater(int(told.group(1)), 600, run.errors)
 
     def test_any_order_that_the_edges_allow(self):
         for seed in range(1, 9) if FULL else (1,):

@@ -149,6 +149,7 @@ TEST(KeptChunks, ThePlanUsesWhatIsFreeInThem) {
   const IterationPlan& plan = stream.plans.back().plan;
   EXPECT_EQ(plan.lifetimes.kept_chunks, (std::vector<KeptChunk>{{kBase, 0}}));
   EXPECT_EQ(plan.lifetimes.persistent_bytes, 0u);
+  EXPECT_EQ(plan.lifetimes.sizes_at_peak, (std::vector<std::uint64_t>{kMiB, kMiB}));
   EXPECT_EQ(plan.outcome.solution.height, 3 * kMiB - 512);
   const PlanParts parts = plan_parts(plan, {kStays});
   ASSERT_EQ(parts.chunks.size(), 1u);
