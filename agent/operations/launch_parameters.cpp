@@ -1,6 +1,8 @@
 #include "agent/operations/launch_parameters.h"
 
 #include <cstring>
+#include <new>
+#include <optional>
 
 #include "agent/process/driver.h"
 #include "agent/process/open_table.h"
@@ -159,7 +161,11 @@ const FunctionLayout* store(const Answer& answer, const ParameterExtent* paramet
   auto* const extents =
       static_cast<ParameterExtent*>(g_memory.take(answer.parameter_count * sizeof(ParameterExtent) + 1));
   auto* const words = static_cast<ParameterWord*>(g_memory.take(answer.word_count * sizeof(ParameterWord) + 1));
+  const auto lists =
+      answer.known && answer.parameter_count > 0 ? tensor_lists_of(name, parameters[0].bytes) : std::nullopt;
+  void* const lists_copy = lists ? g_memory.take(sizeof(TensorLists)) : nullptr;
   if (named == nullptr || name_copy == nullptr || extents == nullptr || words == nullptr) return nullptr;
+  if (lists && lists_copy == nullptr) return nullptr;
   std::memcpy(name_copy, name, name_bytes);
   std::memcpy(extents, parameters, answer.parameter_count * sizeof(ParameterExtent));
   std::size_t next = 0;
@@ -175,6 +181,10 @@ const FunctionLayout* store(const Answer& answer, const ParameterExtent* paramet
   layout.words = words;
   layout.parameters = extents;
   layout.name = name_copy;
+  if (lists) {
+    layout.lists = new (lists_copy) TensorLists(*lists);
+    layout.list_words = words_of(parameters[0]);
+  }
   named->previous = reinterpret_cast<const Named*>(g_ids);
   g_ids = &layout;
   return &layout;

@@ -10,6 +10,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "agent/operations/tensor_lists.h"
+
 namespace memopt::agent {
 
 // A word of eight bytes that lies, aligned to eight, in the parameters as the kernel sees them.
@@ -31,6 +33,9 @@ struct FunctionLayout {
   const ParameterWord* words = nullptr;
   const ParameterExtent* parameters = nullptr;
   const char* name = "";  // NUL-terminated
+  // The first parameter is such a structure; its words are the first `list_words`.
+  const TensorLists* lists = nullptr;
+  std::uint32_t list_words = 0;
   // For functions_were_unloaded(): asked of the driver at this count of unloads.
   mutable std::uint64_t checked_at = 0;
   // For the recorder: the recording in which the name was last written (launch_parameters keeps it, nobody reads it).

@@ -109,6 +109,42 @@ TEST_F(Operations, MoreAddressesThanOneBatchAreAllUsed) {
   EXPECT_EQ(test::operations(), 1) << "one launch has one position";
 }
 
+// As PyTorch's optimizers launch: lists of tensors, of which the last entries are left over from launches before.
+TEST_F(Operations, WhatIsLeftOverInListsOfTensorsIsNotUsed) {
+  struct Lists {
+    std::uint64_t addresses[110];
+    std::int64_t elements[110];
+    unsigned char tensor_of_block[320];
+    int chunk_of_block[320];
+    int first;
+  } lists{};
+  std::uint64_t beside = kRange + 0x1000;
+  const CUfunction function =
+      test::make_function("_ZN2at6native25multi_tensor_apply_kernelINS1_18TensorListMetadataILi1EEEEEvT_",
+                          {{0, sizeof(Lists)}, {sizeof(Lists), 8}});
+  void* parameters[] = {&lists, &beside};
+  const auto launch = [&](unsigned thread_blocks) {
+    test::reset_arena(kRange, kRangeBytes);
+    a_ = test::add_block(kRange + 0x1000, 0x1000);
+    b_ = test::add_block(kRange + 0x4000, 0x2000);
+    before_launch({.function = function, .grid = {thread_blocks, 1, 1}, .parameters = parameters});
+    return used_blocks();
+  };
+  lists.addresses[0] = 0x1234;
+  lists.addresses[1] = kRange + 0x4000;
+  lists.elements[0] = lists.elements[1] = 1;
+  lists.tensor_of_block[1] = 1;
+  using Used = std::vector<std::uint64_t>;
+  EXPECT_EQ(launch(2), (Used{b_, a_})) << "and what is no list";
+  EXPECT_EQ(launch(1), (Used{a_}));
+  lists.chunk_of_block[0] = 1;  // there is none
+  EXPECT_EQ(launch(1), (Used{b_, a_}));
+  lists.chunk_of_block[0] = 0;
+  lists.addresses[109] = kRange + 0x4800;
+  EXPECT_EQ(launch(1), (Used{a_}));
+  EXPECT_EQ(launch(321), (Used{b_, b_, a_})) << "more than there is room for";
+}
+
 TEST_F(Operations, LaunchesAreRecordedWithNamesBlocksAndParameters) {
   const CUfunction function = test::make_function("named", {{0, 8}, {8, 8}, {16, 4}});
   std::uint64_t from = kRange + 0x1000;
