@@ -4,6 +4,7 @@
 
 #include "agent/agent.h"
 #include "agent/memory/arena.h"
+#include "agent/process/clean_stack.h"
 #include "agent/process/uncancellable.h"
 #include "preload/relief.h"
 #include "preload/typed_hooks.h"
@@ -47,6 +48,7 @@ CUresult cuMemAlloc(CUdeviceptr_v1* address, unsigned int bytes) noexcept {
 
 CUresult cuMemAlloc_v2(CUdeviceptr* address, size_t bytes) noexcept {
   void* const return_address = __builtin_return_address(0);
+  const agent::CleanStack clean(agent::arena_has_limit());
   bool by_driver = false;
   const CUresult result =
       allocate_with_relief([&] { return agent::arena_allocate(address, bytes, return_address); },
@@ -75,6 +77,7 @@ CUresult cuMemFree(CUdeviceptr_v1 address) noexcept {
 }
 
 CUresult cuMemFree_v2(CUdeviceptr address) noexcept {
+  const agent::CleanStack clean(agent::arena_has_limit());
   if (agent::arena_may_own(address)) {
     const CUresult refusal = agent::arena_free_refusal();
     if (refusal != CUDA_SUCCESS) [[unlikely]]

@@ -2,6 +2,7 @@
 // pool's place is added to what the pool answers. What the arena does not serve is the driver's, and is counted.
 #include "agent/agent.h"
 #include "agent/memory/arena.h"
+#include "agent/process/clean_stack.h"
 #include "preload/relief.h"
 #include "preload/typed_hooks.h"
 
@@ -12,6 +13,7 @@ namespace {
 template <Hook hook, typename... Pool>
 CUresult allocate(CUdeviceptr* address, size_t bytes, CUmemoryPool pool, agent::StreamName stream, void* return_address,
                   Pool... explicit_pool) noexcept {
+  const agent::CleanStack clean(agent::arena_has_limit());
   // A pool that is named, and null, is wrong, and the driver's to answer.
   const bool served_here = sizeof...(explicit_pool) == 0 || pool != nullptr;
   const auto call = [&] { return real<hook>()(address, bytes, explicit_pool..., stream.handle); };
@@ -32,6 +34,7 @@ CUresult allocate(CUdeviceptr* address, size_t bytes, CUmemoryPool pool, agent::
 
 template <Hook hook>
 CUresult free(CUdeviceptr address, agent::StreamName stream) noexcept {
+  const agent::CleanStack clean(agent::arena_has_limit());
   const agent::Served served = agent::arena_free_async(address, stream);
   if (served.handled) return served.result;
   shm::Bytes size;

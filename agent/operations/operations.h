@@ -15,6 +15,7 @@
 #include "agent/order/captures.h"
 #include "agent/order/in_flight.h"
 #include "agent/order/streams.h"
+#include "agent/process/clean_stack.h"
 #include "agent/recording/device_times.h"
 #include "agent/recording/recorder.h"
 #include "shm/record.h"
@@ -76,6 +77,7 @@ class QueuedAtEnd {
  public:
   QueuedAtEnd() = default;
   ~QueuedAtEnd() {
+    const CleanStack clean(arena_has_limit());
     queued();
     operation_queued();
     look_for_points();

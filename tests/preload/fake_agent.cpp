@@ -11,6 +11,7 @@ std::uint64_t arena_range_bytes = 1u << 30;
 std::uint64_t pinned_memory_begin = 0;
 std::uint64_t pinned_memory_bytes = 0;
 std::uint32_t recorder_state = 0;
+constinit bool arena_limited = false;
 
 // As if every operation were measured.
 constinit thread_local device_times_detail::Open device_times_detail::open = Open::kNo;
