@@ -276,6 +276,9 @@ Block* arena_settled(Arena& arena, ArenaLock& lock, Block* block) noexcept;
 // What the plan holds for nothing now, so many chunks of it where that will do, is given up, and made anew later;
 // false: nothing. Gives the lock back, and may wait.
 bool arena_take_from_slab(Arena& arena, ArenaLock& lock, std::size_t count) noexcept;
+// Chunks that the slab lacks in these bytes of it are made anew: of what is free, of what leaves for it, and of what
+// the slab holds for nothing elsewhere. False: not all of them. Gives the lock back, and may wait.
+bool arena_make_place(Arena& arena, ArenaLock& lock, std::uint64_t begin, std::uint64_t bytes) noexcept;
 // So many chunks for a block that comes back beside its place; they are the caller's. Gives the lock back, and may
 // wait.
 CUresult arena_take_chunks(Arena& arena, ArenaLock& lock, std::size_t count, std::vector<Chunk*>* taken) noexcept;

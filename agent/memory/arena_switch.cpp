@@ -36,14 +36,6 @@ bool lanes_are_in_step(const Arena& arena) noexcept {
   });
 }
 
-// Of the plan's lanes the one that comes to its beginning first: least lives there. At another one's, what its
-// iteration has made so far would cross the switch.
-bool begins_iteration(const Arena& arena, const FollowedLane& lane) noexcept {
-  return std::all_of(arena.next->lanes.begin(), arena.next->lanes.end(), [&](const FollowedLane& other) {
-    return lane.mallocs.front().born <= other.mallocs.front().born;
-  });
-}
-
 // Without host memory: nothing is known.
 SwitchTimes times_of_switch(Arena& arena, const FollowedPlan& plan) noexcept {
   SwitchTimes times;
@@ -128,7 +120,8 @@ bool arena_free_chunks(Arena& arena, ArenaLock& lock, std::size_t count) noexcep
 }
 
 void arena_go_live(Arena& arena, ArenaLock& lock, const FollowedLane& lane) noexcept {
-  if (arena.wait_for_lanes != 0 && !(begins_iteration(arena, lane) && lanes_are_in_step(arena))) {
+  // At another lane's beginning, what the iteration has made so far would cross the switch.
+  if (arena.wait_for_lanes != 0 && !(lane.first && lanes_are_in_step(arena))) {
     --arena.wait_for_lanes;
     return;
   }

@@ -151,6 +151,11 @@ FollowedPlan::FollowedPlan(const Plan& plan)
     if (lane.rounds > 1 && &lane != &*clock) lane.clock = &*clock;
   }
   for (FollowedLane& lane : lanes) {
+    lane.first = std::all_of(lanes.begin(), lanes.end(), [&](const FollowedLane& other) {
+      return lane.mallocs.front().born <= other.mallocs.front().born;
+    });
+  }
+  for (FollowedLane& lane : lanes) {
     if (lane.mallocs.size() == most) {
       lane.main = true;
       break;

@@ -97,6 +97,7 @@ struct FollowedLane {
   std::uint32_t lane = 0;
   std::uint32_t match = 0;
   bool main = false;         // its beginnings are counted as iterations
+  bool first = false;        // an iteration begins with it
   std::uint64_t rounds = 1;  // so many at a time
   // Whose position tells in which round this lane is, where there are several; null: nothing does.
   const FollowedLane* clock = nullptr;

@@ -438,6 +438,18 @@ void Slab::give_up_some(std::size_t count, std::vector<Chunk*>* freed) {
   }
 }
 
+void Slab::give_up_unswapped(std::size_t count, std::uint64_t begin, std::uint64_t bytes, std::vector<Chunk*>* freed) {
+  if (driver_block_ || window_.base == 0) return;
+  const std::uint64_t chunk_bytes = chunks_.chunk_bytes();
+  for (std::uint64_t slot = window_.map.bytes() / chunk_bytes; slot-- > 0 && freed->size() < count;) {
+    const bool is_within = slot >= begin / chunk_bytes && slot <= (begin + bytes - 1) / chunk_bytes;
+    const Chunk* const chunk = window_.chunks[slot];
+    // A window onto it would have to be mapped anew, which waits for what was done by its addresses.
+    if (is_within || chunk == nullptr || chunk->aliases != 0) continue;
+    give_up(slot * chunk_bytes, chunk_bytes, freed);
+  }
+}
+
 bool Slab::dissolve(Release* awaited) noexcept {
   if (driver_block_ || window_.base == 0) return true;
   drop_beyond(0);
@@ -471,30 +483,57 @@ std::uint64_t Slab::idle_bytes() const noexcept {
 }
 
 bool Slab::refill(std::size_t limit) noexcept {
-  const std::uint64_t chunk_bytes = chunks_.chunk_bytes();
-  try {
-    for (std::size_t slot = 0; window_.gone_bytes != 0 && limit != 0 && slot < window_.chunks.size(); ++slot) {
-      if (window_.chunks[slot] != nullptr) continue;
-      Span* const span = window_.map.find(slot * chunk_bytes, nullptr);
-      if (span == nullptr || !is_gone(*span)) continue;
-      Chunk* chunk = bootstrap_.take_free_chunk();
-      if (chunk == nullptr && chunks_.create(&chunk) != CUDA_SUCCESS) break;
-      if (chunks_.map(window_.base + slot * chunk_bytes, {chunk}) != CUDA_SUCCESS) {
-        chunks_.release(chunk);
-        break;
-      }
-      chunk->slab_slot = static_cast<std::int64_t>(slot);
-      window_.chunks[slot] = chunk;
-      // Bytes that are new: there is nothing to wait for. Of a chunk that was kept they are several spans.
-      for (Span* part = span; part != nullptr && part->begin < (slot + 1) * chunk_bytes; part = part->next) {
-        if (is_gone(*part)) window_.map.give_back(part, Release{});
-      }
-      window_.gone_bytes -= chunk_bytes;
-      --limit;
-    }
-  } catch (const std::bad_alloc&) {
+  for (std::size_t slot = 0; window_.gone_bytes != 0 && limit != 0 && slot < window_.chunks.size(); ++slot) {
+    if (window_.chunks[slot] != nullptr) continue;
+    if (!refill_slot(slot)) break;
+    --limit;
   }
   return window_.gone_bytes == 0;
+}
+
+std::size_t Slab::gone_chunks_at(std::uint64_t begin, std::uint64_t bytes) const noexcept {
+  if (window_.gone_bytes == 0 || driver_block_ || bytes == 0) return 0;
+  const std::uint64_t chunk_bytes = chunks_.chunk_bytes();
+  const std::uint64_t end = std::min<std::uint64_t>((begin + bytes - 1) / chunk_bytes + 1, window_.chunks.size());
+  std::size_t gone = 0;
+  for (std::uint64_t slot = begin / chunk_bytes; slot < end; ++slot) gone += window_.chunks[slot] == nullptr ? 1 : 0;
+  return gone;
+}
+
+bool Slab::refill_at(std::uint64_t begin, std::uint64_t bytes) noexcept {
+  if (gone_chunks_at(begin, bytes) == 0) return true;
+  const std::uint64_t chunk_bytes = chunks_.chunk_bytes();
+  const std::uint64_t end = std::min<std::uint64_t>((begin + bytes - 1) / chunk_bytes + 1, window_.chunks.size());
+  for (std::uint64_t slot = begin / chunk_bytes; slot < end; ++slot) {
+    if (window_.chunks[slot] == nullptr && !refill_slot(slot)) return false;
+  }
+  return true;
+}
+
+// The chunk is gone. False: there is no other, or its bytes are nobody's to use.
+bool Slab::refill_slot(std::size_t slot) noexcept {
+  const std::uint64_t chunk_bytes = chunks_.chunk_bytes();
+  Span* const span = window_.map.find(slot * chunk_bytes, nullptr);
+  if (span == nullptr || !is_gone(*span)) return false;
+  Chunk* chunk = bootstrap_.take_free_chunk();
+  if (chunk == nullptr && chunks_.create(&chunk) != CUDA_SUCCESS) return false;
+  try {
+    if (chunks_.map(window_.base + slot * chunk_bytes, {chunk}) != CUDA_SUCCESS) {
+      chunks_.release(chunk);
+      return false;
+    }
+  } catch (const std::bad_alloc&) {
+    bootstrap_.keep(chunk);
+    return false;
+  }
+  chunk->slab_slot = static_cast<std::int64_t>(slot);
+  window_.chunks[slot] = chunk;
+  // Bytes that are new: there is nothing to wait for. Of a chunk that was kept they are several spans.
+  for (Span* part = span; part != nullptr && part->begin < (slot + 1) * chunk_bytes; part = part->next) {
+    if (is_gone(*part)) window_.map.give_back(part, Release{});
+  }
+  window_.gone_bytes -= chunk_bytes;
+  return true;
 }
 
 CUdeviceptr Slab::give_up_driver_block() noexcept {

@@ -75,6 +75,8 @@ class Slab {
   void give_up(std::uint64_t begin, std::uint64_t bytes, std::vector<Chunk*>* freed);
   // Likewise so many of all, from the end on. May throw std::bad_alloc.
   void give_up_some(std::size_t count, std::vector<Chunk*>* freed);
+  // Likewise, for these bytes: of others, where no block is to come back. May throw std::bad_alloc.
+  void give_up_unswapped(std::size_t count, std::uint64_t begin, std::uint64_t bytes, std::vector<Chunk*>* freed);
   // How much that is, once work is over, with what is unfinished.
   std::uint64_t idle_bytes() const noexcept;
   std::size_t gone_chunks() const {
@@ -82,6 +84,9 @@ class Slab {
   }
   // Makes up to `limit` of them anew; returns whether all are there. Stops where the driver has no more.
   bool refill(std::size_t limit) noexcept;
+  // Of the chunks of these bytes so many are gone; makes them anew, and returns whether all are there.
+  std::size_t gone_chunks_at(std::uint64_t begin, std::uint64_t bytes) const noexcept;
+  bool refill_at(std::uint64_t begin, std::uint64_t bytes) noexcept;
   // The driver's block, if no block of the program lies in it, which is then the caller's to free; 0 otherwise. The
   // slab is as it was before the first want().
   CUdeviceptr give_up_driver_block() noexcept;
@@ -126,6 +131,7 @@ class Slab {
   void drop_kept(const std::vector<std::size_t>& slots) noexcept;
   void keep_parts(const std::vector<std::size_t>& slots, const std::vector<Part>& free) noexcept;
   void give_up_kept(Release* awaited) noexcept;
+  bool refill_slot(std::size_t slot) noexcept;
   CUresult move_to(const std::vector<Chunk*>& arranged, std::size_t first) noexcept;
   void lend(std::size_t first);
   void end_loans(std::size_t first) noexcept;

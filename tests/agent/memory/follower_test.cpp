@@ -49,6 +49,20 @@ TEST(Follower, BeginsAfterTheEndOfAnIteration) {
   EXPECT_EQ(thread.malloc(10), Step::kFollows) << "the next iteration begins";
 }
 
+// Autograd's thread makes more, as a rule, and begins in the middle.
+TEST(Follower, AnIterationBeginsWithTheLaneThatIsBornFirst) {
+  Plan plan;
+  plan.operations = 10;
+  for (const std::uint32_t born : {1u, 8u, 3u, 4u, 5u}) plan.mallocs.push_back({512, kCaller, 0, 0, born, born + 1});
+  plan.lanes.push_back({0, 1, std::span(plan.mallocs).first(2)});
+  plan.lanes.push_back({1, 1, std::span(plan.mallocs).subspan(2)});
+  const FollowedPlan followed(plan);
+  EXPECT_TRUE(followed.lanes[0].first);
+  EXPECT_FALSE(followed.lanes[0].main);
+  EXPECT_FALSE(followed.lanes[1].first);
+  EXPECT_TRUE(followed.lanes[1].main);
+}
+
 TEST(Follower, ReturnAddressesCount) {
   FollowedPlan plan = plan_of({10, 20, 30}, 1);
   Thread thread(plan);

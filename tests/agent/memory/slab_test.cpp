@@ -464,6 +464,42 @@ TEST_F(SlabTest, IdleChunksGoBackWhereMemoryIsShortAndComeAgain) {
   EXPECT_NE(take(all, 2 * kChunk, 8 * kChunk), nullptr);
 }
 
+TEST_F(SlabTest, ChunksOfAPlaceComeBackForIt) {
+  go_live(8 * kChunk);
+  give_up_idle();
+  ASSERT_EQ(slab.gone_chunks(), 8u);
+  fake.capacity = 3 * kChunk;
+  EXPECT_EQ(slab.gone_chunks_at(kChunk / 2, 2 * kChunk), 3u) << "it lies across three";
+  EXPECT_TRUE(slab.refill_at(kChunk / 2, 2 * kChunk));
+  EXPECT_EQ(slab.gone_chunks_at(kChunk / 2, 2 * kChunk), 0u);
+  EXPECT_EQ(slab.gone_chunks_at(0, 8 * kChunk), 5u) << "and no others";
+  Block block;
+  Span* const span = take(block, kChunk / 2, kChunk);
+  ASSERT_NE(span, nullptr);
+  EXPECT_FALSE(slab.refill_at(5 * kChunk, kChunk)) << "there are no more";
+  std::vector<Chunk*> freed;
+  slab.give_up_unswapped(2, 2 * kChunk, kChunk, &freed);
+  EXPECT_EQ(freed.size(), 1u) << "not the block's, nor what it is for";
+  bootstrap.keep_given_up(freed);
+  EXPECT_TRUE(slab.refill_at(5 * kChunk, kChunk));
+  EXPECT_EQ(slab.gone_chunks_at(kChunk, kChunk), 1u);
+  EXPECT_EQ(held(), fake.capacity);
+  EXPECT_TRUE(slab.window().map.consistent());
+  slab.window().map.give_back(span, Release{});
+}
+
+TEST_F(SlabTest, ChunksBelowWindowsOfTheirOwnStayForWhatComesBack) {
+  go_live(4 * kChunk);
+  OwnWindow* const window = slab.own_windows().open(2 * kChunk, 2 * kChunk);
+  ASSERT_NE(window, nullptr);
+  ASSERT_EQ(slab.own_windows().map(*window), CUDA_SUCCESS);
+  std::vector<Chunk*> freed;
+  slab.give_up_unswapped(4, 0, kChunk, &freed);
+  EXPECT_EQ(freed.size(), 1u);
+  EXPECT_EQ(slab.gone_chunks_at(kChunk, kChunk), 1u);
+  bootstrap.keep_given_up(freed);
+}
+
 TEST_F(SlabTest, ChunksThatWorkIsNotDoneWithStay) {
   go_live(4 * kChunk);
   Block block;
