@@ -1,7 +1,7 @@
 // Lists of tensors that a kernel is given by value, and how much of them a launch uses.
 //
 // PyTorch's foreach functions and fused optimizers (the default on CUDA devices) launch `multi_tensor_apply_kernel`
-// with one structure of some 4 KiB: lists of addresses with room for 30 to 110 tensors each, the tensors' numbers of
+// with one structure of 4 to 26 KiB: lists of addresses with room for 30 to 770 tensors each, the tensors' numbers of
 // elements, and for each thread block of the grid the tensor and the part of it that the block works on. The structure
 // lies on the stack and is not cleared, so that behind the last tensor there are addresses of earlier launches, which
 // name nearly all that an optimizer has. A thread block uses the entries of its tensor and no other: what the grid's

@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <set>
 
 #include "options.h"
 
@@ -123,7 +124,10 @@ Instrument::Reading Instrument::read(const Kernel& kernel, const LaunchCall& cal
   std::uint64_t digest = hash_of(kernel.name.data(), kernel.name.size(), 0);
   for (const unsigned size : {call.grid[0], call.grid[1], call.grid[2], call.block[0], call.block[1], call.block[2]})
     digest = mixed(digest, size);
+  std::set<std::size_t> of_tensors;
+  if (kernel.lists) of_tensors = kernel.lists->addresses(packed, call.grid[0]);
   for (std::size_t offset = 0; offset < packed.size(); offset += sizeof(std::uint64_t)) {
+    if (kernel.lists && offset < kernel.lists->bytes() && !of_tensors.contains(offset)) continue;
     const std::uint64_t word = word_at(packed, offset);
     Block* const block = packed.size() - offset < sizeof word ? nullptr : blocks_.at(word);
     if (block != nullptr) {

@@ -42,6 +42,8 @@ Kernel read(CUfunction function) {
   const std::vector<std::string> types = parameter_types(kernel.name);
   for (std::size_t i = 0; i < types.size() && types.size() == kernel.parameters.size(); ++i)
     kernel.parameters[i].is_read_only = is_pointer_to_const(types[i]);
+  if (!types.empty() && !kernel.parameters.empty() && kernel.parameters[0].offset == 0)
+    kernel.lists = TensorLists::of(types[0], kernel.parameters[0].size);
   return kernel;
 }
 

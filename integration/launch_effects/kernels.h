@@ -5,11 +5,13 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
 #include "entry_points.h"
+#include "tensor_lists.h"
 
 namespace launch_effects {
 
@@ -23,7 +25,8 @@ struct Parameter {
 struct Kernel {
   std::string name;  // as the driver has it
   std::vector<Parameter> parameters;
-  std::size_t bytes = 0;  // of all parameters, packed
+  std::size_t bytes = 0;             // of all parameters, packed
+  std::optional<TensorLists> lists;  // which the first parameter is
 
   // The bytes of a launch's parameters, packed; empty where they can't be had.
   std::vector<std::byte> pack(void* const* values, void* const* extra) const;

@@ -1,17 +1,23 @@
 // The parts that need no driver: ranges, blocks, decisions, types of parameters, the effect on bytes.
 #include <gtest/gtest.h>
 
+#include <cstddef>
+#include <cstdint>
 #include <cstdio>
 #include <cstring>
 #include <fstream>
+#include <memory>
 #include <random>
 #include <set>
+#include <span>
+#include <string>
 
 #include "blocks.h"
 #include "decisions.h"
 #include "effect.h"
 #include "parameter_types.h"
 #include "ranges.h"
+#include "tensor_lists.h"
 
 namespace launch_effects {
 namespace {
@@ -186,6 +192,65 @@ TEST_P(LaunchEffectsBytes, AreFiniteNumbersOfEveryType) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Extents, LaunchEffectsBytes, testing::Values(Extent::kAll, Extent::kSome));
+
+TEST(TensorLists, WhatNoThreadBlockReadsIsNotNamed) {
+  struct Lists {
+    std::uint64_t addresses[2][64];
+    std::int64_t elements[64];
+    unsigned char block_to_tensor[320];
+    int block_to_chunk[320];
+    int first;
+  } lists{};
+  const std::string type = "at::native::(anonymous namespace)::TensorListMetadata<2>";
+  const auto found = TensorLists::of(type, sizeof lists);
+  ASSERT_TRUE(found);
+  EXPECT_FALSE(TensorLists::of(type, sizeof lists - 8));
+  EXPECT_FALSE(TensorLists::of("apex::TensorListMetadata<2>", sizeof lists));
+  lists.block_to_tensor[1] = 1;
+  lists.block_to_tensor[2] = 2;
+  const auto named = found->addresses(std::as_bytes(std::span(&lists, 1)), 2);
+  EXPECT_EQ(named, (std::set<std::size_t>{0, 8, 8 * 64, 8 * 65}));
+}
+
+TEST(TensorLists, WithScalarsAndSteps) {
+  struct Steps {
+    std::uint64_t addresses[4][36];
+    std::int64_t elements[36];
+    std::uint64_t steps[36];
+    unsigned char block_to_tensor[320];
+    int block_to_chunk[320];
+    int first;
+  } steps{};
+  const auto of_optimizer =
+      TensorLists::of("at::native::(anonymous namespace)::FusedOptimizerTensorListMetadata<4>", sizeof steps);
+  ASSERT_TRUE(of_optimizer);
+  EXPECT_EQ(of_optimizer->addresses(std::as_bytes(std::span(&steps, 1)), 1),
+            (std::set<std::size_t>{0, 8 * 36, 8 * 72, 8 * 108, offsetof(Steps, steps)}));
+  struct Scalars {
+    std::uint64_t addresses[1][96];
+    std::int64_t elements[96];
+    float scalars[96];
+    unsigned char block_to_tensor[320];
+    int block_to_chunk[320];
+  } scalars{};
+  const auto of_scalars =
+      TensorLists::of("at::native::(anonymous namespace)::TensorListScalarListMetadata<float, 1>", sizeof scalars);
+  ASSERT_TRUE(of_scalars);
+  EXPECT_EQ(of_scalars->addresses(std::as_bytes(std::span(&scalars, 1)), 320), (std::set<std::size_t>{0}));
+  struct Large {
+    std::uint64_t addresses[1][770];
+    std::int64_t elements[770];
+    std::uint16_t block_to_tensor[2240];
+    int block_to_chunk[2240];
+    int first;
+  };
+  const auto large = std::make_unique<Large>();
+  const auto of_large = TensorLists::of("at::native::(anonymous namespace)::TensorListMetadata<1>", sizeof(Large));
+  ASSERT_TRUE(of_large);
+  large->block_to_tensor[1] = 700;
+  const auto named = of_large->addresses(std::as_bytes(std::span(large.get(), 1)), 2);
+  EXPECT_EQ(named, (std::set<std::size_t>{0, 8 * 700}));
+}
 
 }  // namespace
 }  // namespace launch_effects
