@@ -11,8 +11,8 @@ namespace {
 constexpr std::uint64_t kChunk = 65536;
 constexpr std::uint32_t kMostLists = 5;
 
-// How much room there is, by the number of lists. `large`: for devices whose kernels take 32 KiB of parameters, in some
-// versions.
+// How much room there is, by the number of lists: for devices whose kernels take 32 KiB of parameters seven times as
+// much as for others.
 struct Room {
   std::array<std::uint32_t, kMostLists> tensors;
   std::array<std::uint32_t, kMostLists> tensors_with_scalars;

@@ -63,5 +63,20 @@ class LimitsTable(unittest.TestCase):
             self.assertEqual(self.table(*arguments).returncode, 2)
 
 
+@unittest.skipUnless(os.path.exists(PYTHON), f"PyTorch is not in {FRAMEWORKS}: tools/fetch-frameworks")
+class OpponentsTable(unittest.TestCase):
+    def test_rows(self):
+        with tempfile.TemporaryDirectory() as folder:
+            done = subprocess.run([sys.executable, TABLE.replace("frameworks_table", "opponents_table"), "--python", PYTHON, "--programs", "vit",
+                                   "--steps", "16", "--kept", folder], capture_output=True, text=True, timeout=1500, stdin=subprocess.DEVNULL)
+        self.assertEqual(done.returncode, 0, done.stdout[-8000:] + done.stderr[-4000:])
+        rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in done.stdout.splitlines() if line.startswith("| vit")]
+        self.assertEqual([row[1] for row in rows], ["save_on_cpu", "checkpointing"])
+        for row in rows:
+            native, offered, held = (float(row[column].replace(",", "")) for column in (2, 4, 6))
+            self.assertLess(offered, native)
+            self.assertLessEqual(held, offered + 2)
+
+
 if __name__ == "__main__":
     cases.main()

@@ -105,7 +105,7 @@ class Row:
         load = figures.mib(self.native.load) if self.native else "-"
         held = "-" if not self.held else f"{figures.mib(self.held)}" if not self.passed else f"**{figures.mib(self.held)}, passed**"
         expected = f"{float(self.expected[1]):,.2f} + {float(self.expected[2]):,.2f}" if self.expected else "-"
-        expected = f"no plan: {self.least:,.1f} MiB" if self.least else expected
+        expected = f"none; {self.least:,.1f} MiB" if self.least else expected
         made = f"{int(self.made[0]):,} / {int(self.made[1]):,}" if self.made else "-"
         return [self.name, f"{self.part} %", load, figures.mib(self.limit), held, ms(self.native), ms(self.demand), ms(self.planned), expected, made,
                 contents if self.contents else "-"]
@@ -113,7 +113,7 @@ class Row:
     def faults(self):
         found = [f"`{self.name}` at {self.part} %, {which}: {why}" for which, why in self.failed.items()]
         if self.planned and self.passed:
-            why = f", and no plan keeps to less than {self.least:,.1f} MiB" if self.least else ""
+            why = ", where no plan was found" if self.least else ""
             found.append(f"`{self.name}` at {self.part} %: the limit was passed{why}")
         wrong = {seed: text for seed, text in self.contents.items() if text != "equal"}
         return found + [f"`{self.name}` at {self.part} %, contents with seed {seed}: {text}" for seed, text in wrong.items()]
@@ -132,8 +132,8 @@ def markdown(rows, options, versions):
              f"The programs of [frameworks.md](frameworks.md), {options.steps} steps each, by `cudaMallocAsync`, with `MEMOPT_LIMIT` at a part of the peak load. "
              "A step in ms, the mean of those of the second half: natively without a limit, with swaps on demand only, and with planned ones "
              "(`MEMOPT_SYNC_PLAN=1`). *Held* is what memopt held at most, in MiB. *Expected*: what the plan that went live last says of an iteration and of "
-             "what its swaps add; where an iteration is several steps, of all of them; a step's idle time is not in it. Where there is no plan within the limit, "
-             "the least that one was found for. "
+             "what its swaps add; where an iteration is several steps, of all of them; a step's idle time is not in it. Where no plan was found within the limit, "
+             "what the best one needs that was found instead; a search for more time, or for another limit, may find less. "
              f"Contents: {options.contents_steps} steps, in the orders {', '.join(options.seeds)}." if not options.no_contents else "", "",
              f"Where there is a plan, in {len(gain)} of {len(rows)} rows, a step is {min(gain):.2f} to {max(gain):.2f} times as fast as with swaps on demand." if gain else "", "",
              page.table(HEADS, [row.cells() for row in rows]), "", "## What went wrong", "",
