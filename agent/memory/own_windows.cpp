@@ -118,6 +118,15 @@ CUresult OwnWindows::map_beside(OwnWindow& window, const std::vector<Chunk*>& ch
   return result;
 }
 
+CUresult OwnWindows::unmap_beside(OwnWindow& window, std::vector<Chunk*>* freed) {
+  make_room(freed, window.chunks.size());
+  const std::vector<Chunk*> chunks = window.chunks;
+  if (const CUresult result = unmap(window); result != CUDA_SUCCESS) return result;
+  freed->insert(freed->end(), chunks.begin(), chunks.end());
+  window.beside = false;
+  return CUDA_SUCCESS;
+}
+
 bool OwnWindows::take_pieces(OwnWindow& window, HostStore& host) noexcept {
   const std::size_t count = window.chunks.size();
   const auto missing = static_cast<std::size_t>(std::count(window.pieces.begin(), window.pieces.end(), nullptr)) +

@@ -69,6 +69,9 @@ class OwnWindows {
   CUresult map(OwnWindow& window) noexcept;
   // Maps it onto chunks beside the slab, as many as it has, which are its own then. Likewise.
   CUresult map_beside(OwnWindow& window, const std::vector<Chunk*>& chunks) noexcept;
+  // Its chunks beside the slab are the caller's, and it is mapped nowhere. Likewise. May throw std::bad_alloc; then
+  // nothing has changed.
+  CUresult unmap_beside(OwnWindow& window, std::vector<Chunk*>* freed);
 
   // Pieces of host memory for it, if it has none. False: there are not as many.
   bool take_pieces(OwnWindow& window, HostStore& host) noexcept;

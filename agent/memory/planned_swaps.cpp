@@ -190,10 +190,10 @@ bool stand_behind_uses(Arena& arena, ArenaLock& lock, Block& block, const OwnWin
   return false;
 }
 
-// The block leaves. Gives the lock back.
-void send_out(Arena& arena, ArenaLock& lock, Block& block) noexcept {
+// The block leaves; one that lies beside the slab only `from_beside`, which is not planned. Gives the lock back.
+void send_out(Arena& arena, ArenaLock& lock, Block& block, bool from_beside = false) noexcept {
   OwnWindow* const window = own_window(block);
-  if (window == nullptr || window->moving || window->beside || block.away != 0) return;
+  if (window == nullptr || window->moving || window->beside != from_beside || block.away != 0) return;
   PlannedSwaps& swaps = arena.planned_swaps;
   const CUstream stream = arena.streams.own_stream(kOutSlot);
   if (stream == nullptr || must_stay(arena, block)) {
@@ -254,13 +254,14 @@ void send_out(Arena& arena, ArenaLock& lock, Block& block) noexcept {
     arena_failed(arena, result);
     return;
   }
-  arena.slab.window().map.give_back(block.span, read);
+  if (block.span != nullptr) arena.slab.window().map.give_back(block.span, read);
   block.span = nullptr;
   move_pages(arena, block, Region::Residency::kAway);
   window->last_uses = read;
+  arena.swaps.out_bytes += block.bytes;
+  if (from_beside) return;
   ++swaps.out;
   swaps.out_bytes += block.bytes;
-  arena.swaps.out_bytes += block.bytes;
 }
 
 // The block's bytes are brought back to where its window lies, by the copies; `former`: whose bytes these were last.
@@ -409,6 +410,42 @@ Block* oldest_in_slab(Arena& arena) noexcept {
   return oldest;
 }
 
+// Of blocks that have come back beside the slab, that which was used least lately leaves again, as their places are
+// others': so many chunks. 0: none can. Gives the lock back, and waits.
+std::size_t send_from_beside(Arena& arena, ArenaLock& lock) noexcept {
+  Block* oldest = nullptr;
+  OwnWindows& windows = arena.slab.own_windows();
+  windows.for_each([&](const OwnWindow& window) {
+    Block* const block = window.block;
+    if (!window.beside || window.moving || block == nullptr || arena.blocks.find(block->base) != block) return;
+    if (block->away != 0 || must_stay(arena, *block)) return;
+    if (oldest == nullptr || block->touched < oldest->touched) oldest = block;
+  });
+  if (oldest == nullptr) return 0;
+  const std::uint64_t releases = arena.releases;
+  const SwappedMalloc::Instance instance{oldest->base, oldest->number};
+  send_out(arena, lock, *oldest, true);
+  // Until the copy has been made another thread may touch the block: it has its chunks still, and is there again.
+  const auto is_away = [&] {
+    const Block* const block = arena.releases == releases ? find(arena, instance) : nullptr;
+    const OwnWindow* const window = block != nullptr ? own_window(*block) : nullptr;
+    return window != nullptr && block->away != 0 && window->beside && !window->moving;
+  };
+  if (!is_away()) return 0;
+  const Release copy = own_window(*find(arena, instance))->last_uses;
+  if (arena.streams.finish_or_give_up(lock, copy) != CUDA_SUCCESS || !is_away()) return 0;
+  OwnWindow& window = *own_window(*find(arena, instance));
+  if (!arena.streams.is_over(window.last_uses, true)) return 0;
+  std::vector<Chunk*> freed;
+  try {
+    if (windows.unmap_beside(window, &freed) != CUDA_SUCCESS) return 0;
+  } catch (const std::bad_alloc&) {
+    return 0;
+  }
+  for (Chunk* const chunk : freed) arena.bootstrap.keep(chunk);
+  return freed.size();
+}
+
 // A window for the malloc's next block at the place: one that is there and free, or another.
 OwnWindow* window_for(Arena& arena, SwappedMalloc& swapped, const FollowedPlace& place) noexcept {
   OwnWindows& windows = arena.slab.own_windows();
@@ -535,6 +572,8 @@ bool arena_try_bring_in(Arena& arena, ArenaLock& lock, Block& block) noexcept { 
 
 std::size_t arena_give_up_planned(Arena& arena, ArenaLock& lock) noexcept {
   const std::uint64_t releases = arena.releases;
+  if (const std::size_t chunks = send_from_beside(arena, lock); chunks != 0 || arena.releases != releases)
+    return chunks;
   while (Block* const oldest = oldest_in_slab(arena)) {
     const SwappedMalloc::Instance instance{oldest->base, oldest->number};
     const std::uint64_t place = own_window(*oldest)->place;

@@ -17,9 +17,10 @@ constexpr std::uint64_t kManyIterations = 32;
 // Of the search, where it is waited for: a second or two. Fewer where each takes longer.
 constexpr std::uint64_t kMostAttempts = 8000, kLeastAttempts = 200;
 constexpr std::uint64_t kAttemptsTimesOperations = 24'000'000;
-// More of them, once, where a limit is found to cost this part of the iteration, or can't be kept to.
+// More of them where a limit is found to cost this part of the iteration, or can't be kept to.
 constexpr std::uint64_t kMoreAttempts = 3;
 constexpr double kLongWait = 0.1;
+constexpr int kMostLongerSearches = 2;
 // Parts of kEnough: of the operations, how many have to be known.
 constexpr std::uint64_t kEnough = 10, kHalf = 5, kNearlyAll = 9;
 // Swaps are planned again, so many times, where the operations take this part of the time more or less.
@@ -190,13 +191,13 @@ void SwapPlanner::start(const IterationTimes& times, std::uint64_t unswapped) {
     limits.time = std::chrono::nanoseconds::max();
     limits.attempts = std::clamp(kAttemptsTimesOperations / task.ranks.size(), kLeastAttempts, kMostAttempts);
     found_ = plan_swaps(task, limits, note_);
-    const bool is_short =
-        found_ ? found_->added_ns > kLongWait * found_->problem.period : terms_.memory_limit < unswapped;
-    if (terms_.memory_limit == 0 || !is_short) return;
-    limits.attempts *= kMoreAttempts;
-    std::string note;
-    std::optional<PlannedSwaps> more = plan_swaps(task, limits, note);
-    if (more && (!found_ || more->added_ns < found_->added_ns)) {
+    for (int i = 0; i < kMostLongerSearches && terms_.memory_limit != 0 && terms_.memory_limit < unswapped; ++i) {
+      // Once more for less time that is added, and again only for any plan at all.
+      if (found_ && (i != 0 || found_->added_ns <= kLongWait * found_->problem.period)) break;
+      limits.attempts *= kMoreAttempts;
+      std::string note;
+      std::optional<PlannedSwaps> more = plan_swaps(task, limits, note);
+      if (found_ && !(more && more->added_ns < found_->added_ns)) continue;
       found_ = std::move(more);
       note_ = std::move(note);
     }
