@@ -21,6 +21,8 @@ constexpr std::uint64_t kAttemptsTimesOperations = 24'000'000;
 constexpr std::uint64_t kMoreAttempts = 3;
 constexpr double kLongWait = 0.1;
 constexpr int kMostLongerSearches = 2;
+// Unless it is to take longer: an agent does not wait for ever.
+constexpr std::chrono::seconds kLongestSearch{4};
 // Parts of kEnough: of the operations, how many have to be known.
 constexpr std::uint64_t kEnough = 10, kHalf = 5, kNearlyAll = 9;
 // Swaps are planned again, so many times, where the operations take this part of the time more or less.
@@ -190,10 +192,14 @@ void SwapPlanner::start(const IterationTimes& times, std::uint64_t unswapped) {
     swap::SearchLimits limits;
     limits.time = std::chrono::nanoseconds::max();
     limits.attempts = std::clamp(kAttemptsTimesOperations / task.ranks.size(), kLeastAttempts, kMostAttempts);
+    auto begin = std::chrono::steady_clock::now();
     found_ = plan_swaps(task, limits, note_);
     for (int i = 0; i < kMostLongerSearches && terms_.memory_limit != 0 && terms_.memory_limit < unswapped; ++i) {
       // Once more for less time that is added, and again only for any plan at all.
       if (found_ && (i != 0 || found_->added_ns <= kLongWait * found_->problem.period)) break;
+      const auto end = std::chrono::steady_clock::now();
+      if ((end - begin) * kMoreAttempts > kLongestSearch) break;
+      begin = end;
       limits.attempts *= kMoreAttempts;
       std::string note;
       std::optional<PlannedSwaps> more = plan_swaps(task, limits, note);
