@@ -22,6 +22,9 @@ class MadeOnce {
     return made != nullptr ? made : keep_first(make());
   }
 
+  // Null: not yet.
+  Value* made() const { return value_.load(std::memory_order_acquire); }
+
  private:
   [[gnu::cold, gnu::noinline]] Value* keep_first(Value* made) {
     Value* first = nullptr;

@@ -139,6 +139,7 @@ void forget_call_stacks_after_fork() noexcept {
   g_written.forget();
   g_written_in = 0;
   t_walking = false;
+  forget_stack_walker_after_fork();
   modules().forget_after_fork();
 }
 

@@ -4,6 +4,7 @@
 #include <link.h>
 #include <pthread.h>
 
+#include <atomic>
 #include <string>
 
 #include "agent/process/log.h"
@@ -78,6 +79,13 @@ std::string path_of(void* handle) {
 
 }  // namespace
 
+StackWalker::StackWalker() noexcept {
+  try {
+    status_ = {"frame-pointers", "libunwind is being loaded"};
+  } catch (...) {
+  }
+}
+
 StackWalker::StackWalker(const char* library_folder) noexcept {
 #ifdef __SANITIZE_THREAD__
   // libunwind has a destructor for each thread, which calls into ThreadSanitizer after that has left the thread.
@@ -146,9 +154,16 @@ void StackWalker::forget_code() const noexcept {
 }
 
 constinit MadeOnce<const StackWalker> g_walker;
+constinit MadeOnce<const StackWalker> g_meanwhile;
+constinit std::atomic<bool> g_being_made{false};
 
 const StackWalker& stack_walker() noexcept {
-  // Two threads that make one each set libunwind up the same way, the second without effect.
+  if (const StackWalker* const made = g_walker.made()) return *made;
+  // Who comes meanwhile does not wait, as it may hold the dynamic linker's lock, which loading waits for.
+  if (g_being_made.exchange(true, std::memory_order_acq_rel)) {
+    if (const StackWalker* const made = g_walker.made()) return *made;
+    return *g_meanwhile.get([] { return new const StackWalker(); });
+  }
   return *g_walker.get([] {
     std::string folder;
     try {
@@ -158,6 +173,10 @@ const StackWalker& stack_walker() noexcept {
     }
     return new const StackWalker(folder.c_str());
   });
+}
+
+void forget_stack_walker_after_fork() noexcept {
+  if (g_walker.made() == nullptr) g_being_made.store(false, std::memory_order_release);
 }
 
 }  // namespace memopt::agent

@@ -12,6 +12,8 @@ class StackWalker {
   // Loads libunwind from beside `library_folder` (may be empty) or from the system. It is loaded locally: loaded
   // globally its _Unwind_* functions would take over every exception of the process.
   explicit StackWalker(const char* library_folder) noexcept;
+  // Without libunwind.
+  StackWalker() noexcept;
 
   const shm::StackWalkerStatus& status() const { return status_; }
 
@@ -34,7 +36,10 @@ class StackWalker {
   shm::StackWalkerStatus status_;
 };
 
-// This process's; made at the first call, which loads a library, so not from a hook. Never destroyed.
+// This process's; made at the first call, which loads a library, so not from a hook. Never destroyed. One thread makes
+// it: libunwind can't be set up by one while another walks. Those that come meanwhile are given one without libunwind.
 const StackWalker& stack_walker() noexcept;
+// In a forked child: the thread that was making it is not there.
+void forget_stack_walker_after_fork() noexcept;
 
 }  // namespace memopt::agent

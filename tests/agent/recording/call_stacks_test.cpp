@@ -1,7 +1,10 @@
 #include "agent/recording/call_stacks.h"
 
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <atomic>
 #include <cstdio>
 #include <string>
 #include <thread>
@@ -47,6 +50,35 @@ class CallStacks : public testing::Test {
   const std::uint64_t hash = depth == 0 ? hook() : deep(depth - 1);
   asm volatile("" ::"r"(hash));
   return hash;
+}
+
+// Before this process has one: of 1,500 children 6 ended by SIGSEGV when each thread made one.
+TEST(StackWalkerOfThreads, AskForTheFirstOneTogether) {
+#ifdef __SANITIZE_THREAD__
+  GTEST_SKIP() << "libunwind does not go with ThreadSanitizer";
+#endif
+  constexpr int kChildren = 100, kThreads = 4;
+  for (int i = 0; i < kChildren; ++i) {
+    const pid_t child = fork();
+    ASSERT_NE(child, -1);
+    if (child == 0) {
+      std::atomic<int> there{0};
+      std::vector<std::thread> threads;
+      for (int k = 0; k < kThreads; ++k) {
+        threads.emplace_back([&] {
+          for (++there; there < kThreads;) {
+          }
+          void* frames[32];
+          for (int walk = 0; walk < 20; ++walk) stack_walker().walk(frames, 32);
+        });
+      }
+      for (std::thread& thread : threads) thread.join();
+      _exit(0);
+    }
+    int status = 0;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    ASSERT_EQ(status, 0) << "child " << i;
+  }
 }
 
 TEST_F(CallStacks, TheSamePlaceHasTheSameHashAndIsWrittenOnce) {

@@ -30,6 +30,16 @@ TEST(StackWalker, AFolderWithoutTheLibraryIsNoObstacle) {
   EXPECT_EQ(StackWalker("/nonexistent").status().kind, stack_walker().status().kind);
 }
 
+// What threads have that come while another one loads libunwind.
+TEST(StackWalker, WithoutLibunwindThereAreFramePointers) {
+  const StackWalker meanwhile;
+  EXPECT_EQ(meanwhile.status().kind, "frame-pointers");
+  EXPECT_FALSE(meanwhile.status().detail.empty());
+  void* frames[8];
+  EXPECT_GE(meanwhile.walk(frames, 8), 0);
+  meanwhile.forget_code();
+}
+
 // Loaded globally, libunwind would take over exceptions.
 TEST(StackWalker, ExceptionsAndGlobalSymbolsAreAsBefore) {
   stack_walker();
