@@ -236,24 +236,6 @@ std::uint64_t ready_streams(const Release& former) noexcept {
   return true;
 }
 
-// At a limit chunks of the place may have served others: they come back for it, which is less than to move the block.
-// Gives the lock back.
-[[gnu::cold, gnu::noinline]] bool serve_refilled(Arena& arena, ArenaLock& lock, Block& block,
-                                                 FollowedMalloc& malloc) noexcept {
-  if (arena.chunks.limit() == 0 || arena.slab.gone_chunks() == 0) return false;
-  const std::uint64_t generation = arena.plan->generation;
-  for (std::uint32_t i = 0; i < malloc.count; ++i) {
-    const FollowedPlace place = malloc.places[i];
-    if (arena.slab.gone_chunks_at(place.begin, place.end - place.begin) == 0) continue;
-    if (!arena_make_place(arena, lock, place.begin, place.end - place.begin)) return false;
-    if (arena.plan == nullptr || arena.plan->generation != generation) return false;
-    if (!serve_planned(arena, block, malloc.places[i])) continue;
-    if (malloc.swapped != nullptr) arena_enter_window(arena, block, *malloc.swapped, malloc.places[i]);
-    return true;
-  }
-  return false;
-}
-
 // What a stream-ordered call says beside the block.
 struct StreamOrder {
   StreamName stream;
@@ -374,8 +356,9 @@ void record(Arena& arena, const Made& made, std::size_t bytes, void* return_addr
     // It may have waited, and the context be gone, with all that was made in it.
     if (arena.releases != releases_before) [[unlikely]]
       return {};
-    const bool planned =
-        malloc != nullptr && (serve_planned(arena, *block, *malloc) || serve_refilled(arena, lock, *block, *malloc));
+    bool planned = malloc != nullptr && serve_planned(arena, *block, *malloc);
+    if (malloc != nullptr && !planned) [[unlikely]]
+      planned = arena_refill_places(arena, lock, *malloc) && serve_planned(arena, *block, *malloc);
     if (arena.releases != releases_before) [[unlikely]]
       return {};
     if (!planned) [[unlikely]] {

@@ -276,9 +276,9 @@ Block* arena_settled(Arena& arena, ArenaLock& lock, Block* block) noexcept;
 // What the plan holds for nothing now, so many chunks of it where that will do, is given up, and made anew later;
 // false: nothing. Gives the lock back, and may wait.
 bool arena_take_from_slab(Arena& arena, ArenaLock& lock, std::size_t count) noexcept;
-// Chunks that the slab lacks in these bytes of it are made anew: of what is free, of what leaves for it, and of what
-// the slab holds for nothing elsewhere. False: not all of them. Gives the lock back, and may wait.
-bool arena_make_place(Arena& arena, ArenaLock& lock, std::uint64_t begin, std::uint64_t bytes) noexcept;
+// A place of the malloc's that lacks chunks of the slab has them afterwards, and the plan is the same: it may be free
+// now. Gives the lock back, and may wait.
+bool arena_refill_places(Arena& arena, ArenaLock& lock, const FollowedMalloc& malloc) noexcept;
 // So many chunks for a block that comes back beside its place; they are the caller's. Gives the lock back, and may
 // wait.
 CUresult arena_take_chunks(Arena& arena, ArenaLock& lock, std::size_t count, std::vector<Chunk*>* taken) noexcept;
@@ -332,7 +332,9 @@ std::size_t arena_give_up_planned(Arena& arena, ArenaLock& lock) noexcept;
 // The block that it was, if it lives; or the one that stands for pages.
 Block* arena_find_swapped(Arena& arena, const SwappedMalloc::Instance& instance) noexcept;
 // Such a block leaves, unless it has to stay. Gives the lock back; it may be gone afterwards.
-void arena_send_out(Arena& arena, ArenaLock& lock, Block& block) noexcept;
+void arena_send_out(Arena& arena, ArenaLock& lock, Block& block, bool from_beside = false) noexcept;
+// It may not leave now, or for as long as it lives.
+bool arena_must_stay(Arena& arena, const Block& block) noexcept;
 // It comes back to its place. False: that is another's, for now. Likewise.
 bool arena_try_bring_in(Arena& arena, ArenaLock& lock, Block& block) noexcept;
 // The same now, or as soon as its place is free (planned_points.cpp).

@@ -483,49 +483,6 @@ std::size_t arena_send_away(Arena& arena, ArenaLock& lock, std::size_t chunks,
   return 0;
 }
 
-bool arena_take_from_slab(Arena& arena, ArenaLock& lock, std::size_t count) noexcept {
-  std::vector<Chunk*> freed;
-  if (arena.phase == Arena::Phase::kLive && arena.chunks.limit() != 0) {
-    try {
-      arena.slab.give_up_some(count, &freed);
-    } catch (const std::bad_alloc&) {
-    }
-    arena.bootstrap.keep_given_up(freed);
-  }
-  if (!freed.empty()) {
-    ++arena.deviations;
-    arena.calm_iterations = 0;
-    arena.refill_due = true;
-    log(LogLevel::kDebug, "{} idle chunks of the slab serve what is not planned", freed.size());
-    return true;
-  }
-  Release awaited;
-  if (arena_give_back(arena, lock, Relief::kAll, &awaited) != 0) return true;
-  return !awaited.empty() && arena.streams.finish_or_give_up(lock, awaited) == CUDA_SUCCESS;
-}
-
-bool arena_make_place(Arena& arena, ArenaLock& lock, std::uint64_t begin, std::uint64_t bytes) noexcept {
-  constexpr int kMostRounds = 16;
-  // Blocks that leave for more than this part of it would be missed elsewhere, and could not leave from a place of the
-  // slab any more: rather the block lies beside it.
-  constexpr std::uint64_t kFewOf = 4;
-  const std::uint64_t releases = arena.releases;
-  for (int i = 0; i < kMostRounds && arena.phase == Arena::Phase::kLive && arena.releases == releases; ++i) {
-    if (arena.slab.refill_at(begin, bytes)) return true;
-    const std::size_t gone = arena.slab.gone_chunks_at(begin, bytes);
-    std::vector<Chunk*> freed;
-    try {
-      arena.slab.give_up_unswapped(gone, begin, bytes, &freed);
-    } catch (const std::bad_alloc&) {
-    }
-    arena.bootstrap.keep_given_up(freed);
-    if (!freed.empty()) continue;
-    if (gone * kFewOf * arena.chunks.chunk_bytes() > bytes) return false;
-    if (arena_send_away(arena, lock, gone, [](std::size_t) { return true; }) == 0) return false;
-  }
-  return false;
-}
-
 CUresult arena_take_chunks(Arena& arena, ArenaLock& lock, std::size_t count, std::vector<Chunk*>* taken) noexcept {
   const std::uint64_t releases = arena.releases;
   TakenChunks chunks(arena);

@@ -191,7 +191,7 @@ bool stand_behind_uses(Arena& arena, ArenaLock& lock, Block& block, const OwnWin
 }
 
 // The block leaves; one that lies beside the slab only `from_beside`, which is not planned. Gives the lock back.
-void send_out(Arena& arena, ArenaLock& lock, Block& block, bool from_beside = false) noexcept {
+void send_out(Arena& arena, ArenaLock& lock, Block& block, bool from_beside) noexcept {
   OwnWindow* const window = own_window(block);
   if (window == nullptr || window->moving || window->beside != from_beside || block.away != 0) return;
   PlannedSwaps& swaps = arena.planned_swaps;
@@ -385,67 +385,6 @@ void comes_back(Arena& arena, const Block& block, OwnWindow& window) noexcept {
   point_cursor.next = 0;
 }
 
-// Of what the plan swaps and is here, that which was used least lately; null: none can leave.
-Block* oldest_in_slab(Arena& arena) noexcept {
-  const Region& region = arena.bootstrap.region();
-  Block* oldest = nullptr;
-  std::uint64_t oldest_touched = 0;
-  const auto look_at = [&](Block& block, const OwnWindow& window, std::uint64_t touched) {
-    if (block.away != 0 || window.moving || window.beside || must_stay(arena, block)) return;
-    if (oldest != nullptr && touched >= oldest_touched) return;
-    oldest = &block;
-    oldest_touched = touched;
-  };
-  for (const auto& run : arena.runs) {
-    std::uint64_t touched = 0;
-    region.for_each_block(run->first, run->count,
-                          [&](const Block& block) { touched = std::max(touched, block.touched); });
-    look_at(run->owner, *run->window, touched);
-  }
-  arena.slab.own_windows().for_each([&](const OwnWindow& window) {
-    // One that is being made or freed is in no list.
-    if (window.block == nullptr || arena.blocks.find(window.block->base) != window.block) return;
-    look_at(*window.block, window, window.block->touched);
-  });
-  return oldest;
-}
-
-// Of blocks that have come back beside the slab, that which was used least lately leaves again, as their places are
-// others': so many chunks. 0: none can. Gives the lock back, and waits.
-std::size_t send_from_beside(Arena& arena, ArenaLock& lock) noexcept {
-  Block* oldest = nullptr;
-  OwnWindows& windows = arena.slab.own_windows();
-  windows.for_each([&](const OwnWindow& window) {
-    Block* const block = window.block;
-    if (!window.beside || window.moving || block == nullptr || arena.blocks.find(block->base) != block) return;
-    if (block->away != 0 || must_stay(arena, *block)) return;
-    if (oldest == nullptr || block->touched < oldest->touched) oldest = block;
-  });
-  if (oldest == nullptr) return 0;
-  const std::uint64_t releases = arena.releases;
-  const SwappedMalloc::Instance instance{oldest->base, oldest->number};
-  send_out(arena, lock, *oldest, true);
-  // Until the copy has been made another thread may touch the block: it has its chunks still, and is there again.
-  const auto is_away = [&] {
-    const Block* const block = arena.releases == releases ? find(arena, instance) : nullptr;
-    const OwnWindow* const window = block != nullptr ? own_window(*block) : nullptr;
-    return window != nullptr && block->away != 0 && window->beside && !window->moving;
-  };
-  if (!is_away()) return 0;
-  const Release copy = own_window(*find(arena, instance))->last_uses;
-  if (arena.streams.finish_or_give_up(lock, copy) != CUDA_SUCCESS || !is_away()) return 0;
-  OwnWindow& window = *own_window(*find(arena, instance));
-  if (!arena.streams.is_over(window.last_uses, true)) return 0;
-  std::vector<Chunk*> freed;
-  try {
-    if (windows.unmap_beside(window, &freed) != CUDA_SUCCESS) return 0;
-  } catch (const std::bad_alloc&) {
-    return 0;
-  }
-  for (Chunk* const chunk : freed) arena.bootstrap.keep(chunk);
-  return freed.size();
-}
-
 // A window for the malloc's next block at the place: one that is there and free, or another.
 OwnWindow* window_for(Arena& arena, SwappedMalloc& swapped, const FollowedPlace& place) noexcept {
   OwnWindows& windows = arena.slab.own_windows();
@@ -566,36 +505,13 @@ Block* arena_find_swapped(Arena& arena, const SwappedMalloc::Instance& instance)
   return find(arena, instance);
 }
 
-void arena_send_out(Arena& arena, ArenaLock& lock, Block& block) noexcept { send_out(arena, lock, block); }
+bool arena_must_stay(Arena& arena, const Block& block) noexcept { return must_stay(arena, block); }
+
+void arena_send_out(Arena& arena, ArenaLock& lock, Block& block, bool from_beside) noexcept {
+  send_out(arena, lock, block, from_beside);
+}
 
 bool arena_try_bring_in(Arena& arena, ArenaLock& lock, Block& block) noexcept { return bring_in(arena, lock, block); }
-
-std::size_t arena_give_up_planned(Arena& arena, ArenaLock& lock) noexcept {
-  const std::uint64_t releases = arena.releases;
-  if (const std::size_t chunks = send_from_beside(arena, lock); chunks != 0 || arena.releases != releases)
-    return chunks;
-  while (Block* const oldest = oldest_in_slab(arena)) {
-    const SwappedMalloc::Instance instance{oldest->base, oldest->number};
-    const std::uint64_t place = own_window(*oldest)->place;
-    const std::uint64_t bytes = oldest->bytes;
-    send_out(arena, lock, *oldest);
-    if (arena.releases != releases) return 0;
-    const Block* const block = find(arena, instance);
-    if (block == nullptr || block->away == 0 || own_window(*block)->moving) return 0;
-    const Release uses = own_window(*block)->last_uses;
-    if (arena.streams.finish_or_give_up(lock, uses) != CUDA_SUCCESS || arena.releases != releases) return 0;
-    std::vector<Chunk*> freed;
-    try {
-      arena.slab.give_up(place, bytes, &freed);
-    } catch (const std::bad_alloc&) {
-    }
-    arena.bootstrap.keep_given_up(freed);
-    const std::size_t count = freed.size();
-    // None, where others have a part of each.
-    if (count != 0) return count;
-  }
-  return 0;
-}
 
 CUresult arena_bring_back_run(Arena& arena, ArenaLock& lock, PageRun& run, Release* copies) noexcept {
   const std::uint64_t releases = arena.releases;

@@ -441,11 +441,11 @@ void Slab::give_up_some(std::size_t count, std::vector<Chunk*>* freed) {
 void Slab::give_up_unswapped(std::size_t count, std::uint64_t begin, std::uint64_t bytes, std::vector<Chunk*>* freed) {
   if (driver_block_ || window_.base == 0) return;
   const std::uint64_t chunk_bytes = chunks_.chunk_bytes();
+  const auto [first, last] = slots_at(begin, bytes);
   for (std::uint64_t slot = window_.map.bytes() / chunk_bytes; slot-- > 0 && freed->size() < count;) {
-    const bool is_within = slot >= begin / chunk_bytes && slot <= (begin + bytes - 1) / chunk_bytes;
     const Chunk* const chunk = window_.chunks[slot];
     // A window onto it would have to be mapped anew, which waits for what was done by its addresses.
-    if (is_within || chunk == nullptr || chunk->aliases != 0) continue;
+    if ((slot >= first && slot < last) || chunk == nullptr || chunk->aliases != 0) continue;
     give_up(slot * chunk_bytes, chunk_bytes, freed);
   }
 }
@@ -491,20 +491,25 @@ bool Slab::refill(std::size_t limit) noexcept {
   return window_.gone_bytes == 0;
 }
 
-std::size_t Slab::gone_chunks_at(std::uint64_t begin, std::uint64_t bytes) const noexcept {
-  if (window_.gone_bytes == 0 || driver_block_ || bytes == 0) return 0;
+std::pair<std::size_t, std::size_t> Slab::slots_at(std::uint64_t begin, std::uint64_t bytes) const noexcept {
   const std::uint64_t chunk_bytes = chunks_.chunk_bytes();
-  const std::uint64_t end = std::min<std::uint64_t>((begin + bytes - 1) / chunk_bytes + 1, window_.chunks.size());
+  const std::uint64_t end = bytes == 0 ? begin / chunk_bytes : (begin + bytes - 1) / chunk_bytes + 1;
+  return {static_cast<std::size_t>(begin / chunk_bytes),
+          static_cast<std::size_t>(std::min<std::uint64_t>(end, window_.chunks.size()))};
+}
+
+std::size_t Slab::gone_chunks_at(std::uint64_t begin, std::uint64_t bytes) const noexcept {
+  if (window_.gone_bytes == 0 || driver_block_) return 0;
   std::size_t gone = 0;
-  for (std::uint64_t slot = begin / chunk_bytes; slot < end; ++slot) gone += window_.chunks[slot] == nullptr ? 1 : 0;
+  const auto [first, last] = slots_at(begin, bytes);
+  for (std::size_t slot = first; slot < last; ++slot) gone += window_.chunks[slot] == nullptr ? 1 : 0;
   return gone;
 }
 
 bool Slab::refill_at(std::uint64_t begin, std::uint64_t bytes) noexcept {
-  if (gone_chunks_at(begin, bytes) == 0) return true;
-  const std::uint64_t chunk_bytes = chunks_.chunk_bytes();
-  const std::uint64_t end = std::min<std::uint64_t>((begin + bytes - 1) / chunk_bytes + 1, window_.chunks.size());
-  for (std::uint64_t slot = begin / chunk_bytes; slot < end; ++slot) {
+  if (window_.gone_bytes == 0 || driver_block_) return true;
+  const auto [first, last] = slots_at(begin, bytes);
+  for (std::size_t slot = first; slot < last; ++slot) {
     if (window_.chunks[slot] == nullptr && !refill_slot(slot)) return false;
   }
   return true;

@@ -12,6 +12,7 @@
 #include <functional>
 #include <span>
 #include <unordered_map>
+#include <utility>
 
 #include "agent/memory/bootstrap.h"
 #include "agent/memory/own_windows.h"
@@ -132,6 +133,8 @@ class Slab {
   void keep_parts(const std::vector<std::size_t>& slots, const std::vector<Part>& free) noexcept;
   void give_up_kept(Release* awaited) noexcept;
   bool refill_slot(std::size_t slot) noexcept;
+  // Of these bytes: the first, and the one behind the last.
+  std::pair<std::size_t, std::size_t> slots_at(std::uint64_t begin, std::uint64_t bytes) const noexcept;
   CUresult move_to(const std::vector<Chunk*>& arranged, std::size_t first) noexcept;
   void lend(std::size_t first);
   void end_loans(std::size_t first) noexcept;

@@ -14,7 +14,7 @@ namespace memopt::agent {
 class CleanStack {
  public:
   // More than what launches are made of by frames that lie as deep as ours; less than what our own calls take now and
-  // then, so that no stack is too small for it. Some 80 ns.
+  // then, so that no stack is too small for it.
   static constexpr std::size_t kBytes = std::size_t{8} << 10;
 
   explicit CleanStack(bool wanted) noexcept : wanted_(wanted) {}
