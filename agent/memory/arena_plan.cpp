@@ -155,14 +155,17 @@ void tidy_up(Arena& arena) noexcept {
   // A program that is served off its plan again and again needs some of it each time: the most of late stays.
   const bool settled = arena.calm_iterations > 4 * kCalm;
   const bool windows = close_windows(arena);
-  const bool more = arena.bootstrap.trim(limit, settled ? arena.bootstrap.needed_of_late() : 0);
-  arena.housekeeping = more || longer || windows;
+  const bool keeps = settled || arena.bootstrap.needs_again();
+  const bool more = arena.bootstrap.trim(limit, keeps ? arena.bootstrap.needed_of_late() : 0);
+  // What is kept for a while goes later.
+  const bool later = arena.bootstrap.needs_again() && arena.bootstrap.idle_chunks() != 0;
+  arena.housekeeping = more || later || longer || windows;
   if (arena.chunks.counts().vmm_calls != before) {
     arena.last_rest = 0;
     return;
   }
   // Work on some of it may go on for long.
-  if (arena.calm_iterations < kCalm) return;
+  if (arena.calm_iterations < kCalm || !(more || longer || windows)) return;
   arena.last_rest = std::clamp<std::uint32_t>(arena.last_rest * 2, 1, kLongestRest);
   arena.rest = arena.last_rest;
 }

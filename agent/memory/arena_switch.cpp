@@ -16,6 +16,8 @@ namespace {
 // Boundaries at which places in chunks of blocks that cross the switch are still waited for: whole iterations, and the
 // first.
 constexpr std::uint32_t kLoans = 3;
+// Chunks of a place that is not to wait for a small block of before: one more is held for it instead.
+constexpr std::uint64_t kLargePlace = 4;
 // At which blocks leave for the slab: others may take what they leave.
 constexpr int kTriesToMakeRoom = 8;
 
@@ -47,6 +49,7 @@ SwitchTimes times_of_switch(Arena& arena, const FollowedPlan& plan) noexcept {
     });
     times.freed = freed_times(plan, std::move(live));
     times.first_use = first_uses(plan, arena.chunks.chunk_bytes());
+    times.large = large_places(plan, kLargePlace * arena.chunks.chunk_bytes());
   } catch (const std::bad_alloc&) {
   }
   return times;
@@ -155,6 +158,7 @@ void arena_go_live(Arena& arena, ArenaLock& lock, const FollowedLane& lane) noex
   arena.phase = Arena::Phase::kLive;
   arena.planned = true;
   arena.housekeeping = true;
+  arena.bootstrap.forget_needs();
   arena.loans = arena.slab.lent_chunks() != 0 ? kLoans : 0;
   arena.rest = 0;
   arena.last_rest = 0;

@@ -99,10 +99,10 @@ CUresult Bootstrap::serve_large(Block& block, bool only_held) {
 }
 
 // Chunks that are free as a whole, out of the region. Returns how many.
-std::size_t Bootstrap::free_region_chunks(std::size_t limit, Release* awaited) noexcept {
+std::size_t Bootstrap::free_region_chunks(std::size_t limit, bool of_slab, Release* awaited) noexcept {
   const std::size_t before = free_.size();
   try {
-    region_.give_up(limit, &free_, awaited);
+    region_.give_up(limit, of_slab, &free_, awaited);
   } catch (const std::bad_alloc&) {
   }
   for (std::size_t i = before; i < free_.size(); ++i) free_[i]->spare = true;
@@ -180,7 +180,7 @@ CUresult Bootstrap::gather(std::size_t count, bool only_held, std::vector<Chunk*
     const bool grow = !only_held && result == CUDA_SUCCESS && (at_once || may_grow());
     if (!grow) {
       awaited_ = {};
-      if (free_region_chunks(count - gathered->size(), &awaited_) != 0 ||
+      if (free_region_chunks(count - gathered->size(), true, &awaited_) != 0 ||
           (result != CUDA_SUCCESS && give_up_shared_chunks(&awaited_))) {
         take_free();
         continue;
@@ -198,6 +198,7 @@ CUresult Bootstrap::gather(std::size_t count, bool only_held, std::vector<Chunk*
     result = chunks_.create(&chunk);
     if (result == CUDA_SUCCESS) {
       gathered->push_back(chunk);
+      note_made();
     } else if (result != CUDA_ERROR_OUT_OF_MEMORY) {
       break;
     }
@@ -457,23 +458,49 @@ void Bootstrap::keep(Chunk* chunk) noexcept {
   }
 }
 
+void Bootstrap::note_made() noexcept {
+  if (since_given_back_ >= kLongAgo || made_again_) return;
+  made_again_ = true;
+  looks_back_ = std::min(looks_back_ * 2, kLongAgo);
+}
+
+void Bootstrap::next_iteration() noexcept {
+  peak_last_ = std::exchange(peak_now_, served_bytes_);
+  made_again_ = false;
+  since_given_back_ = std::min(since_given_back_ + 1, kLongAgo);
+  if (peak_last_ >= peak_before_ || ++since_peak_ >= looks_back_) {
+    peak_before_ = peak_last_;
+    since_peak_ = 0;
+  }
+}
+
+void Bootstrap::forget_needs() noexcept {
+  peak_now_ = peak_last_ = peak_before_ = served_bytes_;
+  looks_back_ = 1;
+  since_peak_ = 0;
+  since_given_back_ = kLongAgo;
+}
+
 bool Bootstrap::trim(std::size_t limit, std::uint64_t keep, Release* awaited) noexcept {
   Release ignored;
   const std::size_t kept = static_cast<std::size_t>((keep + chunks_.chunk_bytes() - 1) / chunks_.chunk_bytes());
   const auto surplus = [&] { return idle_chunks() - std::min(kept, idle_chunks()); };
   std::size_t done = 0;
-  free_region_chunks(std::min(limit, surplus()), awaited != nullptr ? awaited : &ignored);
+  // What is mapped for a slab that is being built is held for that anyway, and serves blocks until it goes live.
+  free_region_chunks(std::min(limit, surplus()), false, awaited != nullptr ? awaited : &ignored);
   std::size_t tries = kTries;
   for (auto at = empty_shared_.begin(); keep == 0 && at != empty_shared_.end() && done < limit && tries != 0;) {
     Window& window = *at++;
     --tries;
     if (dismantle(&window)) ++done;
   }
-  while (!free_.empty() && done < limit && surplus() != 0) {
-    Chunk* const chunk = free_.back();
+  for (std::size_t i = free_.size(); i-- > 0 && done < limit && surplus() != 0;) {
+    Chunk* const chunk = free_[i];
+    if (chunk->slab_slot >= 0) continue;
+    free_[i] = free_.back();
     free_.pop_back();
-    chunk->spare = false;
-    if (chunk->slab_slot < 0) chunks_.release(chunk);
+    chunks_.release(chunk);
+    since_given_back_ = 0;
     ++done;
   }
   if (done < limit) done += region_.retire(limit - done);
@@ -545,8 +572,7 @@ void Bootstrap::release_all() noexcept {
   shared_owned_ = 0;
   kept_chunks_ = 0;
   served_bytes_ = 0;
-  peak_now_ = 0;
-  peak_last_ = 0;
+  forget_needs();
 }
 
 std::uint64_t Bootstrap::cached_bytes() const noexcept {

@@ -107,9 +107,15 @@ class Bootstrap {
   std::size_t idle_chunks() const noexcept { return free_.size() + region_.free_chunks(); }
   // That are the slab's, and mapped here until work is over.
   std::size_t retiring_chunks() const noexcept { return region_.retiring(); }
-  // By how many bytes more than now was served at most in the last iteration and in this one.
-  std::uint64_t needed_of_late() const noexcept { return std::max(peak_now_, peak_last_) - served_bytes_; }
-  void next_iteration() noexcept { peak_last_ = std::exchange(peak_now_, served_bytes_); }
+  // By how many bytes more than now was served at most in the last iteration and in this one: and in some more, where
+  // chunks were made soon after others had been given back, the more often the more, up to 64.
+  std::uint64_t needed_of_late() const noexcept {
+    return std::max({peak_now_, peak_last_, peak_before_}) - served_bytes_;
+  }
+  bool needs_again() const noexcept { return looks_back_ > 1; }
+  void next_iteration() noexcept;
+  // A plan goes live: what was needed before it says nothing of what is needed now.
+  void forget_needs() noexcept;
 
   // Gives back everything that no block owns a byte of, chunk by chunk, where work is over; something of what is to be
   // over before the rest can go is added to `awaited`.
@@ -140,7 +146,7 @@ class Bootstrap {
   bool take_shared(Window& window, std::uint64_t bytes, Block& block) noexcept;
   // Gives its window what the block does not need. Returns how much; throws std::bad_alloc.
   std::uint64_t shrink_shared(Window& window, Block& block);
-  std::size_t free_region_chunks(std::size_t limit, Release* awaited) noexcept;
+  std::size_t free_region_chunks(std::size_t limit, bool of_slab, Release* awaited) noexcept;
   bool give_up_shared_chunks(Release* awaited) noexcept;
   CUresult gather(std::size_t count, bool only_held, std::vector<Chunk*>* gathered, bool at_once = false,
                   bool keeps = false);
@@ -165,9 +171,17 @@ class Bootstrap {
   Release awaited_;
   std::uint64_t served_bytes_ = 0;  // of live blocks, rounded up as they are held
   std::uint64_t served_peak_ = 0;
-  std::uint64_t wanted_ = 0;     // by the block that is being served
-  std::uint64_t peak_now_ = 0;   // of this iteration
-  std::uint64_t peak_last_ = 0;  // of the last
+  std::uint64_t wanted_ = 0;       // by the block that is being served
+  std::uint64_t peak_now_ = 0;     // of this iteration
+  std::uint64_t peak_last_ = 0;    // of the last
+  std::uint64_t peak_before_ = 0;  // of those that are looked back at
+  std::uint32_t looks_back_ = 1;   // iterations
+  std::uint32_t since_peak_ = 0;   // iterations
+  std::uint32_t since_given_back_ = kLongAgo;
+  bool made_again_ = false;  // in this iteration
+
+  static constexpr std::uint32_t kLongAgo = 64;
+  void note_made() noexcept;
 };
 
 }  // namespace memopt::agent

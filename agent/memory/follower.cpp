@@ -1,7 +1,9 @@
 #include "agent/memory/follower.h"
 
 #include <algorithm>
+#include <span>
 #include <tuple>
+#include <utility>
 
 namespace memopt::agent {
 namespace {
@@ -98,6 +100,71 @@ void FollowedPlan::add_swaps(const Plan& plan) {
   added_ns = plan.added_ns;
 }
 
+namespace {
+
+// More are not looked at one by one: what is needed later counts as needed then.
+constexpr std::uint64_t kMostIterations = 8;
+
+struct PlacedMalloc {
+  std::uint64_t first_place;
+  std::uint32_t places;
+  std::uint64_t born;
+  std::uint64_t freed;
+};
+
+// Of mallocs that share places. A block takes one that is free: the last of them is needed when so many are live for
+// the first time. Those of before the first iteration lie elsewhere.
+void note_first_needed(std::span<const PlacedMalloc> sharing, std::uint64_t operations,
+                       std::vector<std::uint64_t>* first_needed) {
+  // Of the blocks that live for several iterations all are there in the one behind that.
+  std::uint64_t iterations = 1;
+  for (const PlacedMalloc& malloc : sharing) iterations = std::max(iterations, malloc.freed / operations + 1);
+  const bool all = iterations <= kMostIterations;
+  iterations = std::min(iterations, kMostIterations);
+  std::vector<std::pair<std::uint64_t, int>> changes;  // rank; a block more, or one fewer
+  changes.reserve(sharing.size() * 2 * static_cast<std::size_t>(iterations));
+  for (std::uint64_t iteration = 0; iteration < iterations; ++iteration) {
+    for (const PlacedMalloc& malloc : sharing) {
+      changes.emplace_back(iteration * operations + malloc.born, 1);
+      changes.emplace_back(iteration * operations + malloc.freed, -1);
+    }
+  }
+  std::sort(changes.begin(), changes.end());
+  std::int64_t live = 0;
+  std::int64_t most = 0;
+  for (const auto& [rank, change] : changes) {
+    live += change;
+    if (live <= most || most == static_cast<std::int64_t>(sharing.front().places)) continue;
+    (*first_needed)[static_cast<std::size_t>(sharing.front().first_place) + static_cast<std::size_t>(most++)] = rank;
+  }
+  for (; !all && most < static_cast<std::int64_t>(sharing.front().places); ++most) {
+    (*first_needed)[static_cast<std::size_t>(sharing.front().first_place) + static_cast<std::size_t>(most)] =
+        iterations * operations;
+  }
+}
+
+// See FollowedPlan::first_needed.
+std::vector<std::uint64_t> first_needed(const Plan& plan) {
+  std::vector<PlacedMalloc> mallocs;
+  mallocs.reserve(plan.mallocs.size());
+  for (const shm::PlannedMalloc& malloc : plan.mallocs) {
+    if (malloc.places != 0) mallocs.push_back({malloc.first_place, malloc.places, malloc.born, malloc.freed});
+  }
+  std::sort(mallocs.begin(), mallocs.end(), [](const PlacedMalloc& a, const PlacedMalloc& b) {
+    return std::tuple(a.first_place, a.born) < std::tuple(b.first_place, b.born);
+  });
+  std::vector<std::uint64_t> needed(plan.places.size(), kNeverInPlan);
+  for (auto first = mallocs.begin(); first != mallocs.end();) {
+    const auto last = std::find_if(
+        first, mallocs.end(), [&](const PlacedMalloc& malloc) { return malloc.first_place != first->first_place; });
+    note_first_needed({first, last}, std::max<std::uint64_t>(plan.operations, 1), &needed);
+    first = last;
+  }
+  return needed;
+}
+
+}  // namespace
+
 FollowedPlan::FollowedPlan(const Plan& plan)
     : generation(plan.generation),
       operations(plan.operations),
@@ -109,6 +176,7 @@ FollowedPlan::FollowedPlan(const Plan& plan)
       chunks(plan.chunks) {
   places.reserve(plan.places.size());
   for (const shm::Place& place : plan.places) places.push_back({place.offset, place.offset + place.bytes, nullptr, 0});
+  first_needed = agent::first_needed(plan);
   lanes.reserve(plan.lanes.size());
   for (const shm::PlannedMalloc& malloc : plan.mallocs) {
     // Of one that lives for more than an iteration there are several, each in a place of its own.

@@ -20,6 +20,8 @@
 
 namespace memopt::agent {
 
+inline constexpr std::uint64_t kNeverInPlan = ~std::uint64_t{0};
+
 struct FollowedPlace {
   std::uint64_t begin = 0;
   std::uint64_t end = 0;
@@ -129,6 +131,9 @@ struct FollowedPlan {
   std::vector<shm::PlannedChunk> chunks;  // of so many bytes
   std::vector<FollowedLane> lanes;
   std::vector<FollowedPlace> places;
+  // By place: the rank, from the beginning of the plan's first iteration on, at which a block of the plan lies there
+  // first. Of several that mallocs share, as many are in use as live blocks have been made since then.
+  std::vector<std::uint64_t> first_needed;
   std::vector<CrossingMalloc> crossing;  // by bytes, the youngest first
   std::vector<SwappedMalloc> swapped;
   std::vector<FollowedPages> pages;  // by address

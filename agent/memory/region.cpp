@@ -265,7 +265,7 @@ std::size_t Region::unmap(std::size_t first, std::size_t last) noexcept {
   return last - first;
 }
 
-std::size_t Region::give_up(std::size_t limit, std::vector<Chunk*>* freed, Release* awaited) {
+std::size_t Region::give_up(std::size_t limit, bool of_slab, std::vector<Chunk*>* freed, Release* awaited) {
   limit = std::min(limit, free_.whole_units());
   if (limit == 0) return 0;
   const std::uint64_t chunk_bytes = chunks_.chunk_bytes();
@@ -279,7 +279,9 @@ std::size_t Region::give_up(std::size_t limit, std::vector<Chunk*>* freed, Relea
       if ((end == window_.map.bytes()) != at_end) return true;
       for (std::uint64_t page = end / chunk_bytes; page-- > (begin + chunk_bytes - 1) / chunk_bytes;) {
         if (pages.size() == limit || tries == 0) return false;
-        if (window_.chunks[static_cast<std::size_t>(page)] == nullptr) continue;  // away
+        const Chunk* const chunk = window_.chunks[static_cast<std::size_t>(page)];
+        if (chunk == nullptr) continue;  // away
+        if (chunk->slab_slot >= 0 && !of_slab) continue;
         const Release uses = uses_of(static_cast<std::size_t>(page));
         if (streams_.is_over(uses, true)) {
           pages.push_back(static_cast<std::size_t>(page));

@@ -60,8 +60,8 @@ class Region {
 
   // Unmaps up to `limit` chunks that are free as a whole and whose last uses are over, of the largest free runs first,
   // and gives them to `freed`. What is to be over before others can go is added to `awaited`. Returns how many. May
-  // throw std::bad_alloc.
-  std::size_t give_up(std::size_t limit, std::vector<Chunk*>* freed, Release* awaited);
+  // throw std::bad_alloc. `of_slab`: also those that are mapped for a slab which is being built.
+  std::size_t give_up(std::size_t limit, bool of_slab, std::vector<Chunk*>* freed, Release* awaited);
 
   // For the slab. ------------------------------------------------------------------------------------------------
   // Chunks from that one on are looked at again.

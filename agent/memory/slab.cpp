@@ -108,7 +108,7 @@ CUresult Slab::go_live(const SwitchTimes* times, bool some_later) noexcept {
       if (kept_.contains(slot)) {
         Chunk* const chunk = there != nullptr ? there : kept_chunk(slot);
         const bool may = chunk != nullptr && chunk->home != nullptr && bootstrap_.address_of(*chunk) == kept_[slot] &&
-                         may_keep(*chunk, times);
+                         may_keep(*chunk, slot, times);
         if (may) kept.push_back(slot);
         if (there != nullptr && (may || bootstrap_.is_free(*there))) continue;
         if (const CUresult result = fill(slot, may ? chunk : nullptr, &made); result != CUDA_SUCCESS) return result;
@@ -124,7 +124,9 @@ CUresult Slab::go_live(const SwitchTimes* times, bool some_later) noexcept {
         later.push_back(slot);
         continue;
       }
-      if (const CUresult result = fill(slot, nullptr, &made); result != CUDA_SUCCESS) return result;
+      Chunk* const crosses = there == nullptr && times != nullptr ? find_crossing_chunk(*times) : nullptr;
+      if (const CUresult result = fill(slot, crosses, &made); result != CUDA_SUCCESS) return result;
+      if (crosses != nullptr) crossing.push_back(slot);
     }
     // Chunks of blocks that cross the switch stay theirs until they are freed. Free ones take their slots as long as
     // there are some, first where a block stays longest.
@@ -176,6 +178,14 @@ CUresult Slab::go_live(const SwitchTimes* times, bool some_later) noexcept {
     return CUDA_ERROR_OUT_OF_MEMORY;
   }
   return CUDA_SUCCESS;
+}
+
+// One that blocks lie in of which the plan knows when they are freed, where no chunk is free: a new one would be held
+// beside it until then. Null: there is none, or a free one.
+Chunk* Slab::find_crossing_chunk(const SwitchTimes& times) {
+  if (bootstrap_.find_free_chunk() != nullptr) return nullptr;
+  return bootstrap_.find_chunk_for_slab(
+      [&](std::uint64_t block) { return times.freed_of(block) == kNeverInPlan || (stays_ && stays_(block)); });
 }
 
 bool Slab::can_fill() noexcept { return bootstrap_.find_free_chunk() != nullptr || chunks_.could_create(1); }

@@ -116,6 +116,7 @@ class Slab {
     std::size_t moved = 0;
   };
   bool can_fill() noexcept;
+  Chunk* find_crossing_chunk(const SwitchTimes& times);
   CUresult fill(std::size_t slot, Chunk* chunk, Made* made);
   CUresult arrange(std::vector<std::size_t> crossing, const std::vector<std::size_t>& kept, const SwitchTimes& times,
                    Made* made);
@@ -127,7 +128,7 @@ class Slab {
     Release uses;
   };
   Chunk* kept_chunk(std::size_t slot) noexcept;
-  bool may_keep(const Chunk& chunk, const SwitchTimes* times) const;
+  bool may_keep(const Chunk& chunk, std::size_t slot, const SwitchTimes* times) const;
   void take_kept(const std::vector<std::size_t>& slots, std::vector<Part>* free);
   void drop_kept(const std::vector<std::size_t>& slots) noexcept;
   void keep_parts(const std::vector<std::size_t>& slots, const std::vector<Part>& free) noexcept;

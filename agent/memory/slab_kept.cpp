@@ -17,21 +17,27 @@ Chunk* Slab::kept_chunk(std::size_t slot) noexcept {
   return wanted != kept_.end() ? bootstrap_.chunk_at(wanted->second) : nullptr;
 }
 
-// Some block stays, and of all others it is known when they are freed: nothing is in the plan's way for ever.
-bool Slab::may_keep(const Chunk& chunk, const SwitchTimes* times) const {
+// Some block stays, and of all others it is known when they are freed: nothing is in the plan's way for ever, and no
+// large place waits for a few bytes.
+bool Slab::may_keep(const Chunk& chunk, std::size_t slot, const SwitchTimes* times) const {
   // Under a limit it is of more use that they can leave.
   if (chunks_.limit() != 0) return false;
+  const std::uint64_t offset = slot * chunks_.chunk_bytes();
   bool stays = false;
-  bool known = true;
-  bootstrap_.for_each_part(chunk, [&](const Span& span, std::uint64_t, std::uint64_t) {
-    if (span.owner == nullptr) return;
+  bool goes = true;
+  bootstrap_.for_each_part(chunk, [&](const Span& span, std::uint64_t begin, std::uint64_t end) {
+    if (span.owner == nullptr || !goes) return;
     if (!is_gone(span) && stays_(span.owner->number)) {
       stays = true;
-    } else {
-      known = known && !is_gone(span) && times != nullptr && times->freed_of(span.owner->number) != kNeverInPlan;
+      return;
     }
+    const std::uint64_t freed = is_gone(span) || times == nullptr ? kNeverInPlan : times->freed_of(span.owner->number);
+    goes =
+        freed != kNeverInPlan && std::none_of(times->large.begin(), times->large.end(), [&](const LargePlace& place) {
+          return place.begin < offset + end && offset + begin < place.end && place.first_use <= freed;
+        });
   });
-  return stays && known;
+  return stays && goes;
 }
 
 // They are live, and nothing of them can be had; `free` says what keep_parts() changes. Throws std::bad_alloc.

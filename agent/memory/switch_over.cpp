@@ -1,7 +1,6 @@
 #include "agent/memory/switch_over.h"
 
 #include <algorithm>
-#include <map>
 #include <tuple>
 
 namespace memopt::agent {
@@ -9,24 +8,11 @@ namespace memopt::agent {
 std::vector<std::uint64_t> first_uses(const FollowedPlan& plan, std::uint64_t chunk_bytes) {
   std::vector<std::uint64_t> uses(static_cast<std::size_t>((plan.slab_bytes + chunk_bytes - 1) / chunk_bytes),
                                   kNeverInPlan);
-  // Those that take turns with places, in the order in which they come: the first gets the first place.
-  std::map<const FollowedPlace*, std::vector<const FollowedMalloc*>> sharing;
-  for (const FollowedLane& lane : plan.lanes) {
-    for (const FollowedMalloc& malloc : lane.mallocs) {
-      if (malloc.count != 0) sharing[malloc.places].push_back(&malloc);
-    }
-  }
-  for (auto& [places, mallocs] : sharing) {
-    std::sort(mallocs.begin(), mallocs.end(),
-              [](const FollowedMalloc* a, const FollowedMalloc* b) { return a->born < b->born; });
-    for (std::size_t turn = 0; turn < mallocs.front()->count; ++turn) {
-      const std::uint64_t iterations = turn / mallocs.size();
-      const std::uint64_t use = iterations * plan.operations + mallocs[turn % mallocs.size()]->born;
-      const FollowedPlace& place = places[turn];
-      for (std::uint64_t at = place.begin / chunk_bytes; at < uses.size() && at * chunk_bytes < place.end; ++at) {
-        std::uint64_t& first = uses[static_cast<std::size_t>(at)];
-        first = std::min(first, use);
-      }
+  for (std::size_t i = 0; i < plan.places.size(); ++i) {
+    const FollowedPlace& place = plan.places[i];
+    for (std::uint64_t at = place.begin / chunk_bytes; at < uses.size() && at * chunk_bytes < place.end; ++at) {
+      std::uint64_t& first = uses[static_cast<std::size_t>(at)];
+      first = std::min(first, plan.first_needed[i]);
     }
   }
   for (const FollowedPages& pages : plan.pages) {
@@ -37,6 +23,15 @@ std::vector<std::uint64_t> first_uses(const FollowedPlan& plan, std::uint64_t ch
     }
   }
   return uses;
+}
+
+std::vector<LargePlace> large_places(const FollowedPlan& plan, std::uint64_t bytes) {
+  std::vector<LargePlace> large;
+  for (std::size_t i = 0; i < plan.places.size(); ++i) {
+    const FollowedPlace& place = plan.places[i];
+    if (place.end - place.begin >= bytes) large.push_back({place.begin, place.end, plan.first_needed[i]});
+  }
+  return large;
 }
 
 std::unordered_map<std::uint64_t, std::uint64_t> freed_times(const FollowedPlan& plan, std::vector<LiveBlock> live) {

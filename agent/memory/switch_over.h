@@ -17,10 +17,15 @@
 
 namespace memopt::agent {
 
-inline constexpr std::uint64_t kNeverInPlan = ~std::uint64_t{0};
+struct LargePlace {
+  std::uint64_t begin = 0;  // in the slab
+  std::uint64_t end = 0;
+  std::uint64_t first_use = 0;
+};
 
 struct SwitchTimes {
   std::vector<std::uint64_t> first_use;                    // by slot of the slab: of the first malloc or pages there
+  std::vector<LargePlace> large;                           // places of many chunks
   std::unordered_map<std::uint64_t, std::uint64_t> freed;  // by number of the block, as far as the plan tells
 
   std::uint64_t first_use_of(std::size_t slot) const {
@@ -31,6 +36,9 @@ struct SwitchTimes {
     return known != freed.end() ? known->second : kNeverInPlan;
   }
 };
+
+// The places of at least so many bytes.
+std::vector<LargePlace> large_places(const FollowedPlan& plan, std::uint64_t bytes);
 
 // The plan's slab in slots of a chunk each. kNeverInPlan: nothing is placed there.
 std::vector<std::uint64_t> first_uses(const FollowedPlan& plan, std::uint64_t chunk_bytes);

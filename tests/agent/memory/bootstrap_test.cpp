@@ -256,6 +256,39 @@ TEST_F(BootstrapTest, ManyFreedBlocksThatAreInUseAreAskedAboutAFewAtATime) {
   EXPECT_EQ(fake.host_waits, 0);
 }
 
+// As where every eighth iteration is another than the plan's: what it needs is not made and given back each time.
+TEST_F(BootstrapTest, WhatIsNeededAgainAndAgainIsKeptForAWhile) {
+  free(make(kChunk));
+  while (trim(8)) {
+  }
+  bootstrap.forget_needs();
+  const auto iterate = [&](std::uint64_t needed) {
+    if (needed != 0) free(make(needed * kChunk));
+    bootstrap.trim(~std::size_t{0}, bootstrap.needs_again() ? bootstrap.needed_of_late() : 0);
+    bootstrap.next_iteration();
+    ArenaLock lock;
+    if (streams.wants_events()) streams.record_wanted(lock);
+  };
+  const auto eight = [&](std::uint64_t needed) {
+    const std::uint64_t before = fake.made;
+    for (int i = 0; i < 8; ++i) iterate(i == 0 ? needed : 0);
+    return fake.made - before;
+  };
+  EXPECT_EQ(eight(6), 6u);
+  EXPECT_EQ(held(), 0u) << "once is not again";
+  for (int round = 0; round < 8; ++round) eight(6);
+  EXPECT_EQ(eight(6), 0u);
+  EXPECT_EQ(held(), 6 * kChunk);
+  for (int round = 0; round < 9; ++round) eight(2);
+  EXPECT_LE(held(), 2 * kChunk) << "less is needed now";
+  for (int round = 0; round < 9; ++round) eight(0);
+  EXPECT_EQ(held(), 0u);
+  eight(6);
+  bootstrap.forget_needs();
+  EXPECT_FALSE(bootstrap.needs_again());
+  EXPECT_EQ(bootstrap.needed_of_late(), 0u);
+}
+
 TEST_F(BootstrapTest, SmallBlocksFillWhatIsFreeAmongThem) {
   std::vector<Block*> made;
   for (int i = 0; i < 20000; ++i) made.push_back(make(1));

@@ -153,6 +153,32 @@ TEST_F(SlabTest, AChunkInWhichSomethingElseLiesIsNotKept) {
   EXPECT_NE(take(block, 0, 2 * kChunk), nullptr) << "its bytes are left free for nothing, and nothing worse";
 }
 
+// A few bytes of a block that goes at 7 would keep a place of many chunks from all that is to lie there before.
+TEST_F(SlabTest, AChunkIsNotKeptWhereALargePlaceWouldWaitForIt) {
+  Block* const first = make(kChunk * 5 / 4 - 512);
+  Block* const second = make(512);
+  ASSERT_LT(second->base, first->base + 2 * kChunk);
+  const auto stays = [&](std::uint64_t block) { return block == first->number; };
+  const std::vector<shm::PlannedChunk> kept = {{first->base + kChunk, 0}};
+  const std::uint64_t begin = second->base - first->base - kChunk;
+  SwitchTimes times;
+  times.freed[second->number] = 7;
+  std::uint64_t live = 0;
+  const auto go_live = [&](LargePlace place) {
+    times.large = {place};
+    live += kChunk;
+    const std::vector<shm::PlannedChunk> here = {{first->base + kChunk, live - kChunk}};
+    EXPECT_TRUE(slab.want(live, stays, here));
+    slab.build(~std::size_t{0});
+    EXPECT_EQ(slab.go_live(&times), CUDA_SUCCESS);
+    return slab.keeps_only({}) ? 0 : 1;
+  };
+  EXPECT_EQ(go_live({begin, 4 * kChunk, 7}), 0);
+  EXPECT_EQ(go_live({kChunk + begin + 511, 5 * kChunk, 0}), 0) << "one byte is enough";
+  EXPECT_EQ(go_live({2 * kChunk + begin, 5 * kChunk, 8}), 1) << "by then it is gone";
+  check();
+}
+
 // Small blocks share a window.
 TEST_F(SlabTest, SmallBlocksThatStayLeaveTheRestOfTheirWindow) {
   Block* const small = make(kChunk / 4);
@@ -415,6 +441,54 @@ TEST_F(CrossingTest, IsAsItWasWhereTheDriverRefusesToMap) {
     }
     EXPECT_EQ(held(), 0u) << "nothing is lost";
   }
+}
+
+// What the slab was not built ahead from: a block that was made behind the search.
+TEST_F(CrossingTest, LendsChunksThatWereNotMappedAheadRatherThanMakingOthers) {
+  Block* const crosses = build(4);
+  slab.give_up_unfinished();
+  ASSERT_TRUE(slab.want(10 * kChunk, [](std::uint64_t) { return false; }));
+  ASSERT_EQ(slab.go_live(&times), CUDA_SUCCESS);
+  EXPECT_EQ(held(), 10 * kChunk);
+  EXPECT_EQ(slab.lent_chunks(), 6u);
+  Block early, late;
+  EXPECT_NE(take(early, 0, 4 * kChunk), nullptr);
+  EXPECT_EQ(take(late, 4 * kChunk, 10 * kChunk), nullptr);
+  check();
+  free(crosses);
+  EXPECT_NE(take(late, 4 * kChunk, 10 * kChunk), nullptr);
+}
+
+TEST_F(CrossingTest, DoesNotLendWhatThePlanDoesNotKnow) {
+  build(4);
+  slab.give_up_unfinished();
+  ASSERT_TRUE(slab.want(10 * kChunk, [](std::uint64_t) { return false; }));
+  times.freed.clear();
+  ASSERT_EQ(slab.go_live(&times), CUDA_SUCCESS);
+  EXPECT_EQ(held(), 16 * kChunk);
+  EXPECT_EQ(slab.lent_chunks(), 0u);
+  check();
+}
+
+// Blocks of before the switch lie in them till then, and would need as many beside them else.
+TEST_F(SlabTest, WhatASlabIsBeingBuiltFromServesBlocksAsLongAsItIsNotLive) {
+  free(make(6 * kChunk));
+  ASSERT_TRUE(slab.want(4 * kChunk, [](std::uint64_t) { return false; }));
+  ASSERT_TRUE(slab.build(~std::size_t{0}));
+  while (trim(8)) {
+    if (held() == 4 * kChunk) break;
+  }
+  EXPECT_EQ(held(), 4 * kChunk) << "the others go back";
+  Block* const block = make(4 * kChunk);
+  ASSERT_NE(block, nullptr);
+  EXPECT_EQ(held(), 4 * kChunk);
+  check();
+  free(block);
+  ASSERT_EQ(slab.go_live(nullptr), CUDA_SUCCESS);
+  EXPECT_EQ(held(), 4 * kChunk);
+  Block all;
+  EXPECT_NE(take(all, 0, 4 * kChunk), nullptr);
+  check();
 }
 
 TEST_F(SlabTest, BlocksThatStayAfterAllKeepTheirChunks) {

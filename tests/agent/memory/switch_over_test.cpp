@@ -87,6 +87,26 @@ TEST(SwitchOver, SlotsAreUsedWhenTheFirstBlockIsPlacedThere) {
   EXPECT_EQ(large, (std::vector<std::uint64_t>{0, 27}));
 }
 
+// A pool of two places: of a block that lives until 5 in the next iteration, and of one that lies in the other place
+// when that is free. Which of them is asked for in the place of the block of before does not matter: one is free.
+TEST(SwitchOver, PlacesThatMallocsShareAreNeededAsTheirBlocksAreLive) {
+  test::PlanBuilder builder = test::PlanBuilder::small();
+  builder.mallocs[3].born = 2;
+  builder.mallocs[3].freed = 25;
+  builder.mallocs[4] = builder.mallocs[3];
+  builder.mallocs[4].born = 7;
+  builder.mallocs[4].freed = 19;
+  const FollowedPlan with_both = followed(builder);
+  const std::size_t first = builder.mallocs[3].first_place;
+  EXPECT_EQ(with_both.first_needed[first], 2u);
+  EXPECT_EQ(with_both.first_needed[first + 1], 7u);
+  builder.mallocs[4].born = 0;
+  builder.mallocs[4].freed = 1;
+  const FollowedPlan apart = followed(builder);
+  EXPECT_EQ(apart.first_needed[first], 0u);
+  EXPECT_EQ(apart.first_needed[first + 1], 20u) << "with the first block of the second iteration";
+}
+
 TEST(SwitchOver, BlocksThatCrossAreFreedWhenThePlanSays) {
   const FollowedPlan plan = followed(test::PlanBuilder::small());
   const auto times = freed_times(plan, {{2048, 70}, {512, 60}, {512, 61}, {1000, 80}, {2048, 71}, {9, 90}});
