@@ -163,9 +163,13 @@ const FunctionLayout* store(const Answer& answer, const ParameterExtent* paramet
   auto* const words = static_cast<ParameterWord*>(g_memory.take(answer.word_count * sizeof(ParameterWord) + 1));
   const auto lists =
       answer.known && answer.parameter_count > 0 ? tensor_lists_of(name, parameters[0].bytes) : std::nullopt;
+  const auto inputs = answer.known && answer.parameter_count > 1 && words_of(parameters[0]) == 1
+                          ? cat_inputs_of(name, parameters[1].bytes)
+                          : std::nullopt;
   void* const lists_copy = lists ? g_memory.take(sizeof(TensorLists)) : nullptr;
+  void* const inputs_copy = inputs ? g_memory.take(sizeof(CatInputs)) : nullptr;
   if (named == nullptr || name_copy == nullptr || extents == nullptr || words == nullptr) return nullptr;
-  if (lists && lists_copy == nullptr) return nullptr;
+  if ((lists && lists_copy == nullptr) || (inputs && inputs_copy == nullptr)) return nullptr;
   std::memcpy(name_copy, name, name_bytes);
   std::memcpy(extents, parameters, answer.parameter_count * sizeof(ParameterExtent));
   std::size_t next = 0;
@@ -184,6 +188,10 @@ const FunctionLayout* store(const Answer& answer, const ParameterExtent* paramet
   if (lists) {
     layout.lists = new (lists_copy) TensorLists(*lists);
     layout.list_words = words_of(parameters[0]);
+  } else if (inputs) {
+    layout.inputs = new (inputs_copy) CatInputs(*inputs);
+    layout.first_list_word = words_of(parameters[0]);
+    layout.list_words = words_of(parameters[1]);
   }
   named->previous = reinterpret_cast<const Named*>(g_ids);
   g_ids = &layout;

@@ -33,8 +33,11 @@ struct FunctionLayout {
   const ParameterWord* words = nullptr;
   const ParameterExtent* parameters = nullptr;
   const char* name = "";  // NUL-terminated
-  // The first parameter is such a structure; its words are the first `list_words`.
+  // One parameter is such a structure: the first, or of a concatenation the second. Its words are `list_words` from
+  // `first_list_word` on.
   const TensorLists* lists = nullptr;
+  const CatInputs* inputs = nullptr;
+  std::uint32_t first_list_word = 0;
   std::uint32_t list_words = 0;
   // For functions_were_unloaded(): asked of the driver at this count of unloads.
   mutable std::uint64_t checked_at = 0;

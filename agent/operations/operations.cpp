@@ -235,21 +235,26 @@ void record_this_launch(const LaunchCall& call, const FunctionLayout& layout, To
   time_operation(call.stream, call.overlaps_previous ? 0 : sequence);
 }
 
-// Of a launch that is given lists of tensors, sees the addresses that it uses. Returns how many words of the parameters
-// are done with: 0 if the lists are not as expected.
+// Of a launch that is given a list of tensors, sees the addresses in it that it uses. False: it is not as expected.
 template <typename See>
-std::uint32_t see_tensors(const LaunchCall& call, const FunctionLayout& layout, See&& see) noexcept {
-  const TensorLists& lists = *layout.lists;
-  const auto* const structure = static_cast<const char*>(call.parameters[0]);
-  if (call.grid[1] != 1 || call.grid[2] != 1) return 0;
-  const std::uint32_t used = tensors_in_use(lists, structure, call.grid[0]);
-  if (used == 0) return 0;
-  const auto see_first = [&](std::size_t offset) {
+bool see_tensors(const LaunchCall& call, const FunctionLayout& layout, See&& see) noexcept {
+  const auto* const structure = static_cast<const char*>(call.parameters[layout.inputs != nullptr ? 1 : 0]);
+  const auto see_first = [&](std::uint32_t used, std::size_t offset) {
     for (std::uint32_t i = 0; i < used; ++i) see(load_word(structure + offset + std::size_t{8} * i));
   };
-  for (std::uint32_t list = 0; list < lists.lists; ++list) see_first(std::size_t{8} * list * lists.tensors);
-  if (lists.steps != 0) see_first(lists.steps);
-  return layout.list_words;
+  if (layout.inputs != nullptr) {
+    const std::uint32_t used = call.grid[1];
+    if (call.grid[2] != 1 || !are_inputs(*layout.inputs, structure, used)) return false;
+    see_first(used, 0);
+    return true;
+  }
+  const TensorLists& lists = *layout.lists;
+  if (call.grid[1] != 1 || call.grid[2] != 1) return false;
+  const std::uint32_t used = tensors_in_use(lists, structure, call.grid[0]);
+  if (used == 0) return false;
+  for (std::uint32_t list = 0; list < lists.lists; ++list) see_first(used, std::size_t{8} * list * lists.tensors);
+  if (lists.steps != 0) see_first(used, lists.steps);
+  return true;
 }
 
 // ---- copies -------------------------------------------------------------------------------------------------------
@@ -356,12 +361,17 @@ bool before_launch(const LaunchCall& call) noexcept {
   if (call.parameters != nullptr) {
     if (layout.known) {
       std::span<const ParameterWord> words(layout.words, layout.word_count);
-      if (layout.lists != nullptr) [[unlikely]]
-        words = words.subspan(see_tensors(call, layout, see));
-      for (const ParameterWord& word : words) {
-        const auto* const parameter = static_cast<const char*>(call.parameters[word.parameter]);
-        if (parameter != nullptr) see(load_word(parameter + word.offset));
+      const auto see_words = [&](std::span<const ParameterWord> some) {
+        for (const ParameterWord& word : some) {
+          const auto* const parameter = static_cast<const char*>(call.parameters[word.parameter]);
+          if (parameter != nullptr) see(load_word(parameter + word.offset));
+        }
+      };
+      if (layout.list_words != 0 && see_tensors(call, layout, see)) [[unlikely]] {
+        see_words(words.first(layout.first_list_word));
+        words = words.subspan(layout.first_list_word + layout.list_words);
       }
+      see_words(words);
     } else {
       visible = true;
       touch.use_all();

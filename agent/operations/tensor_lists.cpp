@@ -142,6 +142,63 @@ std::optional<TensorLists> tensor_lists_of(std::string_view kernel, std::uint32_
   return std::nullopt;
 }
 
+namespace {
+
+// A number of a mangled name: Li128E. 0: there is none, or one that is not of a cat kernel.
+std::uint32_t skip_number(std::string_view& text) noexcept {
+  if (!skip(text, "Li")) return 0;
+  std::uint32_t number = 0;
+  while (!text.empty() && text.front() >= '0' && text.front() <= '9' && number < 1000) {
+    number = number * 10 + static_cast<std::uint32_t>(text.front() - '0');
+    text.remove_prefix(1);
+  }
+  return skip(text, "E") ? number : 0;
+}
+
+}  // namespace
+
+// For example _ZN2at6native…35CatArrayBatchedCopy_alignedK_contigINS1_10OpaqueTypeILj4EEEjLi1ELi128ELi1ELi16EEEvPT_…:
+// the type of an element, that of an index, the number of dimensions, how many inputs there is room for, and strides.
+std::optional<CatInputs> cat_inputs_of(std::string_view kernel, std::uint32_t second_parameter_bytes) noexcept {
+  constexpr std::string_view kNamespace = "_ZN2at6native", kKernel = "CatArrayBatchedCopy";
+  constexpr std::string_view kStructure = "25CatArrInputTensorMetadataI";
+  constexpr std::uint32_t kMostDimensions = 4;
+  if (!kernel.starts_with(kNamespace) || kernel.find(kStructure) == std::string_view::npos) return std::nullopt;
+  const std::size_t found = kernel.find(kKernel);
+  if (found == std::string_view::npos) return std::nullopt;
+  // Indices of four bytes: 32-bit indexing is what these kernels are for.
+  const std::size_t index = kernel.find("jLi", found);
+  if (index == std::string_view::npos) return std::nullopt;
+  std::string_view rest = kernel.substr(index + 1);
+  const std::uint32_t dimensions = skip_number(rest);
+  const std::uint32_t inputs = skip_number(rest);
+  const std::uint32_t strides = skip_number(rest);
+  if (dimensions == 0 || dimensions > kMostDimensions || inputs == 0 || strides == 0) return std::nullopt;
+  // Sizes and strides of each input, or of none; whether each is contiguous comes before, in a byte.
+  const std::uint32_t bytes = align(align(inputs * (8 + 3 * 4 + 1), 4) + strides * 2 * kMostDimensions * 4, 8);
+  return bytes == second_parameter_bytes ? std::optional(CatInputs{inputs}) : std::nullopt;
+}
+
+bool are_inputs(const CatInputs& inputs, const void* structure, std::uint32_t count) noexcept {
+  if (structure == nullptr || count == 0 || count > inputs.inputs) return false;
+  const std::size_t offsets = std::size_t{8} * inputs.inputs;
+  const std::size_t sizes = offsets + std::size_t{4} * inputs.inputs;
+  const std::size_t elements = sizes + std::size_t{4} * inputs.inputs;
+  std::uint32_t others = 0;  // what each has in all other dimensions together
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto offset = load<std::uint32_t>(structure, offsets + 4 * i);
+    const auto size = load<std::uint32_t>(structure, sizes + 4 * i);
+    const auto number = load<std::uint32_t>(structure, elements + 4 * i);
+    if ((size == 0) != (number == 0)) return false;
+    // Each input begins where the one before ends; other launches may have had those before the first.
+    if (i + 1 < count && load<std::uint32_t>(structure, offsets + 4 * (i + 1)) != offset + size) return false;
+    if (size == 0) continue;
+    if (number % size != 0 || (others != 0 && number / size != others)) return false;
+    others = number / size;
+  }
+  return others != 0;
+}
+
 std::uint32_t tensors_in_use(const TensorLists& lists, const void* structure, std::uint32_t thread_blocks) noexcept {
   if (structure == nullptr || thread_blocks == 0 || thread_blocks > lists.blocks) return 0;
   std::uint32_t tensor = 0;

@@ -11,6 +11,9 @@
 // in 2.15. Whether one is as expected is asked of the kernel's name and of the parameter's size once, and of the
 // contents at each launch: where anything is different all words count.
 //
+// `torch.cat` and `stack` are like that: room for 128 inputs, of which the grid's second dimension says how many there
+// are (aten/src/ATen/native/cuda/Shape.cu, parallel_cat).
+//
 // Any thread; noexcept.
 #pragma once
 
@@ -38,5 +41,18 @@ std::optional<TensorLists> tensor_lists_of(std::string_view kernel, std::uint32_
 // How many tensors a launch with so many thread blocks uses: the first entries of each list. 0: the contents are not
 // what PyTorch would have written, and nothing is known.
 std::uint32_t tensors_in_use(const TensorLists& lists, const void* structure, std::uint32_t thread_blocks) noexcept;
+
+// The inputs of a concatenation, in arrays from offset 0 on: addresses, and 4 bytes each of where the input begins in
+// the output, what it has along the dimension of that, and its number of elements.
+struct CatInputs {
+  std::uint32_t inputs = 0;  // at most
+};
+
+// Of a kernel whose second parameter has so many bytes; its first is the output's address.
+std::optional<CatInputs> cat_inputs_of(std::string_view kernel, std::uint32_t second_parameter_bytes) noexcept;
+
+// Does a launch that works on so many inputs use the first entries and no others? False: the contents are not what
+// PyTorch would have written.
+bool are_inputs(const CatInputs& inputs, const void* structure, std::uint32_t count) noexcept;
 
 }  // namespace memopt::agent

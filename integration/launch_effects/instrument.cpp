@@ -124,10 +124,20 @@ Instrument::Reading Instrument::read(const Kernel& kernel, const LaunchCall& cal
   std::uint64_t digest = hash_of(kernel.name.data(), kernel.name.size(), 0);
   for (const unsigned size : {call.grid[0], call.grid[1], call.grid[2], call.block[0], call.block[1], call.block[2]})
     digest = mixed(digest, size);
+  // The bytes of such a structure, and the words of it that count.
+  std::size_t list = 0;
+  std::size_t list_end = 0;
   std::set<std::size_t> of_tensors;
-  if (kernel.lists) of_tensors = kernel.lists->addresses(packed, call.grid[0]);
+  if (kernel.lists) {
+    list_end = kernel.lists->bytes();
+    of_tensors = kernel.lists->addresses(packed, call.grid[0]);
+  } else if (kernel.inputs) {
+    list = kernel.parameters[1].offset;
+    list_end = list + kernel.inputs->bytes();
+    of_tensors = kernel.inputs->addresses(call.grid[1]);
+  }
   for (std::size_t offset = 0; offset < packed.size(); offset += sizeof(std::uint64_t)) {
-    if (kernel.lists && offset < kernel.lists->bytes() && !of_tensors.contains(offset)) continue;
+    if (offset >= list && offset < list_end && !of_tensors.contains(offset - list)) continue;
     const std::uint64_t word = word_at(packed, offset);
     Block* const block = packed.size() - offset < sizeof word ? nullptr : blocks_.at(word);
     if (block != nullptr) {

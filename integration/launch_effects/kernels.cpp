@@ -44,6 +44,8 @@ Kernel read(CUfunction function) {
     kernel.parameters[i].is_read_only = is_pointer_to_const(types[i]);
   if (!types.empty() && !kernel.parameters.empty() && kernel.parameters[0].offset == 0)
     kernel.lists = TensorLists::of(types[0], kernel.parameters[0].size);
+  if (types.size() > 1 && kernel.parameters.size() > 1)
+    kernel.inputs = CatInputs::of(types[1], kernel.parameters[1].size);
   return kernel;
 }
 

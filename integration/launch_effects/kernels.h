@@ -27,6 +27,7 @@ struct Kernel {
   std::vector<Parameter> parameters;
   std::size_t bytes = 0;             // of all parameters, packed
   std::optional<TensorLists> lists;  // which the first parameter is
+  std::optional<CatInputs> inputs;   // which the second parameter is
 
   // The bytes of a launch's parameters, packed; empty where they can't be had.
   std::vector<std::byte> pack(void* const* values, void* const* extra) const;

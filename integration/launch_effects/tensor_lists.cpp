@@ -2,6 +2,7 @@
 
 #include <cstring>
 #include <iterator>
+#include <sstream>
 #include <string>
 
 namespace launch_effects {
@@ -79,6 +80,31 @@ std::set<std::size_t> TensorLists::addresses(std::span<const std::byte> paramete
     for (std::size_t list = 0; list < lists_; ++list) offsets.insert(8 * (list * tensors_ + tensor));
     if (steps_ != 0) offsets.insert(steps_ + 8 * tensor);
   }
+  return offsets;
+}
+
+std::optional<CatInputs> CatInputs::of(std::string_view type, std::size_t bytes) {
+  const std::size_t name = type.find("::CatArrInputTensorMetadata<");
+  // Its last three arguments: of the index, of the inputs and of the strides.
+  constexpr std::string_view kIndex = ", unsigned int, ";
+  const std::size_t index = type.rfind(kIndex);
+  if (!type.starts_with("at::native::") || name == std::string_view::npos || index == std::string_view::npos)
+    return std::nullopt;
+  std::istringstream numbers{std::string(type.substr(index + kIndex.size()))};
+  std::size_t room = 0, strides = 0;
+  char comma = 0, end = 0;
+  if (!(numbers >> room >> comma >> strides >> end) || comma != ',' || end != '>') return std::nullopt;
+  constexpr std::size_t kSizesAndStrides = 2 * 4 * 4;
+  const std::size_t head = room * 8 + 3 * room * 4 + room;
+  CatInputs found;
+  found.bytes_ = bytes;
+  found.room_ = room;
+  return whole((head + 3) / 4 * 4 + strides * kSizesAndStrides) == bytes ? std::optional(found) : std::nullopt;
+}
+
+std::set<std::size_t> CatInputs::addresses(unsigned inputs) const {
+  std::set<std::size_t> offsets;
+  for (std::size_t i = 0; i < inputs && i < room_; ++i) offsets.insert(8 * i);
   return offsets;
 }
 

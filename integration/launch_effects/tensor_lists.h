@@ -34,4 +34,19 @@ class TensorLists {
   std::size_t index_bytes_ = 0;
 };
 
+// The inputs of a concatenation (aten/src/ATen/native/cuda/Shape.cu, CatArrayBatchedCopy): a thread block reads the one
+// of its number in the grid's second dimension.
+class CatInputs {
+ public:
+  // Of a parameter, by its C++ type and size; nothing for other types.
+  static std::optional<CatInputs> of(std::string_view type, std::size_t bytes);
+
+  std::set<std::size_t> addresses(unsigned inputs) const;
+  std::size_t bytes() const { return bytes_; }
+
+ private:
+  std::size_t bytes_ = 0;
+  std::size_t room_ = 0;
+};
+
 }  // namespace launch_effects

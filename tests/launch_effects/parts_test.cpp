@@ -252,5 +252,24 @@ TEST(TensorLists, WithScalarsAndSteps) {
   EXPECT_EQ(named, (std::set<std::size_t>{0, 8 * 700}));
 }
 
+TEST(CatInputs, AsManyAsTheGridHas) {
+  const std::string type =
+      "at::native::(anonymous namespace)::CatArrInputTensorMetadata<at::native::(anonymous "
+      "namespace)::OpaqueType<4u>, unsigned int, ";
+  struct Inputs {
+    std::uint64_t addresses[128];
+    unsigned numbers[3][128];
+    bool contiguous[128];
+    unsigned strides[1][2][4];
+  };
+  const auto found = CatInputs::of(type + "128, 1>", sizeof(Inputs));
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->addresses(3), (std::set<std::size_t>{0, 8, 16}));
+  EXPECT_EQ(found->addresses(1000).size(), 128u);
+  EXPECT_FALSE(CatInputs::of(type + "128, 2>", sizeof(Inputs)));
+  EXPECT_FALSE(CatInputs::of(type + "128, 1", sizeof(Inputs)));
+  EXPECT_FALSE(CatInputs::of("CatArrInputTensorMetadata<float, unsigned int, 128, 1>", sizeof(Inputs)));
+}
+
 }  // namespace
 }  // namespace launch_effects

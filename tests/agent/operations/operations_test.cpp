@@ -145,6 +145,42 @@ TEST_F(Operations, WhatIsLeftOverInListsOfTensorsIsNotUsed) {
   EXPECT_EQ(launch(321), (Used{b_, b_, a_})) << "more than there is room for";
 }
 
+TEST_F(Operations, WhatIsLeftOverBehindTheInputsOfAConcatenationIsNotUsed) {
+  struct Inputs {
+    std::uint64_t addresses[128];
+    unsigned offset[128];
+    unsigned size[128];
+    unsigned elements[128];
+    bool contiguous[128];
+    unsigned strides[8];
+  } inputs{};
+  std::uint64_t output = kRange + 0x1000;
+  std::uint64_t behind = kRange + 0x4000;
+  const CUfunction function = test::make_function(
+      "_ZN2at6native19CatArrayBatchedCopyIfjLi1ELi128ELi1EEEvPT_NS0_25CatArrInputTensorMetadataIS2_T0_XT2_EXT3_EEE",
+      {{0, 8}, {8, sizeof(Inputs)}, {8 + sizeof(Inputs), 8}});
+  void* parameters[] = {&output, &inputs, &behind};
+  const auto launch = [&](unsigned count) {
+    test::reset_arena(kRange, kRangeBytes);
+    a_ = test::add_block(kRange + 0x1000, 0x1000);
+    b_ = test::add_block(kRange + 0x4000, 0x2000);
+    const auto c = test::add_block(kRange + 0x8000, 0x1000);
+    before_launch({.function = function, .grid = {216, count, 1}, .parameters = parameters});
+    const std::vector<std::uint64_t> used = used_blocks();
+    return std::pair(used.size(), std::count(used.begin(), used.end(), c));
+  };
+  inputs.addresses[0] = kRange + 0x4000;
+  inputs.addresses[1] = kRange + 0x5000;
+  inputs.addresses[2] = kRange + 0x8000;
+  for (unsigned i = 0; i < 2; ++i) {
+    inputs.offset[i] = 4 * i;
+    inputs.size[i] = 4;
+    inputs.elements[i] = 8;
+  }
+  EXPECT_EQ(launch(2), std::pair(std::size_t{4}, std::ptrdiff_t{0})) << "the output, both inputs, what comes behind";
+  EXPECT_EQ(launch(3), std::pair(std::size_t{5}, std::ptrdiff_t{1})) << "not as expected";
+}
+
 TEST_F(Operations, LaunchesAreRecordedWithNamesBlocksAndParameters) {
   const CUfunction function = test::make_function("named", {{0, 8}, {8, 8}, {16, 4}});
   std::uint64_t from = kRange + 0x1000;

@@ -201,5 +201,90 @@ TEST(TensorLists, OfManyTensorsHaveIndicesOfTwoBytes) {
             600u);
 }
 
+// PyTorch's structure of a concatenation, for the compiler to lay out.
+template <int kInputs, int kStrides>
+struct Inputs {
+  const void* addresses[kInputs];
+  unsigned offset[kInputs];
+  unsigned size[kInputs];
+  unsigned elements[kInputs];
+  bool contiguous[kInputs];
+  struct {
+    unsigned sizes[4];
+    unsigned strides[4];
+  } strides[kStrides];
+};
+
+std::string cat(const std::string& variant, const std::string& arguments) {
+  return "_ZN2at6native40_GLOBAL__N__f1f992fe_8_Shape_cu_49f7391c" + variant + "INS1_10OpaqueTypeILj4EEE" + arguments +
+         "EvPT_NS1_25CatArrInputTensorMetadataIS5_T0_XT2_EXT3_EEENS1_16TensorSizeStrideIS8_Lj4EEEiS8_";
+}
+
+TEST(CatInputs, AreOfAsManyAsTheNameSays) {
+  const auto contiguous =
+      cat_inputs_of(cat("35CatArrayBatchedCopy_alignedK_contig", "jLi1ELi128ELi1ELi16E"), sizeof(Inputs<128, 1>));
+  ASSERT_TRUE(contiguous);
+  EXPECT_EQ(contiguous->inputs, 128u);
+  const auto strided = cat_inputs_of(cat("19CatArrayBatchedCopy", "jLi4ELi64ELi64E"), sizeof(Inputs<64, 64>));
+  ASSERT_TRUE(strided);
+  EXPECT_EQ(strided->inputs, 64u);
+  const std::string name = cat("26CatArrayBatchedCopy_contig", "jLi3ELi128ELi1E");
+  EXPECT_TRUE(cat_inputs_of(name, sizeof(Inputs<128, 1>)));
+  EXPECT_FALSE(cat_inputs_of(name, sizeof(Inputs<128, 1>) + 8));
+  EXPECT_FALSE(cat_inputs_of(name, sizeof(Inputs<128, 1>) - 8));
+  for (const std::string& other :
+       {std::string(), cat("19CatArrayBatchedCopy", "mLi1ELi128ELi1E"), cat("19CatArrayBatchedCopy", "jLi1ELi128E"),
+        cat("19CatArrayBatchedCopy", "jLi5ELi128ELi1E"), cat("19CatArrayBatchedCopy", "jLi1ELi0ELi1E"),
+        cat("19CatArrayBatchedCopy", "jLi1ELi128ELi"), cat("13SomethingElse", "jLi1ELi128ELi1E"),
+        "_ZN4mine" + name.substr(13)}) {
+    EXPECT_FALSE(cat_inputs_of(other, sizeof(Inputs<128, 1>))) << other;
+  }
+}
+
+class Concatenation : public testing::Test {
+ protected:
+  using Structure = Inputs<128, 1>;
+  // Of inputs with so many rows of 24 elements.
+  void fill(const std::vector<unsigned>& rows) {
+    std::memset(&structure_, 0xA5, sizeof(structure_));
+    unsigned offset = 300;
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      structure_.offset[i] = offset;
+      structure_.size[i] = rows[i];
+      structure_.elements[i] = rows[i] * 24;
+      offset += rows[i];
+    }
+  }
+  bool are(std::uint32_t count) const { return are_inputs({128}, &structure_, count); }
+
+  Structure structure_;
+};
+
+TEST_F(Concatenation, IsOfInputsOneBehindTheOther) {
+  fill({3, 1, 0, 700, 2});
+  EXPECT_TRUE(are(5));
+  EXPECT_TRUE(are(1));
+  EXPECT_FALSE(are(0));
+  EXPECT_FALSE(are(6)) << "what is behind was not written";
+  EXPECT_FALSE(are(129));
+  EXPECT_FALSE(are_inputs({128}, nullptr, 5));
+  const Structure good = structure_;
+  const auto refused = [&](auto&& change) {
+    structure_ = good;
+    change(structure_);
+    return !are(5);
+  };
+  EXPECT_TRUE(refused([](Structure& s) { ++s.offset[1]; }));
+  EXPECT_TRUE(refused([](Structure& s) { s.offset[4] = 0; }));
+  EXPECT_TRUE(refused([](Structure& s) { s.size[2] = 1; }));
+  EXPECT_TRUE(refused([](Structure& s) { s.elements[2] = 24; }));
+  EXPECT_TRUE(refused([](Structure& s) { s.elements[0] += 1; }));
+  EXPECT_TRUE(refused([](Structure& s) { s.elements[4] *= 2; }));
+  fill({0, 0});
+  EXPECT_FALSE(are(2)) << "nothing says that it is one";
+  fill(std::vector<unsigned>(128, 5));
+  EXPECT_TRUE(are(128));
+}
+
 }  // namespace
 }  // namespace memopt::agent
