@@ -10,7 +10,12 @@ namespace memopt::agent {
 namespace {
 
 constexpr std::uint64_t kAlignment = shm::kPlanAlignment;
-// What is held may go beyond what has been needed by a sixteenth, or this much, before cached windows are taken apart.
+// What is held may go beyond what has been needed by this part, or this much, before cached windows are taken apart.
+// Where that would have to wait for the device, a host that runs ahead of it loses that: behind so many blocks, by
+// which a program that repeats has its plan, by the other part.
+constexpr std::uint64_t kSlackPart = 16;
+constexpr std::uint64_t kSlackPartForWait = 4;
+constexpr std::uint64_t kManyBlocks = 8192;
 constexpr std::uint64_t kSlack = std::uint64_t{8} << 20;
 constexpr std::size_t kMostSharedChunks = 16;
 // Windows that are asked about at one trim() in vain: work on some of them may go on for long.
@@ -40,6 +45,7 @@ CUresult Bootstrap::serve(Block& block, bool only_held) noexcept {
         block.bytes >= chunks_.chunk_bytes() ? serve_large(block, only_held) : serve_shared(block, only_held);
     if (result == CUDA_ERROR_OUT_OF_MEMORY && !only_held && serve_between(block)) result = CUDA_SUCCESS;
     if (result == CUDA_SUCCESS) {
+      ++served_blocks_;
       served_bytes_ += block.span->end - block.span->begin;
       served_peak_ = std::max(served_peak_, served_bytes_);
       peak_now_ = std::max(peak_now_, served_bytes_);
@@ -152,9 +158,9 @@ bool Bootstrap::take_shared(Window& window, std::uint64_t bytes, Block& block) n
   return true;
 }
 
-bool Bootstrap::may_grow() const noexcept {
+bool Bootstrap::may_grow(std::uint64_t part) const noexcept {
   const std::uint64_t needed = std::max(served_peak_, served_bytes_ + wanted_);
-  return chunks_.counts().held_bytes + chunks_.chunk_bytes() <= needed + std::max(needed / 16, kSlack);
+  return chunks_.counts().held_bytes + chunks_.chunk_bytes() <= needed + std::max(needed / part, kSlack);
 }
 
 // Programs try how much they can have: what cannot be had is not gathered first, chunk by chunk, with everything given
@@ -177,7 +183,7 @@ CUresult Bootstrap::gather(std::size_t count, bool only_held, std::vector<Chunk*
   CUresult result = CUDA_SUCCESS;
   take_free();
   while (gathered->size() < count) {
-    const bool grow = !only_held && result == CUDA_SUCCESS && (at_once || may_grow());
+    const bool grow = !only_held && result == CUDA_SUCCESS && (at_once || may_grow(kSlackPart));
     if (!grow) {
       awaited_ = {};
       if (free_region_chunks(count - gathered->size(), true, &awaited_) != 0 ||
@@ -187,7 +193,8 @@ CUresult Bootstrap::gather(std::size_t count, bool only_held, std::vector<Chunk*
       }
       // A host function may be among what would be waited for, and be waiting for this very thread: rather more memory
       // than that, as long as there is some.
-      const bool may_wait = result != CUDA_SUCCESS || !streams_.has_visible();
+      const bool rather_grow = served_blocks_ > kManyBlocks && may_grow(kSlackPartForWait);
+      const bool may_wait = result != CUDA_SUCCESS || !(streams_.has_visible() || rather_grow);
       if (may_wait && !streams_.is_over(awaited_, false)) {
         result = CUDA_ERROR_NOT_READY;
         break;

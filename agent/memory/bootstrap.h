@@ -155,7 +155,7 @@ class Bootstrap {
   bool dismantle(Window* window) noexcept;
   void forget(Window* window) noexcept;
   void return_kept(Window& window, std::uint64_t begin, std::uint64_t end, const Release& uses) noexcept;
-  bool may_grow() const noexcept;
+  bool may_grow(std::uint64_t part) const noexcept;
   bool could_have(std::size_t count, bool only_held) const noexcept;
 
   ChunkStore& chunks_;
@@ -171,12 +171,13 @@ class Bootstrap {
   Release awaited_;
   std::uint64_t served_bytes_ = 0;  // of live blocks, rounded up as they are held
   std::uint64_t served_peak_ = 0;
-  std::uint64_t wanted_ = 0;       // by the block that is being served
-  std::uint64_t peak_now_ = 0;     // of this iteration
-  std::uint64_t peak_last_ = 0;    // of the last
-  std::uint64_t peak_before_ = 0;  // of those that are looked back at
-  std::uint32_t looks_back_ = 1;   // iterations
-  std::uint32_t since_peak_ = 0;   // iterations
+  std::uint64_t served_blocks_ = 0;  // so far
+  std::uint64_t wanted_ = 0;         // by the block that is being served
+  std::uint64_t peak_now_ = 0;       // of this iteration
+  std::uint64_t peak_last_ = 0;      // of the last
+  std::uint64_t peak_before_ = 0;    // of those that are looked back at
+  std::uint32_t looks_back_ = 1;     // iterations
+  std::uint32_t since_peak_ = 0;     // iterations
   std::uint32_t since_given_back_ = kLongAgo;
   bool made_again_ = false;  // in this iteration
 

@@ -85,6 +85,28 @@ TEST_F(BootstrapTest, FreeChunksThatAreInUseAreWaitedForOnlyWhereThereAreNoOther
   EXPECT_LE(held(), fake.capacity);
 }
 
+// As where sizes change in each step: what is free is in pieces, and of work that is queued.
+TEST_F(BootstrapTest, AProgramThatHasNoPlanForLongIsGivenMoreRatherThanWaitedFor) {
+  const auto waits = [&] {
+    std::vector<Block*> made;
+    for (int i = 0; i < 40; ++i) made.push_back(make(2 * kChunk));
+    fake.busy = true;
+    for (int i = 0; i < 40; i += 2) free(made[i]);
+    fake.host_waits = 0;
+    Block* const large = make(9 * kChunk);
+    const int before = fake.host_waits;
+    fake.busy = false;
+    free(large);
+    for (int i = 1; i < 40; i += 2) free(made[i]);
+    while (trim(100)) {
+    }
+    return before;
+  };
+  EXPECT_GT(waits(), 0);
+  for (int i = 0; i < 8192; ++i) free(make(512));
+  EXPECT_EQ(waits(), 0);
+}
+
 TEST_F(BootstrapTest, ABlockThatIsTooLargeToShareChunksLeavesThatToOthers) {
   ASSERT_NE(make(40 * kChunk - 1024), nullptr);
   for (int i = 0; i < 4; ++i) ASSERT_NE(make(kChunk + kChunk / 4), nullptr);
