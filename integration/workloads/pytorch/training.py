@@ -19,6 +19,7 @@ def arguments(batch, **more):
     parser.add_argument("--save-every", type=int, default=0, metavar="STEPS", help="copy the state to the host")
     parser.add_argument("--epoch", type=int, default=0, metavar="STEPS", help="the last batch of so many is smaller")
     parser.add_argument("--side-stream", action="store_true", help="copy batches from pinned memory, one ahead")
+    parser.add_argument("--workers", type=int, default=0, metavar="N", help="processes that make batches (DataLoader)")
     for name, default in more.items():
         parser.add_argument("--" + name, type=type(default), default=default)
     torch.manual_seed(0)
@@ -42,8 +43,21 @@ def run(block, a, *inputs):
     return checkpoint(block, *inputs, use_reentrant=False) if a.checkpointing and torch.is_grad_enabled() else block(*inputs)
 
 
+class Made(torch.utils.data.IterableDataset):
+    def __init__(self, make, rows):
+        self.make, self.rows = make, rows
+
+    def __iter__(self):
+        while True:
+            yield self.make(self.rows)
+
+
 def batches(make, a):
     """Batches on the device: made on the host, copied as they are needed or one ahead on another stream."""
+    if a.workers:
+        loader = torch.utils.data.DataLoader(Made(make, a.batch), batch_size=None, num_workers=a.workers, pin_memory=True)
+        for batch in loader:
+            yield [tensor.cuda(non_blocking=True) for tensor in batch]
     copies = torch.cuda.Stream() if a.side_stream else None
 
     def fetch(i):
