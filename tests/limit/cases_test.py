@@ -116,6 +116,11 @@ class Cases(LimitCase):
     def test_iterations_under_a_plan(self):
         self.same("iterations", "12", moved=8)
 
+    def test_iterations_under_a_plan_on_other_streams_each_time(self):
+        run = self.same("iterations-on-streams", "20", moved=8, orders=ORDERS if FULL else [{"CUDASIM_SEED": "3"}])
+        if not (cases.SANITIZER or FULL):
+            self.assertRegex(run.last_words, r"; \d{2,} swaps as planned")
+
     @cases.in_plain_builds
     def test_small_copies_wait_for_no_more_than_a_piece(self):
         """Swaps are made of pieces of 2 MiB, one behind the other: where planned, a copy of the program's has one in front of it at most."""

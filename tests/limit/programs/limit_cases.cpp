@@ -14,7 +14,7 @@
 //   reset, destroyed-context      contexts that do
 //   exit [_exit|exit-by-thread], fork [_exit|frees]    processes that do
 //   turns, iterations N           blocks come and go
-//   handed-on, rounds, reused, legacy-stream     streams (limit_order.cpp)
+//   handed-on, rounds, reused, legacy-stream, iterations-on-streams N     streams (limit_order.cpp)
 //   same-block, threads           threads
 //   blocked, all-blocked, blocked-touch    work that ends only after a call that wants memory
 //   refused, refused-threads, untouched, of-the-driver    without a limit, on a full device (limit_full.cpp)

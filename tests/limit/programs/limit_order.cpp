@@ -171,6 +171,39 @@ void threads() {
   say("threads", wrong);
 }
 
+// Iterations for which swaps are planned, each on another stream than the last, its last writers on a side stream: a
+// copy that is put behind the stream of the block's malloc, or of an iteration before, is behind the wrong work.
+void iterations_on_streams(unsigned count) {
+  constexpr unsigned kBlocks = 14, kWeights = 4;
+  const CUstream streams[] = {make_stream(), make_stream(), make_stream()};
+  std::vector<Block> weights;
+  for (unsigned i = 0; i < kWeights; ++i) weights.emplace_back(kBytes / 2, i);
+  finish();
+  std::size_t wrong = 0;
+  for (unsigned round = 0; round < count; ++round) {
+    const CUstream stream = streams[round % 3], side = streams[(round + 1) % 3];
+    std::vector<Block> blocks;
+    for (unsigned i = 0; i < kBlocks; ++i) blocks.emplace_back(kBytes + 4096 * i, round * 100 + i, stream);
+    for (unsigned i = 0; i < kBlocks; ++i) {
+      order(stream, side);
+      blocks[i].fill(round * 200 + i, side);
+    }
+    order(side, stream);
+    for (unsigned i = kBlocks - 1; i > 0; --i) {
+      blocks[i - 1].add(blocks[i], stream);
+      weights[i % kWeights].add(blocks[i], stream);
+      blocks[i].free();
+    }
+    check(cuStreamSynchronize(stream), "cuStreamSynchronize");
+    wrong += blocks[0].wrong();
+    blocks[0].free();
+    order(stream, side);
+  }
+  finish();
+  for (const Block& block : weights) wrong += block.wrong();
+  say("iterations on other streams", wrong);
+}
+
 void CUDA_CB wait_for_flag(void* flag) {
   while (!static_cast<std::atomic<bool>*>(flag)->load()) std::this_thread::yield();
 }
@@ -238,15 +271,17 @@ void legacy_stream() {
 }  // namespace
 
 std::span<const Case> order_cases() {
-  static constexpr std::array kCases = {Case{"handed-on", handed_on},
-                                        Case{"rounds", rounds},
-                                        Case{"reused", reused},
-                                        Case{"same-block", same_block},
-                                        Case{"threads", threads},
-                                        Case{"blocked", [] { blocked(false); }},
-                                        Case{"all-blocked", [] { blocked(true); }},
-                                        Case{"blocked-touch", blocked_touch},
-                                        Case{"legacy-stream", legacy_stream}};
+  static constexpr std::array kCases = {
+      Case{"handed-on", handed_on},
+      Case{"rounds", rounds},
+      Case{"reused", reused},
+      Case{"iterations-on-streams", [] { iterations_on_streams(number(argument.c_str(), "iterations")); }},
+      Case{"same-block", same_block},
+      Case{"threads", threads},
+      Case{"blocked", [] { blocked(false); }},
+      Case{"all-blocked", [] { blocked(true); }},
+      Case{"blocked-touch", blocked_touch},
+      Case{"legacy-stream", legacy_stream}};
   return kCases;
 }
 
