@@ -155,10 +155,11 @@ void tidy_up(Arena& arena) noexcept {
   // A program that is served off its plan again and again needs some of it each time: the most of late stays.
   const bool settled = arena.calm_iterations > 4 * kCalm;
   const bool windows = close_windows(arena);
-  const bool keeps = settled || arena.bootstrap.needs_again();
-  const bool more = arena.bootstrap.trim(limit, keeps ? arena.bootstrap.needed_of_late() : 0);
+  // At a limit the slab wants what is idle.
+  const bool again = arena.chunks.limit() == 0 && arena.bootstrap.needs_again();
+  const bool more = arena.bootstrap.trim(limit, settled || again ? arena.bootstrap.needed_of_late() : 0);
   // What is kept for a while goes later.
-  const bool later = arena.bootstrap.needs_again() && arena.bootstrap.idle_chunks() != 0;
+  const bool later = again && arena.bootstrap.idle_chunks() != 0;
   arena.housekeeping = more || later || longer || windows;
   if (arena.chunks.counts().vmm_calls != before) {
     arena.last_rest = 0;
