@@ -48,7 +48,7 @@ CUresult Bootstrap::serve(Block& block, bool only_held) noexcept {
       ++served_blocks_;
       served_bytes_ += block.span->end - block.span->begin;
       served_peak_ = std::max(served_peak_, served_bytes_);
-      peak_now_ = std::max(peak_now_, served_bytes_);
+      needs_.served(served_bytes_);
     }
     return result;
   } catch (const std::bad_alloc&) {
@@ -205,7 +205,7 @@ CUresult Bootstrap::gather(std::size_t count, bool only_held, std::vector<Chunk*
     result = chunks_.create(&chunk);
     if (result == CUDA_SUCCESS) {
       gathered->push_back(chunk);
-      note_made();
+      needs_.chunk_made();
     } else if (result != CUDA_ERROR_OUT_OF_MEMORY) {
       break;
     }
@@ -465,29 +465,6 @@ void Bootstrap::keep(Chunk* chunk) noexcept {
   }
 }
 
-void Bootstrap::note_made() noexcept {
-  if (since_given_back_ >= kLongAgo || made_again_) return;
-  made_again_ = true;
-  looks_back_ = std::min(looks_back_ * 2, kLongAgo);
-}
-
-void Bootstrap::next_iteration() noexcept {
-  peak_last_ = std::exchange(peak_now_, served_bytes_);
-  made_again_ = false;
-  since_given_back_ = std::min(since_given_back_ + 1, kLongAgo);
-  if (peak_last_ >= peak_before_ || ++since_peak_ >= looks_back_) {
-    peak_before_ = peak_last_;
-    since_peak_ = 0;
-  }
-}
-
-void Bootstrap::forget_needs() noexcept {
-  peak_now_ = peak_last_ = peak_before_ = served_bytes_;
-  looks_back_ = 1;
-  since_peak_ = 0;
-  since_given_back_ = kLongAgo;
-}
-
 bool Bootstrap::trim(std::size_t limit, std::uint64_t keep, Release* awaited) noexcept {
   Release ignored;
   const std::size_t kept = static_cast<std::size_t>((keep + chunks_.chunk_bytes() - 1) / chunks_.chunk_bytes());
@@ -507,7 +484,7 @@ bool Bootstrap::trim(std::size_t limit, std::uint64_t keep, Release* awaited) no
     free_[i] = free_.back();
     free_.pop_back();
     chunks_.release(chunk);
-    since_given_back_ = 0;
+    needs_.chunk_given_back();
     ++done;
   }
   if (done < limit) done += region_.retire(limit - done);
@@ -579,7 +556,7 @@ void Bootstrap::release_all() noexcept {
   shared_owned_ = 0;
   kept_chunks_ = 0;
   served_bytes_ = 0;
-  forget_needs();
+  needs_.forget(0);
 }
 
 std::uint64_t Bootstrap::cached_bytes() const noexcept {

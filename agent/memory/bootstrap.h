@@ -15,6 +15,7 @@
 
 #include "agent/memory/blocks.h"
 #include "agent/memory/chunk_store.h"
+#include "agent/memory/recent_needs.h"
 #include "agent/memory/region.h"
 #include "agent/memory/shared_windows.h"
 #include "agent/memory/switch_over.h"
@@ -107,15 +108,12 @@ class Bootstrap {
   std::size_t idle_chunks() const noexcept { return free_.size() + region_.free_chunks(); }
   // That are the slab's, and mapped here until work is over.
   std::size_t retiring_chunks() const noexcept { return region_.retiring(); }
-  // By how many bytes more than now was served at most in the last iteration and in this one: and in some more, where
-  // chunks were made soon after others had been given back, the more often the more, up to 64.
-  std::uint64_t needed_of_late() const noexcept {
-    return std::max({peak_now_, peak_last_, peak_before_}) - served_bytes_;
-  }
-  bool needs_again() const noexcept { return looks_back_ > 1; }
-  void next_iteration() noexcept;
+  // By how many bytes more than now was served at most of late.
+  std::uint64_t needed_of_late() const noexcept { return needs_.peak() - served_bytes_; }
+  bool needs_again() const noexcept { return needs_.again(); }
+  void next_iteration() noexcept { needs_.next_iteration(served_bytes_); }
   // A plan goes live: what was needed before it says nothing of what is needed now.
-  void forget_needs() noexcept;
+  void forget_needs() noexcept { needs_.forget(served_bytes_); }
 
   // Gives back everything that no block owns a byte of, chunk by chunk, where work is over; something of what is to be
   // over before the rest can go is added to `awaited`.
@@ -173,16 +171,7 @@ class Bootstrap {
   std::uint64_t served_peak_ = 0;
   std::uint64_t served_blocks_ = 0;  // so far
   std::uint64_t wanted_ = 0;         // by the block that is being served
-  std::uint64_t peak_now_ = 0;       // of this iteration
-  std::uint64_t peak_last_ = 0;      // of the last
-  std::uint64_t peak_before_ = 0;    // of those that are looked back at
-  std::uint32_t looks_back_ = 1;     // iterations
-  std::uint32_t since_peak_ = 0;     // iterations
-  std::uint32_t since_given_back_ = kLongAgo;
-  bool made_again_ = false;  // in this iteration
-
-  static constexpr std::uint32_t kLongAgo = 64;
-  void note_made() noexcept;
+  RecentNeeds needs_;
 };
 
 }  // namespace memopt::agent

@@ -9,43 +9,10 @@
 #include <random>
 #include <vector>
 
-#include "tests/agent/fake_memory.h"
+#include "tests/agent/memory/slab_fixture.h"
 
 namespace memopt::agent {
 namespace {
-
-struct SlabTest : testing::Test, Memory {
-  SlabTest() : slab(driver, streams, chunks, bootstrap) {}
-  ~SlabTest() override { slab.release(); }
-
-  void go_live(std::uint64_t bytes) {
-    ASSERT_TRUE(slab.want(bytes, [](std::uint64_t) { return false; }));
-    slab.build(~std::size_t{0});
-    ASSERT_EQ(slab.go_live(nullptr), CUDA_SUCCESS);
-  }
-  Span* take(Block& block, std::uint64_t begin, std::uint64_t end) {
-    Block* in_the_way = nullptr;
-    return slab.window().map.take(begin, end, &block, nullptr, &block.former, &in_the_way);
-  }
-  Release used() {
-    Release uses;
-    uses.add(streams.begin({}));
-    queued();
-    ArenaLock lock;
-    streams.record_events(lock, uses);
-    return uses;
-  }
-
-  void give_up_idle() {
-    Release awaited;
-    slab.give_up_idle(&awaited);
-    EXPECT_EQ(awaited.empty(), !fake.busy) << "what is not over is said";
-    ArenaLock lock;
-    if (streams.wants_events()) streams.record_wanted(lock);
-  }
-
-  Slab slab;
-};
 
 TEST_F(SlabTest, ASmallerPlanGivesChunksBackOnceTheyAreFreeAndTheirWorkIsOver) {
   go_live(10 * kChunk);
@@ -336,140 +303,6 @@ TEST(Slab, IsMadeOfAllThatIsFree) {
   }
 }
 
-TEST_F(SlabTest, ChunksOfBlocksThatCrossTheSwitchAreTheSlabsWhenTheseAreFreed) {
-  Block* const crosses = make(6 * kChunk);
-  free(make(4 * kChunk));
-  go_live(10 * kChunk);
-  EXPECT_EQ(held(), 10 * kChunk) << "none is made";
-  EXPECT_EQ(slab.lent_chunks(), 6u);
-  EXPECT_EQ(slab.gone_chunks(), 0u);
-  Block all;
-  EXPECT_EQ(take(all, 0, 10 * kChunk), nullptr);
-  check();
-  fake.busy = true;
-  free(crosses);
-  EXPECT_EQ(slab.lent_chunks(), 0u);
-  Span* const span = take(all, 0, 10 * kChunk);
-  ASSERT_NE(span, nullptr) << "at once";
-  EXPECT_FALSE(all.former.empty()) << "behind the last use";
-  EXPECT_TRUE(slab.window().map.consistent());
-  EXPECT_EQ(bootstrap.cached_bytes(), 0u) << "they serve nothing else";
-  fake.busy = false;
-  while (trim(8)) {
-  }
-  EXPECT_EQ(fake.mapped.size(), 20u) << "what is mapped in both costs nothing, and to unmap it does";
-  EXPECT_EQ(held(), 10 * kChunk);
-  slab.window().map.give_back(span, used());
-  go_live(4 * kChunk);
-  for (int i = 0; i < 4; ++i) {
-    slab.shorten(8);
-    trim(8);
-  }
-  EXPECT_EQ(held(), 4 * kChunk) << "what the slab has given up is unmapped where it was before";
-  EXPECT_EQ(fake.mapped.size(), 8u);
-}
-
-// A block in six chunks, freed at 5, four that are free, and a slab of ten of which the first `early` are used at once.
-struct CrossingTest : SlabTest {
-  Block* build(std::size_t early) {
-    Block* const crosses = make(6 * kChunk);
-    free(make(4 * kChunk));
-    EXPECT_TRUE(slab.want(10 * kChunk, [](std::uint64_t) { return false; }));
-    slab.build(~std::size_t{0});
-    times.first_use.assign(10, 9);
-    std::fill_n(times.first_use.begin(), early, 0);
-    times.freed[crosses->number] = 5;
-    return crosses;
-  }
-  SwitchTimes times;
-};
-
-TEST_F(CrossingTest, LiesWhereItIsFreedInTime) {
-  Block* const crosses = build(4);
-  ASSERT_EQ(slab.go_live(&times), CUDA_SUCCESS);
-  EXPECT_EQ(held(), 10 * kChunk);
-  EXPECT_EQ(slab.lent_chunks(), 6u);
-  Block early, late;
-  EXPECT_NE(take(early, 0, 4 * kChunk), nullptr) << "beside the block, which is still there";
-  EXPECT_EQ(take(late, 4 * kChunk, 10 * kChunk), nullptr);
-  check();
-  free(crosses);
-  EXPECT_NE(take(late, 4 * kChunk, 10 * kChunk), nullptr);
-  EXPECT_TRUE(slab.window().map.consistent());
-}
-
-TEST_F(CrossingTest, GetsMemoryOfItsOwnWhereThereIsNoSlotInTime) {
-  Block* const crosses = build(6);
-  ASSERT_EQ(slab.go_live(&times), CUDA_SUCCESS);
-  EXPECT_EQ(held(), 12 * kChunk);
-  EXPECT_EQ(slab.lent_chunks(), 4u);
-  Block early, late;
-  EXPECT_NE(take(early, 0, 6 * kChunk), nullptr);
-  EXPECT_EQ(take(late, 6 * kChunk, 10 * kChunk), nullptr);
-  check();
-  free(crosses);
-  EXPECT_NE(take(late, 6 * kChunk, 10 * kChunk), nullptr);
-  while (trim(8)) {
-  }
-  EXPECT_EQ(held(), 10 * kChunk);
-}
-
-TEST_F(CrossingTest, IsLentAllTheSameWhereThereIsNoMemory) {
-  fake.capacity = 10 * kChunk;
-  Block* const crosses = build(6);
-  ASSERT_EQ(slab.go_live(&times), CUDA_SUCCESS);
-  EXPECT_EQ(slab.lent_chunks(), 6u);
-  Block all;
-  EXPECT_EQ(take(all, 0, 10 * kChunk), nullptr);
-  free(crosses);
-  EXPECT_NE(take(all, 0, 10 * kChunk), nullptr);
-}
-
-TEST_F(CrossingTest, IsAsItWasWhereTheDriverRefusesToMap) {
-  for (int left = 0;; ++left) {
-    SCOPED_TRACE(left);
-    Block* const crosses = build(5);
-    fake.maps_left = left;
-    const CUresult result = slab.go_live(&times);
-    fake.maps_left = -1;
-    check();
-    if (result == CUDA_SUCCESS) break;
-    EXPECT_EQ(slab.live_bytes(), 0u);
-    EXPECT_EQ(slab.lent_chunks(), 0u);
-    free(crosses);
-    while (trim(100)) {
-    }
-    EXPECT_EQ(held(), 0u) << "nothing is lost";
-  }
-}
-
-// What the slab was not built ahead from: a block that was made behind the search.
-TEST_F(CrossingTest, LendsChunksThatWereNotMappedAheadRatherThanMakingOthers) {
-  Block* const crosses = build(4);
-  slab.give_up_unfinished();
-  ASSERT_TRUE(slab.want(10 * kChunk, [](std::uint64_t) { return false; }));
-  ASSERT_EQ(slab.go_live(&times), CUDA_SUCCESS);
-  EXPECT_EQ(held(), 10 * kChunk);
-  EXPECT_EQ(slab.lent_chunks(), 6u);
-  Block early, late;
-  EXPECT_NE(take(early, 0, 4 * kChunk), nullptr);
-  EXPECT_EQ(take(late, 4 * kChunk, 10 * kChunk), nullptr);
-  check();
-  free(crosses);
-  EXPECT_NE(take(late, 4 * kChunk, 10 * kChunk), nullptr);
-}
-
-TEST_F(CrossingTest, DoesNotLendWhatThePlanDoesNotKnow) {
-  build(4);
-  slab.give_up_unfinished();
-  ASSERT_TRUE(slab.want(10 * kChunk, [](std::uint64_t) { return false; }));
-  times.freed.clear();
-  ASSERT_EQ(slab.go_live(&times), CUDA_SUCCESS);
-  EXPECT_EQ(held(), 16 * kChunk);
-  EXPECT_EQ(slab.lent_chunks(), 0u);
-  check();
-}
-
 // Blocks of before the switch lie in them till then, and would need as many beside them else.
 TEST_F(SlabTest, WhatASlabIsBeingBuiltFromServesBlocksAsLongAsItIsNotLive) {
   free(make(6 * kChunk));
@@ -479,9 +312,12 @@ TEST_F(SlabTest, WhatASlabIsBeingBuiltFromServesBlocksAsLongAsItIsNotLive) {
     if (held() == 4 * kChunk) break;
   }
   EXPECT_EQ(held(), 4 * kChunk) << "the others go back";
+  EXPECT_EQ(fake.mapped.size(), 8u) << "each is where it was, and in the slab";
+  const std::uint64_t made = fake.made;
   Block* const block = make(4 * kChunk);
   ASSERT_NE(block, nullptr);
-  EXPECT_EQ(held(), 4 * kChunk);
+  EXPECT_EQ(fake.made, made);
+  EXPECT_EQ(fake.mapped.size(), 8u);
   check();
   free(block);
   ASSERT_EQ(slab.go_live(nullptr), CUDA_SUCCESS);
