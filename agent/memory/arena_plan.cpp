@@ -27,6 +27,8 @@ constexpr std::uint32_t kLongestRest = 1024;
 // Iterations for which a plan waits until all of its threads know where they are in it, and for the first of them to
 // begin one; one may have ended for good.
 constexpr std::uint32_t kPatienceForLanes = 2;
+// Beginnings of iterations at which chunks that a plan has no use for may still be in use.
+constexpr std::uint32_t kPatienceForChunks = 4;
 // A plan may need so many chunks more than are held without it: the slab ends in one, and so do the blocks beside it.
 constexpr std::uint64_t kSpareChunks = 2;
 // Host memory that is page-locked at one allocation, for a plan that swaps.
@@ -174,6 +176,7 @@ void tidy_up(Arena& arena) noexcept {
 // Arena::next has come. May throw std::bad_alloc.
 void begin_building(Arena& arena, bool first) {
   // Each comes to a beginning once in an iteration.
+  arena.wait_for_chunks = kPatienceForChunks;
   if (first) arena.wait_for_lanes = kPatienceForLanes * static_cast<std::uint32_t>(arena.next->lanes.size());
   arena.limit_change.dissolving = false;
   arena.host.keep_back(0);
@@ -301,8 +304,7 @@ void arena_adopt(Arena& arena, const Plan& plan) noexcept {
     }
     if (arena.service == Arena::Service::kChunks) {
       if (next->chunk_bytes != arena.chunks.chunk_bytes()) next->chunks.clear();
-      const bool keeps = arena.slab.keeps_only(next->chunks);
-      if (!keeps && arena.chunks.limit() == 0) {
+      if (arena.slab.keeps_elsewhere(next->chunks)) {
         refuse(arena, plan.generation, 0, "blocks that stay lie in its slab where it places others");
         return;
       }
@@ -315,7 +317,7 @@ void arena_adopt(Arena& arena, const Plan& plan) noexcept {
         if (arena.next == nullptr) decline(arena, std::move(next), within ? 0 : needed);
         return;
       }
-      if (!keeps) {
+      if (arena.chunks.limit() != 0 && !arena.slab.keeps_only(next->chunks)) {
         make_way_for(arena, std::move(next), needed);
         return;
       }

@@ -92,6 +92,31 @@ bool make_room_for_slab(Arena& arena, ArenaLock& lock) noexcept {
   return true;
 }
 
+// Chunks that the last plan has in its slab for blocks that stay, and this one has not, leave it. False: not yet, or
+// the plan is not armed any more.
+bool give_up_kept_chunks(Arena& arena, ArenaLock& lock) noexcept {
+  if (arena.service != Arena::Service::kChunks || arena.slab.keeps_only(arena.next->chunks)) return true;
+  const std::uint64_t generation = arena.next->generation;
+  const std::uint64_t releases = arena.releases;
+  Release awaited;
+  arena.slab.give_up_kept(arena.next->chunks, &awaited);
+  if (!arena.slab.keeps_only(arena.next->chunks)) {
+    if (arena.wait_for_chunks != 0 && --arena.wait_for_chunks != 0) return false;
+    // Where the device is always behind, the host waits for it once.
+    if (!awaited.empty()) {
+      const CUresult result = arena.streams.finish_or_give_up(lock, awaited);
+      if (!is_armed(arena, releases, generation)) return false;
+      if (result == CUDA_SUCCESS) arena.slab.give_up_kept(arena.next->chunks, &awaited);
+    }
+    if (!arena.slab.keeps_only(arena.next->chunks)) {
+      arena_abandon(arena, "the last plan has blocks in chunks that this one takes out of the slab");
+      return false;
+    }
+  }
+  arena.slab.refill(~std::size_t{0});
+  return true;
+}
+
 }  // namespace
 
 bool arena_free_chunks(Arena& arena, ArenaLock& lock, std::size_t count) noexcept {
@@ -135,6 +160,7 @@ void arena_go_live(Arena& arena, ArenaLock& lock, const FollowedLane& lane) noex
       arena.service == Arena::Service::kDriver ? arena.driver_peak : arena.chunks.counts().peak_bytes;
   if (!make_pages_leave(arena, lock)) return;
   if (arena.chunks.limit() != 0 && !make_room_for_slab(arena, lock)) return;
+  if (!give_up_kept_chunks(arena, lock)) return;
   const SwitchTimes times = times_of_switch(arena, *arena.next);
   // Blocks that are served beside it meanwhile have room where pages can leave: those that it has, or enough beside it.
   const bool limited = arena.chunks.limit() != 0;

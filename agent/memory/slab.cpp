@@ -314,7 +314,7 @@ void Slab::give_up_unswapped(std::size_t count, std::uint64_t begin, std::uint64
 bool Slab::dissolve(Release* awaited) noexcept {
   if (driver_block_ || window_.base == 0) return true;
   drop_beyond(0);
-  give_up_kept(awaited);
+  give_up_kept({}, awaited);
   give_up_idle(awaited);
   if (window_.gone_bytes != window_.map.bytes()) return false;
   window_.map.shrink(0);

@@ -35,9 +35,15 @@ class Slab {
   // those of `kept`, which lie where these say as far as that can be. False: the range of addresses has no such room.
   bool want(std::uint64_t bytes, std::function<bool(std::uint64_t)> stays,
             std::span<const shm::PlannedChunk> kept = {});
-  // Does the slab have all that it keeps for blocks that stay where these say? Else they are in the way for ever.
+  // Does the slab have all that it keeps for blocks that stay where these say? Else they are in the way.
   bool keeps_only(std::span<const shm::PlannedChunk> kept) const noexcept;
-  // Would the chunk that is mapped there for blocks that stay be one of the slab's chunks? It is already, or it will.
+  // Is one of these kept already, and elsewhere? No chunk lies in the slab twice.
+  bool keeps_elsewhere(std::span<const shm::PlannedChunk> kept) const noexcept;
+  // Those that it keeps and that are not among these are no longer the slab's, but for those of which a block of it
+  // owns a byte or on which work goes on: that is added to `awaited`. What is free of them is free for others, where
+  // their blocks are; in the slab their bytes are gone (refill).
+  void give_up_kept(std::span<const shm::PlannedChunk> but, Release* awaited) noexcept;
+  // Would the chunk that is mapped there for blocks that stay be one of the slab's chunks by a plan that keeps these?
   bool would_keep(std::uint64_t address, std::span<const shm::PlannedChunk> kept) const noexcept;
 
   // Maps up to `limit` more chunks; returns whether all that can be mapped now is.
@@ -132,7 +138,7 @@ class Slab {
   void take_kept(const std::vector<std::size_t>& slots, std::vector<Part>* free);
   void drop_kept(const std::vector<std::size_t>& slots) noexcept;
   void keep_parts(const std::vector<std::size_t>& slots, const std::vector<Part>& free) noexcept;
-  void give_up_kept(Release* awaited) noexcept;
+  bool is_among(std::span<const shm::PlannedChunk> kept, std::size_t slot) const noexcept;
   bool refill_slot(std::size_t slot) noexcept;
   // Of these bytes: the first, and the one behind the last.
   std::pair<std::size_t, std::size_t> slots_at(std::uint64_t begin, std::uint64_t bytes) const noexcept;

@@ -77,12 +77,11 @@ void Slab::keep_parts(const std::vector<std::size_t>& slots, const std::vector<P
   }
 }
 
-// Those of which no block of the slab owns a byte: what is free of them is free for others, where their blocks are.
-void Slab::give_up_kept(Release* awaited) noexcept {
+void Slab::give_up_kept(std::span<const shm::PlannedChunk> but, Release* awaited) noexcept {
   const std::uint64_t chunk_bytes = chunks_.chunk_bytes();
   for (std::size_t slot = 0; slot < window_.chunks.size(); ++slot) {
     Chunk* const chunk = window_.chunks[slot];
-    if (chunk == nullptr || !chunk->kept) continue;
+    if (chunk == nullptr || !chunk->kept || is_among(but, slot)) continue;
     const std::uint64_t begin = slot * chunk_bytes;
     const std::uint64_t end = begin + chunk_bytes;
     try {
@@ -117,27 +116,39 @@ void Slab::give_up_kept(Release* awaited) noexcept {
   }
 }
 
+// The chunk that it keeps there.
+bool Slab::is_among(std::span<const shm::PlannedChunk> kept, std::size_t slot) const noexcept {
+  return std::any_of(kept.begin(), kept.end(), [&](const shm::PlannedChunk& one) {
+    return one.offset == slot * chunks_.chunk_bytes() && one.address == bootstrap_.address_of(*window_.chunks[slot]);
+  });
+}
+
 bool Slab::keeps_only(std::span<const shm::PlannedChunk> kept) const noexcept {
   for (std::size_t slot = 0; slot < window_.chunks.size(); ++slot) {
     const Chunk* const chunk = window_.chunks[slot];
-    if (chunk == nullptr || !chunk->kept) continue;
-    const bool known = std::any_of(kept.begin(), kept.end(), [&](const shm::PlannedChunk& one) {
-      return one.offset == slot * chunks_.chunk_bytes() && one.address == bootstrap_.address_of(*chunk);
-    });
-    if (!known) return false;
+    if (chunk != nullptr && chunk->kept && !is_among(kept, slot)) return false;
   }
   return true;
 }
 
+bool Slab::keeps_elsewhere(std::span<const shm::PlannedChunk> kept) const noexcept {
+  return std::any_of(window_.chunks.begin(), window_.chunks.end(), [&](const Chunk* chunk) {
+    if (chunk == nullptr || !chunk->kept) return false;
+    const std::uint64_t address = bootstrap_.address_of(*chunk);
+    const std::uint64_t offset = static_cast<std::uint64_t>(chunk->slab_slot) * chunks_.chunk_bytes();
+    return std::any_of(kept.begin(), kept.end(),
+                       [&](const shm::PlannedChunk& one) { return one.address == address && one.offset != offset; });
+  });
+}
+
 bool Slab::would_keep(std::uint64_t address, std::span<const shm::PlannedChunk> kept) const noexcept {
+  const auto planned =
+      std::find_if(kept.begin(), kept.end(), [&](const shm::PlannedChunk& one) { return one.address == address; });
   const Window* const window = chunks_.window_at(address);
-  if (window == nullptr) return false;
+  if (planned == kept.end() || window == nullptr) return false;
   const auto page = static_cast<std::size_t>((address - window->base) / chunks_.chunk_bytes());
   if (page < window->chunks.size() && window->chunks[page] != nullptr && window->chunks[page]->kept) return true;
-  const std::uint64_t live = window_.map.bytes();
-  return chunks_.limit() == 0 && std::any_of(kept.begin(), kept.end(), [&](const shm::PlannedChunk& one) {
-           return one.address == address && one.offset >= live;
-         });
+  return chunks_.limit() == 0 && planned->offset >= window_.map.bytes();
 }
 
 }  // namespace memopt::agent

@@ -136,6 +136,32 @@ IterationPlan plan_lifetimes(IterationLifetimes joined, IterationLifetimes separ
   return plan;
 }
 
+// Sets of the chunks that a plan keeps to do without: all that earlier plans have not kept; with all of those, or the
+// upper half of them by offset, but for chunks in which the slab itself has a block that stays.
+std::vector<std::vector<KeptChunk>> chunks_to_leave_out(const IterationLifetimes& lifetimes,
+                                                        const std::vector<KeptChunk>& kept,
+                                                        const PlanningOptions& options) {
+  const std::vector<KeptChunk>& before = options.slab.chunks;
+  std::vector<KeptChunk> added = kept;
+  std::erase_if(added,
+                [&](const KeptChunk& chunk) { return std::find(before.begin(), before.end(), chunk) != before.end(); });
+  std::vector<std::vector<KeptChunk>> sets;
+  if (!added.empty()) sets.push_back(added);
+  if (!options.gives_up_chunks) return sets;
+  std::vector<KeptChunk> movable = before;
+  std::erase_if(movable, [&](const KeptChunk& chunk) {
+    return std::any_of(lifetimes.in_slab.begin(), lifetimes.in_slab.end(), [&](const BlockInSlab& block) {
+      return block.offset < chunk.offset + options.slab.chunk_bytes && chunk.offset < block.offset + block.bytes;
+    });
+  });
+  std::sort(movable.begin(), movable.end(), [](const KeptChunk& a, const KeptChunk& b) { return a.offset < b.offset; });
+  for (std::size_t left = 0; left < movable.size(); left = left == 0 ? (movable.size() + 1) / 2 : movable.size()) {
+    std::vector<KeptChunk>& set = sets.emplace_back(added);
+    set.insert(set.end(), movable.begin() + static_cast<std::ptrdiff_t>(left), movable.end());
+  }
+  return sets;
+}
+
 }  // namespace
 
 std::optional<IterationPlan> plan_iteration(const OperationStore& store, const Iteration& iteration,
@@ -149,20 +175,40 @@ std::optional<IterationPlan> plan_iteration(const OperationStore& store, const I
   if (in_turn && (options.pools || options.unroll)) {
     separate = lifetimes(store, iteration, false, options.slab);
   }
-  const auto planned = [&](std::span<const std::uint64_t> sizes, const PlanningOptions& with) {
+  const auto planned = [&](std::span<const std::uint64_t> sizes, const PlanningOptions& with,
+                           std::span<const KeptChunk> left_out = {}) {
     IterationLifetimes its = joined;
     IterationLifetimes its_separate = separate;
-    keep_chunks(&its, options.slab, sizes);
-    keep_chunks(&its_separate, options.slab, sizes);
+    keep_chunks(&its, options.slab, sizes, left_out);
+    keep_chunks(&its_separate, options.slab, sizes, left_out);
     return plan_lifetimes(std::move(its), std::move(its_separate), in_turn, with);
   };
   IterationPlan plan = planned({}, options);
   const std::uint64_t bound = plan.lifetimes.peak_load + plan.lifetimes.peak_load / kWorthSpacing;
+  PlanningOptions longer = options;
+  longer.limits.work *= std::min(kWorkOfSpacing, ~std::uint64_t{0} / std::max<std::uint64_t>(longer.limits.work, 1));
   if (plan.footprint() > bound && plan.lifetimes.kept_chunks.size() > options.slab.chunks.size()) {
-    PlanningOptions longer = options;
-    longer.limits.work *= std::min(kWorkOfSpacing, ~std::uint64_t{0} / std::max<std::uint64_t>(longer.limits.work, 1));
     IterationPlan spaced = planned(joined.sizes_at_peak, longer);
     if (spaced.footprint() < plan.footprint()) plan = std::move(spaced);
+  }
+  if (plan.footprint() > bound && !plan.lifetimes.kept_chunks.empty()) {
+    // Where a chunk lies goes by what was known when it was kept, and it may be in the way of a large block. One that
+    // is beside the slab counts whole.
+    const std::vector<KeptChunk> kept = plan.lifetimes.kept_chunks;
+    const auto held = [&](const IterationPlan& one) {
+      return one.footprint() + (kept.size() - one.lifetimes.kept_chunks.size()) * options.slab.chunk_bytes;
+    };
+    std::uint64_t worth = plan.lifetimes.peak_load / kWorthSpacing;
+    for (const std::vector<KeptChunk>& left_out : chunks_to_leave_out(joined, kept, options)) {
+      IterationPlan without = planned({}, longer, left_out);
+      if (held(without) + worth >= held(plan)) continue;
+      plan = std::move(without);
+      worth = 0;
+    }
+    for (const KeptChunk& chunk : options.slab.chunks) {
+      const auto& now = plan.lifetimes.kept_chunks;
+      if (std::find(now.begin(), now.end(), chunk) == now.end()) plan.given_up.push_back(chunk);
+    }
   }
   plan.iteration = iteration;
   plan.detected_at = store.last_sequence();

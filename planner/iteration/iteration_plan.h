@@ -34,6 +34,8 @@ struct PlanningOptions {
   // places of its own, used in turn: what files and swaps want, which say where each block lies.
   bool pools = true;
   SlabRange slab = {};  // of the program's plans so far
+  // A plan may leave out chunks that those keep for blocks that stay: the program takes them out of its slab.
+  bool gives_up_chunks = true;
 };
 
 struct IterationPlan {
@@ -43,8 +45,9 @@ struct IterationPlan {
   std::optional<Pools> pools;  // where places are shared: then there is one round, and no mallocs are joined
   layout::Problem problem;     // see layout_problem; with pools, pooled_problem
   layout::Outcome outcome;
-  std::uint64_t detected_at = 0;  // sequence of the last record that was looked at
-  std::uint64_t chunk_bytes = 0;  // of lifetimes.kept_chunks
+  std::uint64_t detected_at = 0;    // sequence of the last record that was looked at
+  std::uint64_t chunk_bytes = 0;    // of lifetimes.kept_chunks
+  std::vector<KeptChunk> given_up;  // that plans so far keep, and this one does not
 
   // Bytes, of places and persistent blocks.
   std::uint64_t footprint() const { return outcome.solution.height + lifetimes.persistent_bytes; }

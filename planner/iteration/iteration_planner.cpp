@@ -73,7 +73,7 @@ void IterationPlanner::sent(std::uint64_t generation) {
   if (!plan_) return;
   SlabRange& slab = options_.planning.slab;
   slab.bytes = std::max(slab.bytes, plan_->outcome.solution.height);
-  // Where the program has one it stays.
+  chunks_before_ = slab.chunks;
   slab.chunks = plan_->lifetimes.kept_chunks;
 }
 
@@ -85,6 +85,13 @@ void IterationPlanner::say(std::uint64_t about, std::string text) {
 
 void IterationPlanner::refused(std::uint64_t excess) {
   if (period_ == 0) return;
+  if (!plan_->given_up.empty()) {
+    // They may be what it was refused for: the iteration is planned with them.
+    options_.planning.slab.chunks = chunks_before_;
+    options_.planning.gives_up_chunks = false;
+    plan_again();
+    return;
+  }
   const std::uint64_t footprint = plan_->footprint();
   // Whatever the reason, what is hardly smaller is refused again.
   would_do_ = footprint - std::min(footprint, excess != 0 ? excess : footprint / kWorthwhilePart);

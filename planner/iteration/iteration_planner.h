@@ -89,7 +89,8 @@ class IterationPlanner {
   std::uint32_t lane_number_ = 0;
   std::uint32_t period_ = 0;  // 0: there is none, or it can't be sent
   bool refused_ = false;
-  std::uint64_t would_do_ = 0;  // refused: the largest footprint that would have been taken
+  std::vector<KeptChunk> chunks_before_;  // those of the plan before it
+  std::uint64_t would_do_ = 0;            // refused: the largest footprint that would have been taken
   std::uint32_t deviations_ = 0;
   bool left_ = false;  // since it was looked whether what stays is in the way of its places
 

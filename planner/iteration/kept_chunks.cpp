@@ -75,7 +75,8 @@ Chunks contents_of(std::span<const StayingBlock> blocks, std::uint64_t chunk_byt
 }  // namespace
 
 KeptBytes keep_chunks(std::span<const StayingBlock> blocks, std::uint64_t chunk_bytes, std::span<const KeptChunk> known,
-                      std::uint64_t free_from, std::span<const std::uint64_t> sizes) {
+                      std::uint64_t free_from, std::span<const std::uint64_t> sizes,
+                      std::span<const KeptChunk> left_out) {
   KeptBytes kept;
   if (chunk_bytes == 0) return kept;
   const Chunks chunks = contents_of(blocks, chunk_bytes);
@@ -89,6 +90,8 @@ KeptBytes keep_chunks(std::span<const StayingBlock> blocks, std::uint64_t chunk_
   std::vector<ChunkEnds> added;
   for (const auto& [address, contents] : chunks) {
     if (offsets.contains(address)) continue;
+    const auto is_its = [address = address](const KeptChunk& chunk) { return chunk.address == address; };
+    if (std::any_of(left_out.begin(), left_out.end(), is_its)) continue;
     if (contents.free(chunk_bytes) < chunk_bytes / kWorthwhilePart) continue;
     added.push_back({address, contents.parts.front().begin, contents.free_behind(chunk_bytes)});
   }

@@ -33,9 +33,10 @@ struct KeptBytes {
 };
 
 // Chunks in which a good part is free, behind `known`, which keep their offsets, at `free_from` (rounded up to chunks)
-// and later. With `sizes`, those of blocks that are live together, they lie so far apart that these fit between them
-// (spaced_rows), else in a row (tight_rows). Deterministic.
+// and later; not those of `left_out`. With `sizes`, those of blocks that are live together, they lie so far apart that
+// these fit between them (spaced_rows), else in a row (tight_rows). Deterministic.
 KeptBytes keep_chunks(std::span<const StayingBlock> blocks, std::uint64_t chunk_bytes, std::span<const KeptChunk> known,
-                      std::uint64_t free_from, std::span<const std::uint64_t> sizes = {});
+                      std::uint64_t free_from, std::span<const std::uint64_t> sizes = {},
+                      std::span<const KeptChunk> left_out = {});
 
 }  // namespace memopt::planner

@@ -413,12 +413,17 @@ IterationLifetimes lifetimes(const OperationStore& store, const Iteration& itera
   return result;
 }
 
-void keep_chunks(IterationLifetimes* lifetimes, const SlabRange& slab, std::span<const std::uint64_t> sizes) {
+void keep_chunks(IterationLifetimes* lifetimes, const SlabRange& slab, std::span<const std::uint64_t> sizes,
+                 std::span<const KeptChunk> left_out) {
   std::vector<StayingBlock> beside;
   for (const StayingBlock& block : lifetimes->staying) {
     if (block.address != 0) beside.push_back(block);
   }
-  KeptBytes kept = keep_chunks(beside, slab.chunk_bytes, slab.chunks, slab.bytes, sizes);
+  std::vector<KeptChunk> known = slab.chunks;
+  std::erase_if(known, [&](const KeptChunk& chunk) {
+    return std::find(left_out.begin(), left_out.end(), chunk) != left_out.end();
+  });
+  KeptBytes kept = keep_chunks(beside, slab.chunk_bytes, known, slab.bytes, sizes, left_out);
   lifetimes->kept_chunks = std::move(kept.chunks);
   lifetimes->persistent_bytes -= kept.bytes;
   for (const KeptBytes::Piece& piece : kept.pieces) lifetimes->in_slab.push_back({piece.offset, piece.bytes});

@@ -78,8 +78,10 @@ IterationLifetimes lifetimes(const OperationStore& store, const Iteration& itera
                              const SlabRange& slab = {});
 
 // Blocks that stay are left in chunks which are the slab's otherwise (planner/iteration/kept_chunks.h); to be said
-// once, for lifetimes in which they are beside it. `sizes`: as there.
-void keep_chunks(IterationLifetimes* lifetimes, const SlabRange& slab, std::span<const std::uint64_t> sizes);
+// once, for lifetimes in which they are beside it. `sizes`, `left_out`: as there; the latter may be
+// among slab.chunks.
+void keep_chunks(IterationLifetimes* lifetimes, const SlabRange& slab, std::span<const std::uint64_t> sizes,
+                 std::span<const KeptChunk> left_out = {});
 
 // Blocks that live through all repeats and are not placed; in order of their numbers.
 std::vector<std::uint32_t> persistent_blocks(const OperationStore& store, const Iteration& iteration);

@@ -82,6 +82,23 @@ class PlansOfTheArena : public testing::Test, protected ArenaCalls {
     arena_adopt(*arena(), *plan);
     while (arena()->phase == Arena::Phase::kBuilding) arena_build(*arena());
   }
+  // The block begins in what `weights`, which stays, leaves of its second chunk.
+  static void send_keeping(std::uint64_t generation, CUdeviceptr weights) {
+    Plan plan;
+    plan.generation = generation;
+    plan.mallocs.push_back({kBlock, 0, 0, 1, 0, 1});
+    plan.places.push_back({kChunk / 2, kChunk / 2 + kBlock});
+    plan.slab_bytes = kChunk + kBlock;
+    plan.peak_load = kBlock;
+    plan.operations = 2;
+    plan.chunk_bytes = kChunk;
+    plan.chunks.push_back({weights + kChunk, 0});
+    plan.lanes.push_back({current_lane(), 1, std::span<const shm::PlannedMalloc>(plan.mallocs)});
+    ArenaLock lock;
+    plan.persistent.push_back(arena()->blocks.find(weights)->number);
+    arena_adopt(*arena(), plan);
+    while (arena()->phase == Arena::Phase::kBuilding) arena_build(*arena());
+  }
   // The same with another block behind every `loops` of that one: the iteration that `send` is a loop of.
   static constexpr std::uint64_t kOther = 3 * kChunk;
   static void iterate_outer(int loops, int times = 1) {
@@ -341,26 +358,47 @@ TEST_F(PlansOfTheArena, NoMoreIsHeldWhileAPlanIsSwitchedIn) {
   EXPECT_EQ(arena()->slab.lent_chunks(), 0u);
 }
 
+TEST_F(PlansOfTheArena, AChunkThatTheNextPlanDoesNotKeepLeavesTheSlab) {
+  const CUdeviceptr weights = allocate(kChunk * 5 / 4 - 512);
+  iterate();
+  send_keeping(1, weights);
+  for (int i = 0; i < 3; ++i) iterate();
+  ASSERT_NE(arena()->plan, nullptr);
+  ASSERT_FALSE(arena()->slab.keeps_only({})) << "it keeps one";
+  const CUdeviceptr in_it = allocate(kBlock);
+  send(2, 2 * kBlock, {weights});
+  iterate();
+  EXPECT_EQ(arena()->plan->generation, 1u) << "a block of the last plan lies in it";
+  free(in_it);
+  for (int i = 0; i < 2; ++i) iterate();
+  EXPECT_EQ(arena()->plan->generation, 2u) << status().note;
+  EXPECT_TRUE(arena()->slab.keeps_only({}));
+  EXPECT_EQ(arena()->slab.gone_chunks(), 0u);
+  const CUdeviceptr first = allocate(kBlock);
+  EXPECT_EQ(first, arena()->slab.window().base) << "in the place of the next plan";
+  free(first);
+  EXPECT_NE(arena_free(weights).result, CUDA_ERROR_INVALID_VALUE);
+}
+
+TEST_F(PlansOfTheArena, APlanIsRefusedIfABlockStaysInAChunkThatItDoesNotKeep) {
+  const CUdeviceptr weights = allocate(kChunk * 5 / 4 - 512);
+  iterate();
+  send_keeping(1, weights);
+  for (int i = 0; i < 3; ++i) iterate();
+  const CUdeviceptr in_it = allocate(kBlock);
+  send(2, 2 * kBlock, {weights});
+  for (int i = 0; i < 8; ++i) iterate();
+  EXPECT_EQ(arena()->plan->generation, 1u);
+  EXPECT_EQ(arena()->next, nullptr);
+  EXPECT_NE(status().note.find("takes out of the slab"), std::string::npos) << status().note;
+  free(in_it);
+}
+
 // Such plans know nothing of chunks in which others have a part.
 TEST_F(PlansOfTheArena, UnderALimitASlabThatKeepsChunksMakesWayForThePlanThatComes) {
   const CUdeviceptr weights = allocate(kChunk * 5 / 4 - 512);
   iterate();
-  Plan plan;
-  plan.generation = 1;
-  plan.mallocs.push_back({kBlock, 0, 0, 1, 0, 1});
-  plan.places.push_back({kChunk, kChunk + kBlock});
-  plan.slab_bytes = kChunk + kBlock;
-  plan.peak_load = kBlock;
-  plan.operations = 2;
-  plan.chunk_bytes = kChunk;
-  plan.chunks.push_back({weights + kChunk, 0});
-  plan.lanes.push_back({current_lane(), 1, std::span<const shm::PlannedMalloc>(plan.mallocs)});
-  {
-    ArenaLock lock;
-    plan.persistent.push_back(arena()->blocks.find(weights)->number);
-    arena_adopt(*arena(), plan);
-    while (arena()->phase == Arena::Phase::kBuilding) arena_build(*arena());
-  }
+  send_keeping(1, weights);
   for (int i = 0; i < 3; ++i) iterate();
   ASSERT_NE(arena()->plan, nullptr);
   ASSERT_FALSE(arena()->slab.keeps_only({})) << "it keeps one";

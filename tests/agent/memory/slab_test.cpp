@@ -225,6 +225,58 @@ TEST_F(SlabTest, ASlabThatGoesLeavesTheChunksOfBlocksThatStay) {
   EXPECT_NE(take(block, 0, 2 * kChunk), nullptr);
 }
 
+// A chunk that an earlier plan keeps may be in the way of the next one.
+TEST_F(SlabTest, OneOfItsKeptChunksIsGivenUpAndItsBytesMadeAnew) {
+  constexpr std::uint64_t kPart = kChunk * 5 / 4;
+  Block* const first = make(kPart - 512);
+  Block* const second = make(kPart - 512);
+  const std::uint64_t base = first->base;
+  ASSERT_EQ(second->base, base + kPart);
+  const auto stays = [](std::uint64_t) { return true; };
+  const std::vector<shm::PlannedChunk> kept = {{base + kChunk, 0}, {base + 2 * kChunk, kChunk}};
+  ASSERT_TRUE(slab.want(4 * kChunk, stays, kept));
+  slab.build(~std::size_t{0});
+  const SwitchTimes times;
+  ASSERT_EQ(slab.go_live(&times), CUDA_SUCCESS);
+  const std::uint64_t before = held();
+  const std::uint64_t end_of_second = 2 * kPart - 512 - 2 * kChunk;
+  const std::span<const shm::PlannedChunk> only_first(kept.data(), 1);
+  const std::vector<shm::PlannedChunk> moved = {{base + kChunk, 2 * kChunk}};
+  EXPECT_TRUE(slab.keeps_elsewhere(moved));
+  EXPECT_FALSE(slab.keeps_elsewhere(kept));
+  EXPECT_FALSE(slab.would_keep(base + 2 * kChunk, only_first)) << "by a plan that does not name it";
+  Block block;
+  Span* const in_both = take(block, kChunk + end_of_second, 3 * kChunk);
+  ASSERT_NE(in_both, nullptr);
+  Release awaited;
+  slab.give_up_kept(only_first, &awaited);
+  EXPECT_FALSE(slab.keeps_only(only_first)) << "a block of the plan lies in it";
+  EXPECT_TRUE(awaited.empty());
+  slab.window().map.give_back(in_both, used());
+  fake.busy = true;
+  slab.give_up_kept(only_first, &awaited);
+  EXPECT_FALSE(slab.keeps_only(only_first)) << "it may be used by the plan's address still";
+  EXPECT_FALSE(awaited.empty());
+  fake.busy = false;
+  {
+    ArenaLock lock;
+    streams.record_wanted(lock);
+  }
+  slab.give_up_kept(only_first, &awaited);
+  EXPECT_TRUE(slab.keeps_only(only_first));
+  EXPECT_FALSE(slab.keeps_only({})) << "the other one stays";
+  EXPECT_EQ(slab.gone_chunks(), 1u);
+  EXPECT_EQ(take(block, kChunk, 2 * kChunk), nullptr);
+  EXPECT_EQ(held(), before);
+  EXPECT_TRUE(slab.refill(8));
+  EXPECT_EQ(held(), before + kChunk);
+  EXPECT_NE(take(block, kChunk, 4 * kChunk), nullptr) << "all of it";
+  Block* const next = make(kChunk / 4);
+  EXPECT_EQ(held(), before + kChunk) << "what the slab had of the chunk is free where its block is";
+  EXPECT_EQ(next->base / kChunk, base / kChunk + 2);
+  check();
+}
+
 TEST_F(SlabTest, WhatALargerPlanIsBeingBuiltFromIsNotGivenBack) {
   go_live(4 * kChunk);
   Block* const large = make(6 * kChunk - 512);

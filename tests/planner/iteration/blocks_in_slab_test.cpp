@@ -14,6 +14,7 @@ namespace memopt::planner {
 namespace {
 
 constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
+constexpr std::uint64_t kState = std::uint64_t{0x7e00} << 32;
 constexpr std::uint64_t kSlab = std::uint64_t{0x7f00} << 32;
 
 class BlocksInTheSlab : public testing::Test {
@@ -33,6 +34,16 @@ class BlocksInTheSlab : public testing::Test {
       iterate(parts);
       const std::uint64_t block = stream.malloc(6 * kMiB, 3);
       stream.launch(11, {block});
+      stream.free(block);
+    }
+  }
+  // A step of several of those, and one large block.
+  void iterate_step(int times, int loops = 0) {
+    for (int i = 0; i < times; ++i) {
+      if (loops == 0) iterate_outer(16, 3);
+      iterate(loops);
+      const std::uint64_t block = stream.malloc(14 * kMiB, 5);
+      stream.launch(13, {block});
       stream.free(block);
     }
   }
@@ -164,6 +175,62 @@ TEST_F(BlocksInTheSlab, AreLeftAlsoByPools) {
   ASSERT_EQ(stream.plans.size(), 3u);
   EXPECT_TRUE(leaves(last(), 2 * kMiB, 3 * kMiB));
   EXPECT_TRUE(leaves(last(), 5 * kMiB, 5 * kMiB + 512));
+}
+
+// A chunk of which a block that stays leaves most is kept where that is best for a part of the program's step, and is
+// in the way of a larger block of the step.
+TEST_F(BlocksInTheSlab, AChunkIsKeptNoLongerWhereALargeBlockIsToLie) {
+  constexpr std::uint64_t kChunk = 2 * kMiB;
+  stream.planner.keep_chunks_of(kChunk);
+  const std::uint64_t weights = stream.malloc(kMiB / 2, 20);
+  stream.launch(12, {weights});
+  iterate(100);
+  ASSERT_EQ(stream.plans.size(), 1u);
+  ASSERT_EQ(last().lifetimes.kept_chunks.size(), 1u);
+  live();
+  report(shm::StateChange::kDeviated);
+  const std::uint64_t state = malloc_at(kState, kMiB / 2);
+  stream.launch(12, {state});
+  iterate_outer(16, 12);
+  ASSERT_EQ(stream.plans.size(), 2u) << stream.planner.note();
+  const std::vector<KeptChunk> kept = last().lifetimes.kept_chunks;
+  ASSERT_EQ(kept.size(), 2u);
+  EXPECT_TRUE(last().given_up.empty());
+  live();
+  report(shm::StateChange::kDeviated);
+  const std::uint64_t before = stream.plans.size();
+  iterate_step(60);
+  ASSERT_EQ(stream.plans.size(), before + 1) << stream.planner.note();
+  const IterationPlan step = last();
+  EXPECT_EQ(step.given_up, std::vector<KeptChunk>{kept[1]});
+  EXPECT_EQ(step.lifetimes.kept_chunks, std::vector<KeptChunk>{kept[0]});
+  EXPECT_EQ(step.footprint(), 15 * kMiB) << "the large block and the two that stay";
+  // The program has a block in the chunk, and can't do without it.
+  stream.planner.refused(0);
+  iterate_step(60);
+  ASSERT_EQ(stream.plans.size(), before + 2) << stream.planner.note();
+  EXPECT_TRUE(last().given_up.empty());
+  EXPECT_EQ(last().lifetimes.kept_chunks, kept);
+  EXPECT_TRUE(leaves(last(), kept[1].offset, kept[1].offset + kMiB / 2));
+  EXPECT_GT(last().footprint(), 24 * kMiB);
+}
+
+// The same chunk as one that no plan has kept yet.
+TEST_F(BlocksInTheSlab, AChunkIsNotKeptWhereALargeBlockIsToLie) {
+  constexpr std::uint64_t kChunk = 2 * kMiB;
+  stream.planner.keep_chunks_of(kChunk);
+  iterate(100);
+  ASSERT_EQ(stream.plans.size(), 1u);
+  live();
+  report(shm::StateChange::kDeviated);
+  const std::uint64_t state = malloc_at(kState, kMiB / 2);
+  stream.launch(12, {state});
+  iterate_step(60, 3);
+  const IterationPlan& step = last();
+  EXPECT_EQ(step.lifetimes.peak_load, 14 * kMiB + kMiB / 2);
+  EXPECT_TRUE(step.lifetimes.kept_chunks.empty());
+  EXPECT_TRUE(step.given_up.empty());
+  EXPECT_EQ(step.footprint(), 14 * kMiB + kMiB / 2);
 }
 
 }  // namespace
