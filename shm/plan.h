@@ -14,7 +14,7 @@
 namespace memopt::shm {
 
 inline constexpr std::uint64_t kPlanMagic = 0x314e4c50544d4d4d;  // "MMMTPLN1"
-inline constexpr std::uint32_t kPlanFormat = 4;
+inline constexpr std::uint32_t kPlanFormat = 5;
 inline constexpr std::uint64_t kPlanAlignment = 512;  // of offsets and sizes of places
 inline constexpr std::uint64_t kMaxPlanBytes = std::uint64_t{256} << 20;
 
@@ -60,6 +60,9 @@ struct PlannedLane {
   std::uint64_t mallocs;       // at least 1
 };
 
+// The part of a lane's sequence that a malloc begins is not told by how many operations lie before it.
+inline constexpr std::uint64_t kNoGap = ~std::uint64_t{0};
+
 struct PlannedMalloc {
   std::uint64_t bytes;           // as the program asks
   std::uint64_t return_address;  // of the program's call
@@ -68,6 +71,7 @@ struct PlannedMalloc {
   std::uint32_t born;            // rank of the malloc
   std::uint64_t freed;           // rank of the free, plus `operations` for each iteration boundary it lies behind; the
                                  // latest one observed
+  std::uint64_t gap = kNoGap;    // launches, copies and memsets of the lane since its malloc before
 };
 
 struct Place {

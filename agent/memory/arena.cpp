@@ -140,6 +140,8 @@ std::uint64_t ready_streams(const Release& former) noexcept {
     if (at.plan == generation && generation != 0) return;
     if (&at == &lane.live && lane.next.plan == generation && generation != 0) {
       at = lane.next;
+      // This malloc may have been counted.
+      at.counted = LanePosition::kNotCounted;
       return;
     }
     at = {};
@@ -169,6 +171,8 @@ std::uint64_t ready_streams(const Release& former) noexcept {
 // The same for the plan that is not live: armed, or declined.
 [[gnu::noinline]] void step_in_next(Arena& arena, ArenaLock& lock, ThreadState& thread, LanePosition& at,
                                     std::uint64_t bytes, std::uint64_t return_address) noexcept {
+  if (at.lane->is_told) [[unlikely]]
+    find_round(at, point_cursor.since);
   // Not where one more comes between two iterations: the plan would be left at once.
   if (at.following && at.position == 0 && arena.phase == Arena::Phase::kArmed && is_next(at, bytes, return_address)) {
     arena_go_live(arena, lock, *at.lane);
@@ -203,6 +207,8 @@ std::uint64_t ready_streams(const Release& former) noexcept {
   }
   LanePosition& at = lane->live;
   if (at.lane == nullptr) return nullptr;
+  if (at.lane->is_told) [[unlikely]]
+    find_round(at, point_cursor.since);
   FollowedMalloc* expected = nullptr;
   bool begins = at.following && at.position == 0 && at.lane->main;
   const Step step = expect(at, bytes, return_address, &expected);

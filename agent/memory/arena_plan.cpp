@@ -388,7 +388,7 @@ void arena_make_pieces(Arena& arena, ArenaLock& lock) noexcept {
 }
 
 void arena_at_boundary(Arena& arena, const FollowedLane& lane) noexcept {
-  arena.iterations += lane.rounds;
+  arena.iterations += lane.alike;
   if (!arena.plan->pages.empty() || !arena.runs.empty()) [[unlikely]]
     arena_watch_runs(arena);
   ++arena.calm_iterations;

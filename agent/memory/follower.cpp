@@ -17,6 +17,28 @@ bool equal(const FollowedMalloc& a, std::uint64_t bytes, std::uint64_t return_ad
   return a.bytes == bytes && a.return_address == return_address;
 }
 
+// The operations that lie before the first malloc of each round, if they tell some of them, and how many rounds they
+// can't tell from each other: several iterations are planned as one.
+std::vector<std::uint64_t> gaps_of(const Plan::Lane& lane, std::uint64_t* alike) {
+  const std::size_t length = lane.mallocs.size() / lane.rounds;
+  std::vector<std::uint64_t> gaps;
+  for (std::size_t i = 0; i < lane.mallocs.size(); i += length) gaps.push_back(lane.mallocs[i].gap);
+  const auto repeats = [&](std::size_t period) {
+    return lane.rounds % period == 0 &&
+           std::equal(gaps.begin() + static_cast<std::ptrdiff_t>(period), gaps.end(), gaps.begin());
+  };
+  std::size_t period = 1;
+  while (!repeats(period)) ++period;
+  *alike = lane.rounds / period;
+  const bool tell =
+      period > 1 && std::any_of(gaps.begin(), gaps.end(), [&](std::uint64_t gap) {
+        return gap != shm::kNoGap && static_cast<std::uint64_t>(std::count(gaps.begin(), gaps.end(), gap)) == *alike;
+      });
+  if (tell) return gaps;
+  *alike = lane.rounds;
+  return {};
+}
+
 }  // namespace
 
 // The steps of the plan's swaps, point by point.
@@ -193,6 +215,7 @@ FollowedPlan::FollowedPlan(const Plan& plan)
     lane.lane = planned.lane;
     lane.match = planned.match;
     lane.rounds = planned.rounds;
+    lane.gaps = gaps_of(planned, &lane.alike);
     lane.operations = plan.operations;
     lane.mallocs.reserve(planned.mallocs.size());
     for (const shm::PlannedMalloc& malloc : planned.mallocs) {
@@ -211,12 +234,13 @@ FollowedPlan::FollowedPlan(const Plan& plan)
       lane.fallback[i + std::size_t{1}] = border;
     }
   }
-  // As the planner assumes (tell_parts_by_clock in planner/iteration/lifetimes.cpp).
+  // As the planner assumes (tell_parts_by_gaps and tell_parts_by_clock in planner/iteration/lifetimes.cpp).
   const auto clock = std::min_element(lanes.begin(), lanes.end(), [](const FollowedLane& a, const FollowedLane& b) {
-    return std::tuple(a.rounds, b.mallocs.size(), a.lane) < std::tuple(b.rounds, a.mallocs.size(), b.lane);
+    return std::tuple(a.alike, b.mallocs.size(), a.lane) < std::tuple(b.alike, a.mallocs.size(), b.lane);
   });
   for (FollowedLane& lane : lanes) {
-    if (lane.rounds > 1 && &lane != &*clock) lane.clock = &*clock;
+    if (lane.rounds > 1 && lane.gaps.empty() && &lane != &*clock) lane.clock = &*clock;
+    lane.is_told = lane.clock != nullptr || !lane.gaps.empty();
   }
   for (FollowedLane& lane : lanes) {
     lane.first = std::all_of(lanes.begin(), lanes.end(), [&](const FollowedLane& other) {
@@ -232,6 +256,9 @@ FollowedPlan::FollowedPlan(const Plan& plan)
   add_swaps(plan);
 }
 
+namespace {
+
+// The round that comes next by the clock.
 void keep_in_step(LanePosition& at) noexcept {
   const FollowedLane& lane = *at.lane;
   const std::size_t length = lane.mallocs.size() / lane.rounds;
@@ -244,6 +271,41 @@ void keep_in_step(LanePosition& at) noexcept {
     nearest = ahead;
     at.position = begin;
   }
+}
+
+// The next round before which lie so many operations. One that does not know in which it is waits for a number that no
+// other round of the iteration has. `gap`: kNoGap where it is not known.
+void find_by_gap(LanePosition& at, std::uint64_t gap) noexcept {
+  const FollowedLane& lane = *at.lane;
+  const std::size_t length = lane.mallocs.size() / lane.rounds;
+  if (at.position % length != 0) return;
+  const std::size_t next = static_cast<std::size_t>(at.position) / length;
+  std::size_t times = 0;
+  std::size_t nearest = lane.rounds;
+  for (std::size_t ahead = 0; ahead < lane.rounds; ++ahead) {
+    if (gap == shm::kNoGap || lane.gaps[(next + ahead) % lane.rounds] != gap) continue;
+    ++times;
+    nearest = std::min(nearest, ahead);
+  }
+  if (times == lane.alike) at.is_in_round = true;
+  if (at.is_in_round) {
+    // More or fewer than in any round: something else came between.
+    if (times != 0) at.position = (next + nearest) % lane.rounds * length;
+    return;
+  }
+  at.following = false;
+  at.off = LanePosition::kLost;
+}
+
+}  // namespace
+
+void find_round(LanePosition& at, std::uint32_t count) noexcept {
+  if (at.lane->clock != nullptr) {
+    if (at.following) keep_in_step(at);
+    return;
+  }
+  const std::uint32_t before = std::exchange(at.counted, count);
+  if (at.following) find_by_gap(at, before == LanePosition::kNotCounted ? shm::kNoGap : count - before);
 }
 
 FollowedLane* FollowedPlan::find_lane(std::uint32_t number) {
@@ -315,11 +377,12 @@ Step look_for(LanePosition& at, std::uint64_t bytes, std::uint64_t return_addres
   const std::uint64_t count = at.lane->mallocs.size();
   const bool ends = watch(at, bytes, return_address);
   const bool known = at.off < LanePosition::kLost;
-  // Of a lane that is told by another one's position only that is known which comes next.
-  const bool alone = at.lane->clock == nullptr;
+  // Of a lane that is told in which round it is only that is known which malloc comes next.
+  const bool alone = !at.lane->is_told;
   if (ends && known && alone) return rejoin(at, count - 1, expected);
   if (ends) {
     at.following = true;
+    at.is_in_round = false;
     at.left = known ? at.position : LanePosition::kNowhere;
     at.rejoined = LanePosition::kNowhere;
     at.position = 0;
@@ -356,6 +419,7 @@ Step deviate(LanePosition& at, std::uint64_t bytes, std::uint64_t return_address
   // The end itself, too: then it goes on with the next iteration.
   if (watch(at, bytes, return_address)) {
     at.following = true;
+    at.is_in_round = false;
     at.left = at.position;
     at.rejoined = LanePosition::kNowhere;
     at.position = 0;

@@ -5,9 +5,12 @@
 // beginning when its last mallocs are those with which an iteration ends. What is given to a malloc that follows is its
 // place; whether that place can be had is not decided here but by the ownership map.
 //
+// A lane's mallocs may be a shorter sequence several times over (rounds). Which of them it is in tells the position of
+// another lane, its clock, or how many operations it has queued since its malloc before (gaps).
+//
 // Frees are not followed: which block is freed is in the call, and a block freed late only makes its place unavailable.
 //
-// Not thread-safe: guarded by the arena's lock. expect() neither allocates nor calls.
+// Not thread-safe: guarded by the arena's lock. expect() and find_round() neither allocate nor call.
 #pragma once
 
 #include <cstddef>
@@ -101,8 +104,12 @@ struct FollowedLane {
   bool main = false;         // its beginnings are counted as iterations
   bool first = false;        // an iteration begins with it
   std::uint64_t rounds = 1;  // so many at a time
-  // Whose position tells in which round this lane is, where there are several; null: nothing does.
+  std::uint64_t alike = 1;   // of these so many can't be told from each other, and need not be: whole iterations
+  // What tells in which round this lane is, where there are several: another lane's position, or the operations that
+  // lie before the first malloc of each.
   const FollowedLane* clock = nullptr;
+  std::vector<std::uint64_t> gaps;
+  bool is_told = false;          // by one of them
   std::uint64_t now = kUnknown;  // rank of the last malloc that followed
   std::uint64_t operations = 0;  // of the plan
 
@@ -157,6 +164,7 @@ struct LanePosition {
   // A thread that has made so many off the plan is looked for only where iterations begin.
   static constexpr std::uint32_t kLost = 1024;
   static constexpr std::uint64_t kNowhere = ~std::uint64_t{0};
+  static constexpr std::uint32_t kNotCounted = ~std::uint32_t{0};
   struct Made {
     std::uint64_t bytes = 0;
     std::uint64_t return_address = 0;
@@ -172,7 +180,10 @@ struct LanePosition {
   std::uint64_t rejoined = kNowhere;  // position at which it was found, in this iteration
   std::uint32_t doubts = 0;           // how often in a row it was gone again at once
   std::uint32_t off = kLost;          // mallocs since it left
-  Made made[kKnown];                  // of these, by number
+  // Where gaps tell the round: whether one has, and the thread's count of operations at its last malloc.
+  bool is_in_round = false;
+  std::uint32_t counted = kNotCounted;
+  Made made[kKnown];  // of these, by number
 };
 
 enum class Step : std::uint8_t {
@@ -187,20 +198,18 @@ inline bool is_next(const LanePosition& at, std::uint64_t bytes, std::uint64_t r
   const FollowedMalloc& next = at.lane->mallocs[at.position];
   return next.bytes == bytes && next.return_address == return_address;
 }
-// Puts a lane at the beginning of a round into the one that comes next by the clock: it may have lost count, or never
-// known it.
-void keep_in_step(LanePosition& at) noexcept;
+// Puts a lane that is told (FollowedLane::is_told) at the beginning of a round into the one that it is in: it may have
+// lost count, or never known it. Before each malloc; `count`: of operations that the thread has queued so far.
+void find_round(LanePosition& at, std::uint32_t count) noexcept;
 Step deviate(LanePosition& at, std::uint64_t bytes, std::uint64_t return_address) noexcept;
 // It has just been found (kRejoins): behind the beginning of an iteration that it has not come by?
 inline bool begins_behind(const LanePosition& at) noexcept { return at.left == 0 || at.rejoined < at.left; }
 // Off the plan.
 Step look_for(LanePosition& at, std::uint64_t bytes, std::uint64_t return_address, FollowedMalloc** expected) noexcept;
 
-// The next malloc of a thread for which at.lane is not null.
+// The next malloc of a thread for which at.lane is not null; behind find_round, where its lane is told.
 inline Step expect(LanePosition& at, std::uint64_t bytes, std::uint64_t return_address, FollowedMalloc** expected) {
   if (at.following) [[likely]] {
-    if (at.lane->clock != nullptr) [[unlikely]]
-      keep_in_step(at);
     if (is_next(at, bytes, return_address)) [[likely]] {
       FollowedMalloc& next = at.lane->mallocs[at.position];
       if (++at.position == at.lane->mallocs.size()) {

@@ -151,6 +151,7 @@ void arena_begin_points(Arena& arena, LaneState& lane, FollowedMalloc& malloc) n
   LanePosition& at = lane.live;
   t_lane = &lane;
   point_cursor.since = 0;
+  lane.live.counted = lane.next.counted = 0;
   if (at.lane->points.empty()) return stop_counting();
   at.point = at.lane->first_point[last_malloc(at)];
   set_next(arena, at);

@@ -4,6 +4,8 @@
 #include <iterator>
 #include <map>
 #include <tuple>
+#include <unordered_map>
+#include <unordered_set>
 
 #include "planner/iteration/candidate.h"
 #include "planner/iteration/hash.h"
@@ -177,16 +179,21 @@ std::vector<std::uint64_t> seen_of(const LaneMallocs& lane) {
   return sequence;
 }
 
-// Parts of a lane are told from each other by where another lane is, the clock, as the agent does
-// (agent/memory/follower.h): if that one allocates between any two beginnings of them.
-void tell_parts_by_clock(std::vector<LaneMallocs>& lanes, std::uint64_t operations) {
-  if (lanes.empty()) return;
-  const auto clock = std::min_element(lanes.begin(), lanes.end(), [](const LaneMallocs& a, const LaneMallocs& b) {
+// The lane whose position tells others where they are, as the agent chooses it (agent/memory/follower.h).
+const LaneMallocs& clock_of(const std::vector<LaneMallocs>& lanes) {
+  return *std::min_element(lanes.begin(), lanes.end(), [](const LaneMallocs& a, const LaneMallocs& b) {
     return std::tuple(a.parts, b.mallocs.size(), a.lane) < std::tuple(b.parts, a.mallocs.size(), b.lane);
   });
-  if (clock->parts != 1) return;
+}
+
+// Parts of a lane are told from each other by where another lane is, the clock: if that one allocates between any two
+// beginnings of them.
+void tell_parts_by_clock(std::vector<LaneMallocs>& lanes, std::uint64_t operations) {
+  if (lanes.empty()) return;
+  const LaneMallocs& clock = clock_of(lanes);
+  if (clock.parts != 1) return;
   std::vector<std::uint64_t> ticks;  // over two iterations
-  for (const MallocLife& malloc : clock->mallocs) {
+  for (const MallocLife& malloc : clock.mallocs) {
     ticks.push_back(malloc.born);
     ticks.push_back(malloc.born + operations);
   }
@@ -203,6 +210,47 @@ void tell_parts_by_clock(std::vector<LaneMallocs>& lanes, std::uint64_t operatio
       told = begin < end && tick != ticks.end() && *tick < end;
     }
     if (told) lane.parts = 1;
+  }
+}
+
+// Where no lane can be the clock: a part may be told by how many operations of its lane lie before its first malloc, as
+// an optimizer that allocates nothing does between one batch and the next. From such a part on the others are counted.
+void tell_parts_by_gaps(std::vector<LaneMallocs>& lanes, const OperationStore& store,
+                        const std::vector<std::uint32_t>& order) {
+  if (lanes.empty() || clock_of(lanes).parts == 1) return;
+  std::unordered_map<std::uint32_t, LaneMallocs*> by_number;
+  std::unordered_set<std::uint32_t> planned;
+  for (LaneMallocs& lane : lanes) {
+    by_number.emplace(lane.lane, &lane);
+    planned.insert(lane.operations.begin(), lane.operations.end());
+  }
+  std::unordered_map<std::uint32_t, std::uint64_t> since;
+  // Twice, as what is before a lane's first malloc is behind its last one.
+  for (int round = 0; round < 2; ++round) {
+    for (const std::uint32_t index : order) {
+      const Operation operation = store.operations()[index];
+      const auto lane = by_number.find(store.lanes()[operation.lane].number);
+      if (lane == by_number.end() || operation.kind == OperationKind::kFree) continue;
+      std::uint64_t& count = since[lane->first];
+      if (operation.kind != OperationKind::kMalloc) {
+        ++count;
+      } else if (planned.contains(index)) {
+        if (round == 1) lane->second->gaps.push_back(count);
+        count = 0;
+      }
+    }
+  }
+  for (LaneMallocs& lane : lanes) {
+    const std::size_t length = lane.mallocs.size() / lane.parts;
+    std::map<std::uint64_t, std::uint32_t> times;
+    for (std::size_t i = 0; i < lane.gaps.size(); i += length) ++times[lane.gaps[i]];
+    const bool told =
+        lane.parts > 1 && std::any_of(times.begin(), times.end(), [](const auto& gap) { return gap.second == 1; });
+    if (told) {
+      lane.parts = 1;
+    } else {
+      lane.gaps.clear();
+    }
   }
 }
 
@@ -349,7 +397,7 @@ IterationLifetimes lifetimes(const OperationStore& store, const Iteration& itera
   result.unwrapped = n - boundary;
   for (std::uint64_t k = 0; k < n; ++k) result.order.push_back(ranking.later()[(boundary + k) % n]);
   for (const LanePeriod& lane : iteration.lanes) {
-    LaneMallocs mallocs{store.lanes()[lane.lane].number, 0, 1, {}, {}};
+    LaneMallocs mallocs{store.lanes()[lane.lane].number, 0, 1, {}, {}, {}};
     std::vector<std::pair<std::uint64_t, MallocLife>> sorted;
     for (const Planned& malloc : planned) {
       if (malloc.lane != &lane) continue;
@@ -376,6 +424,7 @@ IterationLifetimes lifetimes(const OperationStore& store, const Iteration& itera
       result.lanes.push_back(std::move(mallocs));
     }
   }
+  tell_parts_by_gaps(result.lanes, store, result.order);
   tell_parts_by_clock(result.lanes, n);
   for (LaneMallocs& lane : result.lanes) {
     if (joined) join_parts(lane, lane.mallocs.size() / lane.parts, n);

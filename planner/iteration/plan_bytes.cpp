@@ -35,6 +35,10 @@ shm::PlanHeader header_of(const IterationPlan& plan) {
 
 namespace {
 
+std::uint64_t gap_of(const LaneMallocs& lane, std::size_t malloc) {
+  return lane.gaps.empty() ? shm::kNoGap : lane.gaps[malloc];
+}
+
 // Each malloc with places of its own.
 void add_separate(const IterationPlan& plan, PlanParts& parts) {
   const std::uint64_t operations = plan.lifetimes.operations;
@@ -44,11 +48,12 @@ void add_separate(const IterationPlan& plan, PlanParts& parts) {
     std::size_t buffers = 0;
     for (std::uint64_t round = 0; round < plan.rounds; ++round) {
       buffers = 0;
-      for (const MallocLife& malloc : lane.mallocs) {
+      for (std::size_t i = 0; i < lane.mallocs.size(); ++i) {
+        const MallocLife& malloc = lane.mallocs[i];
         const std::uint32_t turns = plan.rounds > 1 ? 1 : malloc.places;
         parts.mallocs.push_back({malloc.bytes, malloc.return_address, parts.places.size(), turns,
                                  static_cast<std::uint32_t>(malloc.born + round * operations),
-                                 malloc.freed + round * operations});
+                                 malloc.freed + round * operations, gap_of(lane, i)});
         for (std::uint32_t turn = 0; turn < turns; ++turn) {
           parts.places.push_back(
               {plan.outcome.solution.offsets[first + buffers + round + turn], place_bytes(malloc.bytes)});
@@ -81,7 +86,7 @@ void add_pooled(const IterationPlan& plan, PlanParts& parts) {
       const MallocLife& malloc = lane.mallocs[i];
       const std::uint32_t pool = pools.of[k][i];
       shm::PlannedMalloc planned{malloc.bytes, malloc.return_address, 0, 1, static_cast<std::uint32_t>(malloc.born),
-                                 malloc.freed};
+                                 malloc.freed, gap_of(lane, i)};
       if (pool != Pools::kNoPool) {
         planned.first_place = pool_begins[pool];
         planned.places = pools.pools[pool].places;

@@ -111,8 +111,10 @@ class Writer {
         throw CannotFollow(fmt::format("the mallocs of thread {} can't be told from each other", lane.lane));
       }
       parts.lanes.push_back({lane.lane, lane.match, parts.mallocs.size(), lane.mallocs.size()});
-      for (const MallocLife& malloc : lane.mallocs) {
-        parts.mallocs.push_back({malloc.bytes, malloc.return_address, 0, 0, 0, 0});
+      for (std::size_t i = 0; i < lane.mallocs.size(); ++i) {
+        const MallocLife& malloc = lane.mallocs[i];
+        const std::uint64_t gap = lane.gaps.empty() ? shm::kNoGap : lane.gaps[i];
+        parts.mallocs.push_back({malloc.bytes, malloc.return_address, 0, 0, 0, 0, gap});
         planned_.push_back(malloc.places != 0);
       }
     }

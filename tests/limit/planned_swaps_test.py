@@ -56,6 +56,18 @@ class PlannedSwaps(LimitCase):
                     on_demand = self.replay(trace, limit, **WITHOUT_A_PLANNER).numbers["per_iteration"]
                     self.assertLess(steady["virtual_ns"], 0.6 * on_demand["virtual_ns"])
 
+    def test_batches_that_are_accumulated(self):
+        """They look alike, and between two steps is an optimizer that allocates nothing: only its launches tell them apart."""
+        trace = self.net("vgg11", "--batch", 20, "--accumulate", 2)
+        limit = self.limit_of(trace, 75)
+        run = self.replay(trace, limit, iterations=30)
+        self.assert_kept(run)
+        made, otherwise = self.as_planned(run)
+        self.assertGreater(made, 50)
+        self.assertLess(otherwise, made / 10)
+        on_demand = self.replay(trace, limit, **WITHOUT_A_PLANNER).numbers["per_iteration"]
+        self.assertLess(run.numbers["per_iteration"]["virtual_ns"], 0.6 * on_demand["virtual_ns"])
+
     def test_any_order_that_the_edges_allow(self):
         trace = self.net("vgg11", "--batch", 20)
         limit = self.limit_of(trace, 60)

@@ -99,6 +99,15 @@ class Nets(unittest.TestCase):
                     elif verb == "Read":
                         self.assertNotIn(pointer, fresh)
 
+    def test_batches_of_a_step_allocate_alike_before_one_update(self):
+        one, three = (operations("vgg11", "--batch", "2", "--iterations", "1", "--accumulate", count) for count in "13")
+        sizes = [[(verb, size) for verb, _, size, _ in trace if verb in ("Malloc", "Free")] for trace in (one, three)]
+        self.assertEqual(sizes[1], 3 * sizes[0])
+        last_free = max(i for i, operation in enumerate(one) if operation[0] == "Free")
+        update = [operation[:3:2] for operation in one[last_free + 1:]]
+        self.assertEqual([operation[:3:2] for operation in three[-len(update):]], update)
+        self.assertLess(len(three), 3 * len(one))
+
     def test_iterations_repeat_and_balance(self):
         trace = operations("resnet34", "--batch", "2", "--iterations", "3")
         period = len(trace) // 3

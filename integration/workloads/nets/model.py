@@ -111,18 +111,23 @@ class Training:
             parameter.new_gradient = self.recorder.malloc(FLOAT * parameter.floats)
         return [parameter.new_gradient for parameter in parameters]
 
-    def step(self, images):
+    def step(self, images, batches=1):
+        """One update; with several batches the gradients are added up."""
         recorder = self.recorder
-        x = images
-        for layer in self.layers:
-            x = layer.forward(x)
-            recorder.layer(x.block)
-        for layer in reversed(self.layers):
-            layer.backward()
-        for parameter in reversed(self.parameters):
-            recorder.free(parameter.gradient)
-            recorder.scratch(FLOAT * parameter.floats)
-            parameter.gradient, parameter.new_gradient = parameter.new_gradient, None
+        for batch in range(batches):
+            recorder.kernel([], [images.block, self.layers[-1].labels])    # the next ones are copied in
+            x = images
+            for layer in self.layers:
+                x = layer.forward(x)
+                recorder.layer(x.block)
+            for layer in reversed(self.layers):
+                layer.backward()
+            for parameter in reversed(self.parameters):
+                if batch != 0:
+                    recorder.kernel([parameter.gradient, parameter.new_gradient], [parameter.new_gradient], parameter.floats)
+                recorder.free(parameter.gradient)
+                recorder.scratch(FLOAT * parameter.floats)
+                parameter.gradient, parameter.new_gradient = parameter.new_gradient, None
         for p in self.parameters:   # weight decay, momentum, step
             recorder.kernel([p.weight, p.gradient], [p.gradient], 2 * p.floats)
             recorder.kernel([p.gradient, p.momentum], [p.momentum], 2 * p.floats)
@@ -370,7 +375,7 @@ def _resnet_layers(training, convolutions, blocks):
     yield from (Linear(training, channels, CLASSES), Loss(training))
 
 
-def training_trace(name, batch, iterations, device=GTX_1080_TI):
+def training_trace(name, batch, iterations, device=GTX_1080_TI, batches=1):
     """Operations of so many training steps: (verb, pointer, size, nanoseconds)."""
     family, *shape = NETWORKS[name]
     recorder = Recorder(device)
@@ -379,8 +384,7 @@ def training_trace(name, batch, iterations, device=GTX_1080_TI):
     training.hold(images)    # for good
     training.layers.extend(_vgg_layers(training, *shape) if family == "vgg" else _resnet_layers(training, shape[0], shape[1:]))
     for _ in range(iterations):
-        recorder.kernel([], [images.block, training.layers[-1].labels])    # the next ones are copied in
-        training.step(images)
+        training.step(images, batches)
     return recorder.operations
 
 

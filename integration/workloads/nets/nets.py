@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Writes operation traces of VGG and ResNet training on CIFAR-10, made from the architectures alone.
 
-  nets.py NAME [-o FILE] [--batch N] [--iterations N] [--device NAME]    a trace, for replay and for planners
-  nets.py --list                                                         the names
-  nets.py --table [--batch N]                                            peak loads beside the published ones
+  nets.py NAME [-o FILE] [--batch N] [--accumulate N] [--iterations N] [--device NAME]    a trace, for replay and for planners
+  nets.py --list                                                                            the names
+  nets.py --table [--batch N]                                                               peak loads beside the published ones
 
 Format: one operation a line, `OP POINTER SIZE NANOSECONDS`; Malloc, Free, Read, Mutable (a write) and Layer (a marker). Blocks that
 are used before a Malloc exist when the trace begins: parameters, optimiser state, workspaces, and gradients of the step before.
@@ -33,6 +33,7 @@ def parse():
     parser.add_argument("name", nargs="?", choices=sorted(NETWORKS), metavar="NAME", help="which network; see --list")
     parser.add_argument("-o", "--output", metavar="FILE", help="where to (default: stdout)")
     parser.add_argument("--batch", type=positive, default=100, help="images in a step (default 100)")
+    parser.add_argument("--accumulate", type=positive, default=1, metavar="N", help="batches in a step (default 1)")
     parser.add_argument("--iterations", type=positive, default=3, help="training steps (default 3)")
     parser.add_argument("--device", choices=("gtx1080ti", "a100-40g", "h200"), default="gtx1080ti", help="whose roofline (default gtx1080ti)")
     what = parser.add_mutually_exclusive_group()
@@ -63,7 +64,7 @@ def main():
             its_device = device(options.device)
         except OSError as error:
             sys.exit(f"nets.py: {error.filename}: {error.strerror}")
-        trace = training_trace(options.name, options.batch, options.iterations, its_device)
+        trace = training_trace(options.name, options.batch, options.iterations, its_device, options.accumulate)
         text = "".join(f"{verb} {pointer:#x} {size} {time}\n" for verb, pointer, size, time in trace)
         if options.output:
             try:

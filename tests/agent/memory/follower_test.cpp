@@ -31,8 +31,10 @@ struct Thread {
   }
   Step malloc(std::uint64_t size, std::uint64_t caller = kCaller) {
     expected = nullptr;
+    if (at.lane->is_told) find_round(at, queued);
     return expect(at, size, caller, &expected);
   }
+  std::uint32_t queued = 0;  // operations
   LanePosition at;
   FollowedMalloc* expected = nullptr;
 };
@@ -221,6 +223,122 @@ TEST(Follower, MallocsThatAreAlikeAreToldByTheOtherLane) {
   EXPECT_EQ(first.malloc(99), Step::kLeaves);
   ASSERT_EQ(second.malloc(50), Step::kFollows);
   EXPECT_EQ(place_of(second), 6u);
+}
+
+// A lane of as many rounds as there are gaps: two mallocs each, so many operations before the first, one between them.
+struct Rounds {
+  explicit Rounds(std::vector<std::uint64_t> its_gaps) : gaps(std::move(its_gaps)) {
+    plan.generation = 1;
+    plan.operations = 100;
+    for (std::uint32_t i = 0; i < 2 * gaps.size(); ++i) {
+      plan.mallocs.push_back({10 + i % 2, kCaller, i, 1, 2 * i, 2 * i + 1, i % 2 == 0 ? gaps[i / 2] : 1});
+      plan.places.push_back({i * 512u, 512});
+    }
+    plan.lanes.push_back({0, 1, std::span(plan.mallocs), gaps.size()});
+  }
+  // The malloc as which the program's next one is taken; -1: none. `more` operations lie before it than are planned.
+  int next(Thread& thread, std::uint64_t malloc, int more = 0) const {
+    const auto gap = malloc % 2 == 0 ? gaps[malloc / 2 % gaps.size()] : 1;
+    thread.queued += static_cast<std::uint32_t>(static_cast<int>(gap) + more);
+    const Step step = thread.malloc(10 + malloc % 2);
+    const bool follows = step == Step::kFollows || step == Step::kRejoins;
+    return follows ? static_cast<int>(thread.expected - thread.at.lane->mallocs.data()) : -1;
+  }
+
+  std::vector<std::uint64_t> gaps;
+  Plan plan;
+};
+
+TEST(Follower, RoundsAreToldByTheOperationsBetweenThem) {
+  const Rounds rounds({9, 2, 2});
+  FollowedPlan followed(rounds.plan);
+  EXPECT_EQ(followed.lanes[0].rounds, 3u);
+  EXPECT_EQ(followed.lanes[0].alike, 1u);
+  Thread thread(followed);
+  // From the middle of an iteration on: the second round might be the third.
+  for (std::uint64_t malloc = 3; malloc < 6; ++malloc) EXPECT_EQ(rounds.next(thread, malloc), -1) << malloc;
+  for (std::uint64_t malloc = 0; malloc < 12; ++malloc) {
+    EXPECT_EQ(rounds.next(thread, malloc), static_cast<int>(malloc % 6)) << malloc;
+  }
+  // Something else comes between.
+  EXPECT_EQ(rounds.next(thread, 0, 5), 0);
+  EXPECT_EQ(rounds.next(thread, 1), 1);
+  EXPECT_EQ(rounds.next(thread, 2, 1), 2);
+  EXPECT_EQ(rounds.next(thread, 3), 3);
+  // A round is left out: it is noticed where the next iteration begins.
+  for (std::uint64_t malloc = 0; malloc < 6; ++malloc) EXPECT_EQ(rounds.next(thread, malloc), static_cast<int>(malloc));
+}
+
+TEST(Follower, RoundsOfSeveralIterationsAreToldAsFarAsTheyDiffer) {
+  const Rounds rounds({9, 2, 2, 9, 2, 2});
+  FollowedPlan followed(rounds.plan);
+  EXPECT_EQ(followed.lanes[0].alike, 2u);
+  Thread thread(followed);
+  for (std::uint64_t malloc = 3; malloc < 6; ++malloc) EXPECT_EQ(rounds.next(thread, malloc), -1) << malloc;
+  // Which of the two iterations comes first is the same.
+  for (std::uint64_t malloc = 0; malloc < 24; ++malloc) {
+    EXPECT_EQ(rounds.next(thread, malloc), static_cast<int>(malloc % 12)) << malloc;
+  }
+  // Where a round is left out the next one of either is taken.
+  for (std::uint64_t malloc = 0; malloc < 4; ++malloc) EXPECT_EQ(rounds.next(thread, malloc), static_cast<int>(malloc));
+  for (std::uint64_t malloc = 0; malloc < 6; ++malloc) {
+    EXPECT_EQ(rounds.next(thread, malloc), static_cast<int>(malloc + 6));
+  }
+}
+
+TEST(Follower, RoundsThatNothingTellsAreTakenAsTheyCome) {
+  for (const std::vector<std::uint64_t>& gaps :
+       {std::vector<std::uint64_t>{2, 2}, {2, 2, 3, 3}, {shm::kNoGap, shm::kNoGap}}) {
+    const Rounds rounds(gaps);
+    FollowedPlan followed(rounds.plan);
+    EXPECT_TRUE(followed.lanes[0].gaps.empty());
+    EXPECT_FALSE(followed.lanes[0].is_told);
+    EXPECT_EQ(followed.lanes[0].alike, gaps.size());
+  }
+}
+
+// From its first beginning of an iteration on, and one iteration behind whatever it did instead, a thread is taken for
+// where it is.
+TEST(Follower, RoundsAreFoundAgainAfterDeviations) {
+  std::mt19937_64 random(7);
+  for (int times = 0; times < 300; ++times) {
+    std::vector<std::uint64_t> gaps(2 + random() % 4);
+    for (std::uint64_t& gap : gaps) gap = 1 + random() % 3;
+    gaps[random() % gaps.size()] = 8;
+    const Rounds rounds(gaps);
+    FollowedPlan followed(rounds.plan);
+    Thread thread(followed);
+    const std::uint64_t count = 2 * gaps.size();
+    std::uint64_t malloc = random() % count;
+    std::uint64_t undisturbed = 0;  // mallocs
+    for (int step = 0; step < 200; ++step) {
+      switch (random() % 40) {
+        case 0:  // other allocations, and what they are for
+          for (std::uint64_t i = 1 + random() % 3; i != 0; --i) {
+            ++thread.queued;
+            thread.malloc(99);
+          }
+          undisturbed = 0;
+          break;
+        case 1:  // a round less
+          if (malloc % 2 == 0) malloc += 2;
+          undisturbed = 0;
+          break;
+        case 2:
+          thread.queued += static_cast<std::uint32_t>(random() % 20);
+          undisturbed = 0;
+          break;
+        default: {
+          const int taken = rounds.next(thread, malloc);
+          if (undisturbed >= 2 * count) {
+            ASSERT_EQ(taken, static_cast<int>(malloc % count)) << times << " " << step;
+          }
+          ++malloc;
+          ++undisturbed;
+        }
+      }
+    }
+  }
 }
 
 TEST(Follower, MallocsShareTheTurnsOfAPool) {

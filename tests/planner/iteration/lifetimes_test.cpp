@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <random>
 #include <vector>
 
@@ -154,6 +155,48 @@ TEST(Lifetimes, MallocsThatLookTheSameShareTheirPlaces) {
       ASSERT_EQ(lane.mallocs.size(), 1u);
       EXPECT_EQ(lane.mallocs[0].places, 2u);
       EXPECT_TRUE(lane.mallocs[0].always);
+    }
+  }
+}
+
+// Batches that are accumulated, and an optimizer that allocates nothing.
+TEST(Lifetimes, PartsAreToldByTheOperationsBetweenThem) {
+  for (const int batches : {2, 4}) {
+    for (const bool optimizes : {true, false}) {
+      Stream stream;
+      const std::uint64_t weights = stream.malloc(1 << 20, 9, 70);
+      const std::uint64_t gradients = stream.malloc(1 << 20, 9, 71);
+      for (int i = 0; i < 30; ++i) {
+        for (int batch = 0; batch < batches; ++batch) {
+          const std::uint64_t a = stream.malloc(3 << 20, 1, 8);
+          stream.launch(1, {weights, a});
+          const std::uint64_t b = stream.malloc(2 << 20, 2, 9);
+          stream.launch(2, {a, b});
+          stream.launch(batch == 0 ? 3 : 4, {b, gradients});
+          stream.free(b);
+          stream.free(a);
+        }
+        for (int step = 0; step < 3 && optimizes; ++step) stream.launch(5, {gradients, weights});
+      }
+      ASSERT_GE(stream.plans.size(), 1u) << stream.planner.note();
+      const IterationPlan& plan = stream.plans.back().plan;
+      const LaneMallocs& lane = plan.lifetimes.lanes.at(0);
+      if (!optimizes) {
+        EXPECT_TRUE(lane.gaps.empty());
+        continue;
+      }
+      const auto parts = static_cast<std::size_t>(batches);
+      EXPECT_EQ(lane.parts, 1u);
+      ASSERT_EQ(lane.mallocs.size(), 2 * parts);
+      ASSERT_EQ(lane.gaps.size(), 2 * parts);
+      std::vector<std::uint64_t> sorted = lane.gaps;
+      std::sort(sorted.begin(), sorted.end());
+      std::vector<std::uint64_t> expected(parts, 1);
+      expected.insert(expected.end(), parts - 1, 2);
+      expected.push_back(5);
+      EXPECT_EQ(sorted, expected);
+      const PlanParts parts_of_plan = plan_parts(plan, {});
+      for (std::size_t i = 0; i < 2 * parts; ++i) EXPECT_EQ(parts_of_plan.mallocs[i].gap, lane.gaps[i]);
     }
   }
 }
