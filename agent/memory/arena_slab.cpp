@@ -70,30 +70,6 @@ std::size_t give_up_beside(Arena& arena, ArenaLock& lock) noexcept {
   return freed.size();
 }
 
-// The bytes of the slab have all their chunks afterwards: of what is free, of what the slab holds for nothing
-// elsewhere, and of what leaves for it. Gives the lock back, and may wait.
-bool make_place(Arena& arena, ArenaLock& lock, std::uint64_t begin, std::uint64_t bytes) noexcept {
-  constexpr int kMostRounds = 16;
-  // Blocks that leave for more than this part of it would be missed elsewhere, and could not leave from a place of the
-  // slab any more: rather the block lies beside it.
-  constexpr std::uint64_t kFewOf = 4;
-  const std::uint64_t releases = arena.releases;
-  for (int i = 0; i < kMostRounds && arena.phase == Arena::Phase::kLive && arena.releases == releases; ++i) {
-    if (arena.slab.refill_at(begin, bytes)) return true;
-    const std::size_t gone = arena.slab.gone_chunks_at(begin, bytes);
-    std::vector<Chunk*> freed;
-    try {
-      arena.slab.give_up_unswapped(gone, begin, bytes, &freed);
-    } catch (const std::bad_alloc&) {
-    }
-    arena.bootstrap.keep_given_up(freed);
-    if (!freed.empty()) continue;
-    if (gone * kFewOf * arena.chunks.chunk_bytes() > bytes) return false;
-    if (arena_send_away(arena, lock, gone, [](std::size_t) { return true; }) == 0) return false;
-  }
-  return false;
-}
-
 }  // namespace
 
 bool arena_take_from_slab(Arena& arena, ArenaLock& lock, std::size_t count) noexcept {
@@ -117,6 +93,28 @@ bool arena_take_from_slab(Arena& arena, ArenaLock& lock, std::size_t count) noex
   return !awaited.empty() && arena.streams.finish_or_give_up(lock, awaited) == CUDA_SUCCESS;
 }
 
+bool arena_make_place(Arena& arena, ArenaLock& lock, std::uint64_t begin, std::uint64_t bytes, bool swaps) noexcept {
+  constexpr int kMostRounds = 16;
+  // Blocks that leave for more than this part of it would be missed elsewhere, and could not leave from a place of the
+  // slab any more: rather the block lies beside it.
+  constexpr std::uint64_t kFewOf = 4;
+  const std::uint64_t releases = arena.releases;
+  for (int i = 0; i < kMostRounds && arena.phase == Arena::Phase::kLive && arena.releases == releases; ++i) {
+    if (arena.slab.refill_at(begin, bytes)) return true;
+    const std::size_t gone = arena.slab.gone_chunks_at(begin, bytes);
+    std::vector<Chunk*> freed;
+    try {
+      arena.slab.give_up_unswapped(gone, begin, bytes, &freed);
+    } catch (const std::bad_alloc&) {
+    }
+    arena.bootstrap.keep_given_up(freed);
+    if (!freed.empty()) continue;
+    if (!swaps && gone * kFewOf * arena.chunks.chunk_bytes() > bytes) return false;
+    if (arena_send_away(arena, lock, gone, [](std::size_t) { return true; }) == 0) return false;
+  }
+  return false;
+}
+
 bool arena_refill_places(Arena& arena, ArenaLock& lock, const FollowedMalloc& malloc) noexcept {
   if (arena.chunks.limit() == 0 || arena.slab.gone_chunks() == 0) return false;
   const std::uint64_t generation = arena.plan->generation;
@@ -124,7 +122,7 @@ bool arena_refill_places(Arena& arena, ArenaLock& lock, const FollowedMalloc& ma
     const std::uint64_t begin = malloc.places[i].begin;
     const std::uint64_t bytes = malloc.places[i].end - begin;
     if (arena.slab.gone_chunks_at(begin, bytes) == 0) continue;
-    const bool made = make_place(arena, lock, begin, bytes);
+    const bool made = arena_make_place(arena, lock, begin, bytes, malloc.swapped != nullptr);
     return made && arena.plan != nullptr && arena.plan->generation == generation;
   }
   return false;

@@ -277,6 +277,10 @@ Block* arena_settled(Arena& arena, ArenaLock& lock, Block* block) noexcept;
 // What the plan holds for nothing now, so many chunks of it where that will do, is given up, and made anew later;
 // false: nothing. Gives the lock back, and may wait.
 bool arena_take_from_slab(Arena& arena, ArenaLock& lock, std::size_t count) noexcept;
+// The bytes of the slab have all their chunks afterwards: of what is free, of what the slab holds for nothing
+// elsewhere, and of what leaves for it. `swaps`: it is for a block that can leave again. Gives the lock back, and may
+// wait.
+bool arena_make_place(Arena& arena, ArenaLock& lock, std::uint64_t begin, std::uint64_t bytes, bool swaps) noexcept;
 // A place of the malloc's that lacks chunks of the slab has them afterwards, and the plan is the same: it may be free
 // now. Gives the lock back, and may wait.
 bool arena_refill_places(Arena& arena, ArenaLock& lock, const FollowedMalloc& malloc) noexcept;

@@ -332,7 +332,7 @@ Span* take_place(Arena& arena, Block& block, OwnWindow& window, Release* former)
   OwnWindows& windows = arena.slab.own_windows();
   if (!windows.is_mapped(window)) {
     // Of the slab's chunks below it one was given up, and is there again.
-    const bool may = window.borrowed && arena.streams.is_over(window.last_uses, true);
+    const bool may = !window.beside && arena.streams.is_over(window.last_uses, true);
     if (!may || windows.map(window) != CUDA_SUCCESS) return nullptr;
   }
   Block* in_the_way = nullptr;
@@ -436,6 +436,29 @@ CUresult give_chunks_beside(Arena& arena, ArenaLock& lock, OwnWindow& window) no
   return result;
 }
 
+// Some of the block's place is gone, and none of it another's: it has it again as far as that can be. Gives the lock
+// back, and waits: rather that than as many chunks beside the slab.
+Span* make_place_again(Arena& arena, ArenaLock& lock, Block& block, OwnWindow& window, Release* former) noexcept {
+  OwnershipMap& map = arena.slab.window().map;
+  const std::uint64_t end = window.place + block.bytes;
+  for (const Span* span = map.find(window.place, nullptr); span != nullptr && span->begin < end; span = span->next) {
+    if (span->owner != nullptr && !is_gone(*span)) return nullptr;
+  }
+  const std::uint64_t releases = arena.releases;
+  window.moving = true;
+  CUresult result = CUDA_SUCCESS;
+  if (!arena.streams.is_over(window.last_uses, true)) {
+    const Release uses = window.last_uses;
+    result = arena.streams.finish(lock, uses);
+  }
+  if (arena.releases == releases && result == CUDA_SUCCESS) {
+    arena_make_place(arena, lock, window.place, block.bytes, true);
+  }
+  if (arena.releases != releases) return nullptr;
+  window.moving = false;
+  return result == CUDA_SUCCESS ? take_place(arena, block, window, former) : nullptr;
+}
+
 }  // namespace
 
 void arena_enter_window(Arena& arena, Block& block, SwappedMalloc& swapped, const FollowedPlace& place) noexcept {
@@ -534,7 +557,9 @@ CUresult arena_bring_back_window(Arena& arena, ArenaLock& lock, Block& block, Re
   const std::uint64_t releases = arena.releases;
   ++arena.planned_swaps.unplanned_returns;
   Release former;
-  Span* const span = take_place(arena, block, window, &former);
+  Span* span = take_place(arena, block, window, &former);
+  if (span == nullptr && !window.beside) span = make_place_again(arena, lock, block, window, &former);
+  if (arena.releases != releases) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
   log(LogLevel::kDebug, "block {} of {} bytes is touched while it is away, in iteration {}: its place is {}",
       block.number, block.bytes, arena.iterations, span != nullptr ? "free" : "another's");
   if (span == nullptr && !window.beside) {

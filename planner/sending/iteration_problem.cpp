@@ -80,23 +80,32 @@ class NamedBlocks {
     repeats_ = std::min(before, kRepeatsAsked);
   }
 
-  std::span<const Access> of(std::uint32_t index) {
-    const std::span<const Access> now = store_.accesses(index);
+  struct Counted {
+    Access access;
+    std::uint32_t times;  // repeats in which it was, the last of them being that one
+    std::uint32_t last;
+  };
+
+  // `repeats`: how many were looked at.
+  std::span<const Counted> of(std::uint32_t index, std::uint32_t* repeats) {
     const Operation op = store_.operations()[index];
     const LanePeriod* const lane = iteration_.find(op.lane);
-    if (lane == nullptr) return now;
+    named_.clear();
+    *repeats = 1;
+    for (const Access& access : store_.accesses(index)) add(access, 1);
+    if (lane == nullptr) return named_;
     const LaneOperations& operations = store_.lanes()[op.lane].operations;
-    named_.assign(now.begin(), now.end());
     for (std::uint32_t back = 1; back <= repeats_; ++back) {
       const std::uint64_t distance = std::uint64_t{lane->period} * back;
       if (distance > op.lane_index) break;
       const std::uint32_t earlier = operations[op.lane_index - distance];
       if (store_.operations()[earlier].token != op.token) break;
+      ++*repeats;
       for (Access access : store_.accesses(earlier)) {
         const std::optional<std::uint32_t> block = counterpart(access.block, back, index);
         if (!block) continue;
         access.block = *block & Access::kBlockMask;
-        add(access);
+        add(access, *repeats);
       }
     }
     return named_;
@@ -121,21 +130,24 @@ class NamedBlocks {
     return lives ? std::optional(later.block) : std::nullopt;
   }
 
-  void add(const Access& access) {
-    for (Access& one : named_) {
-      if (one.block != access.block) continue;
-      one.reads |= access.reads;
-      one.writes |= access.writes;
+  // `repeat`: the so-manieth that is looked at.
+  void add(const Access& access, std::uint32_t repeat) {
+    for (Counted& known : named_) {
+      if (known.access.block != access.block) continue;
+      known.access.reads |= access.reads;
+      known.access.writes |= access.writes;
+      known.times += known.last != repeat ? 1 : 0;
+      known.last = repeat;
       return;
     }
-    named_.push_back(access);
+    named_.push_back({access, 1, repeat});
   }
 
   const OperationStore& store_;
   const Iteration& iteration_;
   const Instances& instances_;
   std::uint32_t repeats_ = 0;
-  std::vector<Access> named_;
+  std::vector<Counted> named_;
 };
 
 }  // namespace
@@ -213,9 +225,14 @@ IterationProblemBuilder::IterationProblemBuilder(const OperationStore& store, co
         add(op.kind == OperationKind::kMalloc ? swap::Kind::kMalloc : swap::Kind::kFree, *instance);
       }
     }
-    for (const Access& access : named.of(index)) {
+    rare_.resize(operations_.size(), false);
+    std::uint32_t repeats = 0;
+    for (const NamedBlocks::Counted& one : named.of(index, &repeats)) {
+      const Access& access = one.access;
       const auto instance = instances.find(index, access.block);
-      if (instance) add(access.reads != 0 && access.writes == 0 ? swap::Kind::kRead : swap::Kind::kWrite, *instance);
+      if (!instance) continue;
+      add(access.reads != 0 && access.writes == 0 ? swap::Kind::kRead : swap::Kind::kWrite, *instance);
+      rare_.push_back(2 * one.times < repeats);
     }
     steps_.push_back({op.ticks, static_cast<std::uint32_t>(operations_.size() - before)});
   }
@@ -248,19 +265,30 @@ IterationProblemBuilder::IterationProblemBuilder(const OperationStore& store, co
 }
 
 template <typename EachStep>
-IterationProblem IterationProblemBuilder::build_with(std::uint64_t begin, EachStep&& each_step) const {
+IterationProblem IterationProblemBuilder::build_with(Named named, std::uint64_t begin, EachStep&& each_step) const {
   IterationProblem result{problem_, places_, {}, persistent_};
   // A launch of several blocks has at most twice as many operations.
   result.problem.operations.reserve(operations_.size() + steps_.size());
   result.ranks.reserve(operations_.size() + steps_.size());
+  // With room for all that is left out: an operation looks back at what the last one accesses.
+  std::vector<swap::Operation> often;
+  if (named == Named::kOften) often.reserve(operations_.size());
   Operations operations(begin, result);
   std::size_t first = 0;
   for (std::size_t k = 0; k < steps_.size(); ++k) {
     each_step(operations, k);
-    if (steps_[k].operations == 0) {
+    std::span<const swap::Operation> step = std::span(operations_).subspan(first, steps_[k].operations);
+    if (named == Named::kOften) {
+      const std::size_t before = often.size();
+      for (std::size_t i = 0; i < step.size(); ++i) {
+        if (!rare_[first + i]) often.push_back(step[i]);
+      }
+      step = std::span(often).subspan(before);
+    }
+    if (step.empty()) {
       operations.add_nothing();
     } else {
-      operations.add(std::span(operations_).subspan(first, steps_[k].operations));
+      operations.add(step);
     }
     first += steps_[k].operations;
   }
@@ -268,20 +296,21 @@ IterationProblem IterationProblemBuilder::build_with(std::uint64_t begin, EachSt
   return result;
 }
 
-IterationProblem IterationProblemBuilder::build(const std::function<std::uint64_t(std::uint64_t)>& nanoseconds) const {
+IterationProblem IterationProblemBuilder::build(const std::function<std::uint64_t(std::uint64_t)>& nanoseconds,
+                                                Named named) const {
   // The operations before the boundary happened before those behind it: they are shown one period later.
   const std::uint64_t begin = nanoseconds(begin_ticks_), middle = nanoseconds(middle_ticks_);
   const std::uint64_t first = nanoseconds(first_ticks_), last = nanoseconds(last_ticks_);
   std::uint64_t period = middle > begin ? middle - begin : 0;
   period = std::max(period, last > first ? last - first : 0);
-  return build_with(nanoseconds(steps_.front().ticks), [&](Operations& operations, std::size_t k) {
+  return build_with(named, nanoseconds(steps_.front().ticks), [&](Operations& operations, std::size_t k) {
     if (k == steps_.size()) return period;
     operations.at(nanoseconds(steps_[k].ticks) + (k < unwrapped_ ? 0 : period), k);
     return std::uint64_t{0};
   });
 }
 
-IterationProblem IterationProblemBuilder::build(const IterationTimes& times) const {
+IterationProblem IterationProblemBuilder::build(const IterationTimes& times, Named named) const {
   std::uint64_t now = 0;
   const auto idle = [&](Operations& operations, std::size_t k, std::uint64_t length) {
     if (length == 0) return;
@@ -289,7 +318,7 @@ IterationProblem IterationProblemBuilder::build(const IterationTimes& times) con
     operations.add_nothing();
     now += length;
   };
-  return build_with(0, [&](Operations& operations, std::size_t k) {
+  return build_with(named, 0, [&](Operations& operations, std::size_t k) {
     if (k == steps_.size()) {
       idle(operations, k, times.idle_at_end);
       return now;
@@ -299,6 +328,24 @@ IterationProblem IterationProblemBuilder::build(const IterationTimes& times) con
     now += times.operations[k].busy;
     return now;
   });
+}
+
+std::uint64_t largest_launch(const IterationProblem& iteration) {
+  const std::vector<swap::Operation>& operations = iteration.problem.operations;
+  std::uint64_t largest = 0;
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> named;  // blocks and ages
+  for (std::size_t begin = 0, end = 0; begin < operations.size(); begin = end) {
+    named.clear();
+    for (end = begin; end < operations.size() && iteration.ranks[end] == iteration.ranks[begin]; ++end) {
+      if (swap::is_access(operations[end])) named.emplace_back(operations[end].block, operations[end].age);
+    }
+    std::sort(named.begin(), named.end());
+    named.erase(std::unique(named.begin(), named.end()), named.end());
+    std::uint64_t bytes = 0;
+    for (const auto& [block, age] : named) bytes += place_bytes(iteration.problem.blocks[block].bytes);
+    largest = std::max(largest, bytes);
+  }
+  return largest;
 }
 
 }  // namespace memopt::planner

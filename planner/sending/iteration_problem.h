@@ -16,13 +16,17 @@
 
 namespace memopt::planner {
 
-// What an operation accesses is what it has named in the last repeat or in one of the eight before it: stale words of a
-// launch's parameters name other blocks now and then, and a block that is named while it is away comes back at once.
+// What an operation accesses is what it has named in the last repeat or in one of the eight before it (Named::kEver):
+// stale words of a launch's parameters name other blocks now and then, and a block that is named while it is away comes
+// back at once. Or what it has named in at least half of them (kOften), where all of that has no room: then it is left
+// to come back.
 //
 // Operations are as in a file: a launch that names several blocks is one access of each, the last one having all its
 // time, and the others once more at its end; `join_launches` (swap_plan.h) makes them one. The machine is the first of
 // planner/swap/model/machines.h. What swaps can't be planned for, as blocks of more than 7 iterations, is refused by
 // swap::find_liveness.
+enum class Named { kEver, kOften };
+
 struct IterationProblem {
   swap::Problem problem;
   std::vector<swap::Place> places;   // of the layout, by block; persistent blocks behind the slab, one after the other
@@ -30,6 +34,9 @@ struct IterationProblem {
   // Where the persistent blocks lie, in their order; address 0: in the slab of the program's plans.
   std::vector<StayingBlock> persistent;
 };
+
+// Of the blocks that one launch accesses: the most in all.
+std::uint64_t largest_launch(const IterationProblem& iteration);
 
 // Made while the store is as it was when the plan was found; used at any time later, when more may have been measured.
 // Memory: that of the operations.
@@ -42,11 +49,12 @@ class IterationProblemBuilder {
 
   // Times are those of the records from the boundary on, their ticks made nanoseconds by `nanoseconds`, which must not
   // fall: the host's, as of its calls. How long a launch takes is not known, so it counts until the next operation.
-  IterationProblem build(const std::function<std::uint64_t(std::uint64_t)>& nanoseconds) const;
+  IterationProblem build(const std::function<std::uint64_t(std::uint64_t)>& nanoseconds,
+                         Named named = Named::kEver) const;
 
   // Times are those of the device: one operation after the other, each as long as was measured, mallocs and frees none.
   // Where the device idles, an operation of its own does nothing. `times` has as many operations as the iteration.
-  IterationProblem build(const IterationTimes& times) const;
+  IterationProblem build(const IterationTimes& times, Named named = Named::kEver) const;
 
  private:
   struct Step {
@@ -57,13 +65,14 @@ class IterationProblemBuilder {
 
   // `each_step` says when each operation happens, and at last, of the one behind them, how long the iteration takes.
   template <typename EachStep>
-  IterationProblem build_with(std::uint64_t begin, EachStep&& each_step) const;
+  IterationProblem build_with(Named named, std::uint64_t begin, EachStep&& each_step) const;
 
   swap::Problem problem_;  // without operations and period
   std::vector<swap::Place> places_;
   std::vector<StayingBlock> persistent_;
   std::vector<Step> steps_;
   std::vector<swap::Operation> operations_;  // of all steps, without times
+  std::vector<bool> rare_;                   // of these: accesses in fewer than half of the repeats
   std::uint64_t unwrapped_ = 0;              // steps that were seen one iteration before the others
   std::uint64_t begin_ticks_ = 0, middle_ticks_ = 0, first_ticks_ = 0, last_ticks_ = 0;
 };

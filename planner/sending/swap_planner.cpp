@@ -171,7 +171,11 @@ bool SwapPlanner::takes_longer(const IterationTimes& times) const {
 
 SwapTask SwapPlanner::task_of(const IterationTimes& times) const {
   SwapTask task;
-  IterationProblem iteration = iteration_.problem(times);
+  IterationProblem iteration = iteration_.problem(times, Named::kEver);
+  // By one odd word of a launch it may name more than there is room for, and nothing could ever be planned.
+  if (terms_.memory_limit != 0 && largest_launch(iteration) > terms_.memory_limit) {
+    iteration = iteration_.problem(times, Named::kOften);
+  }
   task.problem = std::move(iteration.problem);
   task.ranks = std::move(iteration.ranks);
   task.persistent = std::move(iteration.persistent);

@@ -31,7 +31,9 @@ class TimedIteration {
   // Of what was measured until now, behind the record at which it was found, too.
   IterationTimes times() const { return times_.of_iteration(); }
   // As IterationProblemBuilder says.
-  IterationProblem problem(const IterationTimes& times) const { return builder_->build(times); }
+  IterationProblem problem(const IterationTimes& times, Named named = Named::kEver) const {
+    return builder_->build(times, named);
+  }
   IterationProblem problem(const std::function<std::uint64_t(std::uint64_t)>& nanoseconds) const {
     return builder_->build(nanoseconds);
   }

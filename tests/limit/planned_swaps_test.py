@@ -8,7 +8,7 @@ import re
 import unittest
 
 import cases
-from limit_runs import CHUNK, LimitCase, native
+from limit_runs import CHUNK, MIB, LimitCase, native
 from runs import FULL, WITHOUT_A_PLANNER, WORKLOADS
 
 REPLAY = os.path.join(WORKLOADS, "replay")
@@ -16,6 +16,48 @@ QUIET = {"CUDASIM_POISON": "off"}
 NETS = ["vgg11"] + (["vgg16", "resnet18"] if FULL else [])
 PARTS = (85, 75, 60, 45) if FULL else (75, 45)  # at 45 % hardly more than what lives through all iterations needs
 SEEDS = ("1", "2") + (("3", "4", "5", "6", "7", "8") if FULL else ())
+
+
+def rollouts(path, frames, batch, layer, layers, iterations=4):
+    """A trace as of reinforcement learning, sizes in MiB: what a rollout fills lives until the next one is full, and is read at the beginning of each
+    update."""
+    lines, now, base = [], 0, 0x7f0000000000
+
+    def note(verb, number, size):
+        nonlocal now
+        lines.append(f"{verb} {base + number * 0x10000000:#x} {size * MIB} {now}")
+        now += 400_000 if verb in ("Read", "Mutable") else 1000
+
+    def passing(number, size):
+        note("Malloc", number, size)
+        note("Mutable", number, size)
+        note("Free", number, size)
+
+    for iteration in range(iterations + 1):
+        filled, before = iteration % 2, (iteration + 1) % 2
+        note("Malloc", filled, frames)
+        for _ in range(4):
+            passing(2, 6)
+            note("Mutable", filled, frames)
+        if iteration != 0:
+            note("Free", before, frames)
+        for _ in range(3):
+            note("Malloc", 3, batch)
+            note("Read", filled, frames)
+            note("Mutable", 3, batch)
+            for number in range(4, 4 + layers):
+                note("Malloc", number, layer)
+                note("Read", number - 1, batch if number == 4 else layer)
+                note("Mutable", number, layer)
+            for number in reversed(range(4, 4 + layers)):
+                note("Read", number, layer)
+                note("Free", number, layer)
+            note("Read", 3, batch)
+            note("Free", 3, batch)
+        passing(30, 5)    # so that no update alone is the iteration
+    with open(path, "w", encoding="ascii") as file:
+        file.write("\n".join(lines) + "\n")
+    return path
 
 
 class PlannedSwaps(LimitCase):
@@ -67,6 +109,24 @@ class PlannedSwaps(LimitCase):
         self.assertLess(otherwise, made / 10)
         on_demand = self.replay(trace, limit, **WITHOUT_A_PLANNER).numbers["per_iteration"]
         self.assertLess(run.numbers["per_iteration"]["virtual_ns"], 0.6 * on_demand["virtual_ns"])
+
+    def test_a_large_block_of_the_iteration_before(self):
+        """Where it has come back beside its place, in idle chunks of the slab, those that lack these get them back, and it its place: what went wrong
+        at the switch is over some iterations later."""
+        for part, *sizes in [(75, 48, 14, 10, 5)] + ([(85, 110, 28, 13, 11), (75, 61, 14, 8, 10)] if FULL else []):
+            with self.subTest(sizes=sizes, part=part):
+                trace = rollouts(os.path.join(self.folder, "-".join(map(str, sizes))), *sizes)
+                arguments = [trace, "--times", "trace", "--alike"]
+                without = self.succeed([REPLAY, *arguments, "--iterations", "16"], numbers=True, **QUIET).numbers["per_iteration"]
+                limit = self.limit_of(trace, part)
+                run = self.replay(arguments[0], limit, *arguments[1:], iterations=40)
+                on_demand = self.replay(arguments[0], limit, *arguments[1:], **WITHOUT_A_PLANNER)
+                # One of its copies names both.
+                self.assertLessEqual(run.held, max(limit, on_demand.held))
+                made, otherwise = self.as_planned(run)
+                self.assertGreater(made, 50)
+                self.assertLess(otherwise, made / 4)
+                self.assertLess(run.numbers["per_iteration"]["virtual_ns"], 1.1 * without["virtual_ns"])
 
     def test_any_order_that_the_edges_allow(self):
         trace = self.net("vgg11", "--batch", 20)

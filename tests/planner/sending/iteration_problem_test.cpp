@@ -61,9 +61,9 @@ void expect_same_through_files(const IterationProblem& iteration) {
 }
 
 // Two ticks are a nanosecond. The store must be as it was when the plan was found.
-IterationProblem built(const Stream& stream) {
+IterationProblem built(const Stream& stream, Named named = Named::kEver) {
   return IterationProblemBuilder(stream.planner.store(), *stream.planner.plan(), "a \"name\"")
-      .build([](std::uint64_t ticks) { return ticks / 2; });
+      .build([](std::uint64_t ticks) { return ticks / 2; }, named);
 }
 
 // And is the same when it was written and read.
@@ -222,6 +222,46 @@ TEST(IterationProblem, WhatALaunchHasNamedItMayNameAgain) {
                               [&](const auto& one) { return swap::is_access(one) && one.time == time; }))
           << "phase " << phase << ", at " << time;
     }
+  }
+}
+
+// Where what a launch has ever named has no room, that counts which it names as a rule, whichever repeat is the last.
+TEST(IterationProblem, WhatALaunchSeldomNamesMayBeLeftOut) {
+  for (const int phase : {0, 1, 2, 3, 4}) {
+    TimedStream stream;
+    const std::uint64_t weight = stream.malloc(1000, 9);
+    for (int i = 0; stream.plans.size() < 2 && i < 200; ++i) {
+      // Found once, and once more when it has been seen often.
+      if (i == 40) stream.planner.plan_again();
+      const std::uint64_t kept = stream.malloc(1 << 20, 1);
+      stream.launch(1, {weight, kept});
+      const std::uint64_t scratch = stream.malloc(1 << 18, 2);
+      if ((i + phase) % 5 == 0) {
+        stream.launch(2, {scratch, kept});
+        stream.launch(5, {kept});
+      } else {
+        stream.launch(2, {scratch});
+        stream.launch(5, {});
+      }
+      stream.free(scratch);
+      stream.launch(4, {weight, kept});
+      stream.free(kept);
+    }
+    ASSERT_EQ(stream.plans.size(), 2u);
+    const IterationProblem ever = built(stream);
+    const IterationProblem often = built(stream, Named::kOften);
+    expect_to_hold(ever);
+    expect_to_hold(often);
+    EXPECT_EQ(largest_launch(ever), (std::uint64_t{1} << 20) + (1 << 18)) << phase;
+    EXPECT_EQ(largest_launch(often), (std::uint64_t{1} << 20) + 1024) << phase;
+    EXPECT_EQ(often.problem.period, ever.problem.period);
+    EXPECT_EQ(often.ranks.back(), ever.ranks.back());
+    const auto accesses = [](const IterationProblem& iteration) {
+      const auto all = of_block(iteration, 1 << 20);
+      return std::count_if(all.begin(), all.end(), [](const auto& one) { return swap::is_access(one); });
+    };
+    EXPECT_GT(accesses(ever), accesses(often));
+    EXPECT_GE(accesses(often), 2);
   }
 }
 
