@@ -256,12 +256,20 @@ bool SwapPlanner::is_worthwhile(const PlannedSwaps& swaps, std::uint64_t unswapp
 // Would the plan that was sent last do in the place of this one, by what is known of times by now? A switch costs as
 // much as some iterations, more where pages leave for it.
 bool SwapPlanner::is_as_good(const PlannedSwaps& swaps) const {
-  if (!followed_ || !sent_ || sent_->decisions.places.size() != swaps.decisions.places.size()) return false;
-  const swap::Report report = swap::verify(swaps.problem, sent_->decisions);
-  if (report.fault || (swaps.problem.limit && *report.footprint > *swaps.problem.limit)) return false;
-  const double added = report.timing.added_ns;
-  const double least = std::max(kWorthwhileTime * added, kWorthwhilePeriod * swaps.problem.period);
-  return swaps.added_ns + least > added;
+  if (!followed_ || !sent_ || sent_->decisions.places.empty()) return false;
+  std::optional<double> added;
+  if (sent_->decisions.places.size() == swaps.decisions.places.size()) {
+    const swap::Report report = swap::verify(swaps.problem, sent_->decisions);
+    const bool fits = !report.fault && (!swaps.problem.limit || *report.footprint <= *swaps.problem.limit);
+    if (fits) added = report.timing.added_ns;
+  } else {
+    // One of them has pages, and the other has not.
+    added = added_by(task_of(times_of_iteration()), had_pages_, sent_->decisions);
+  }
+  // What can't be compared is not left for what is said to be slower.
+  if (!added) return swaps.added_ns > (sent_->cost.slowdown - 1 + kWorthwhileGain) * swaps.problem.period;
+  const double least = std::max(kWorthwhileTime * *added, kWorthwhilePeriod * swaps.problem.period);
+  return swaps.added_ns + least > *added;
 }
 
 std::optional<std::vector<std::byte>> SwapPlanner::bytes(const PlannedSwaps& swaps, std::uint64_t unswapped) {
