@@ -199,6 +199,8 @@ std::uint64_t ready_streams(const Release& former) noexcept {
   }
   if (lane->next.lane != nullptr) [[unlikely]]
     step_in_next(arena, lock, thread, lane->next, bytes, return_address);
+  if (lane->live.lane != nullptr && lane->live.lane->is_told) [[unlikely]]
+    find_round(lane->live, point_cursor.since);
   if ((arena.run_watch.due || arena.refill_due) && lane->live.following && lane->live.position == 0) [[unlikely]] {
     // In the middle of an iteration everything would leave that it uses.
     if (lane->live.lane->first) arena_complete_slab(arena, lock);
@@ -207,8 +209,6 @@ std::uint64_t ready_streams(const Release& former) noexcept {
   }
   LanePosition& at = lane->live;
   if (at.lane == nullptr) return nullptr;
-  if (at.lane->is_told) [[unlikely]]
-    find_round(at, point_cursor.since);
   FollowedMalloc* expected = nullptr;
   bool begins = at.following && at.position == 0 && at.lane->main;
   const Step step = expect(at, bytes, return_address, &expected);

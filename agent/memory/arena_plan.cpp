@@ -27,7 +27,7 @@ constexpr std::uint32_t kLongestRest = 1024;
 // Iterations for which a plan waits until all of its threads know where they are in it, and for the first of them to
 // begin one; one may have ended for good.
 constexpr std::uint32_t kPatienceForLanes = 2;
-// Beginnings of iterations at which chunks that a plan has no use for may still be in use.
+// Iterations at whose beginnings chunks that a plan has no use for may still be in use.
 constexpr std::uint32_t kPatienceForChunks = 4;
 // A plan may need so many chunks more than are held without it: the slab ends in one, and so do the blocks beside it.
 constexpr std::uint64_t kSpareChunks = 2;
@@ -176,8 +176,9 @@ void tidy_up(Arena& arena) noexcept {
 // Arena::next has come. May throw std::bad_alloc.
 void begin_building(Arena& arena, bool first) {
   // Each comes to a beginning once in an iteration.
-  arena.wait_for_chunks = kPatienceForChunks;
-  if (first) arena.wait_for_lanes = kPatienceForLanes * static_cast<std::uint32_t>(arena.next->lanes.size());
+  const auto lanes = static_cast<std::uint32_t>(arena.next->lanes.size());
+  arena.wait_for_chunks = kPatienceForChunks * lanes;
+  if (first) arena.wait_for_lanes = kPatienceForLanes * lanes;
   arena.limit_change.dissolving = false;
   arena.host.keep_back(0);
   arena.phase = Arena::Phase::kBuilding;
@@ -304,10 +305,10 @@ void arena_adopt(Arena& arena, const Plan& plan) noexcept {
     }
     if (arena.service == Arena::Service::kChunks) {
       if (next->chunk_bytes != arena.chunks.chunk_bytes()) next->chunks.clear();
-      if (arena.slab.keeps_elsewhere(next->chunks)) {
-        refuse(arena, plan.generation, 0, "blocks that stay lie in its slab where it places others");
-        return;
-      }
+      // Of a plan that is made without knowing where they are, or before they left.
+      std::erase_if(next->chunks, [&](const shm::PlannedChunk& chunk) {
+        return arena.slab.keeps_elsewhere({&chunk, 1});
+      });
       needed = needed_by(arena, *next);
       std::string why;
       if (const std::uint64_t excess = excess_of(arena, *next, needed, &why); excess != 0) {

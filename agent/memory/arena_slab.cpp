@@ -70,6 +70,15 @@ std::size_t give_up_beside(Arena& arena, ArenaLock& lock) noexcept {
   return freed.size();
 }
 
+// Does a block own some of these bytes of the slab?
+bool is_anothers(Arena& arena, std::uint64_t begin, std::uint64_t bytes) noexcept {
+  for (const Span* span = arena.slab.window().map.find(begin, nullptr); span != nullptr && span->begin < begin + bytes;
+       span = span->next) {
+    if (span->owner != nullptr && !is_gone(*span)) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 bool arena_take_from_slab(Arena& arena, ArenaLock& lock, std::size_t count) noexcept {
@@ -100,6 +109,8 @@ bool arena_make_place(Arena& arena, ArenaLock& lock, std::uint64_t begin, std::u
   constexpr std::uint64_t kFewOf = 4;
   const std::uint64_t releases = arena.releases;
   for (int i = 0; i < kMostRounds && arena.phase == Arena::Phase::kLive && arena.releases == releases; ++i) {
+    // Nothing leaves for what can't be had.
+    if (swaps && is_anothers(arena, begin, bytes)) return false;
     if (arena.slab.refill_at(begin, bytes)) return true;
     const std::size_t gone = arena.slab.gone_chunks_at(begin, bytes);
     std::vector<Chunk*> freed;

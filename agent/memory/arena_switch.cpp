@@ -34,7 +34,7 @@ bool lanes_are_in_step(const Arena& arena) noexcept {
   return std::all_of(arena.next->lanes.begin(), arena.next->lanes.end(), [&](const FollowedLane& lane) {
     if (lane.lane >= arena.lanes.size()) return true;
     const LanePosition& at = arena.lanes[lane.lane].next;
-    return at.plan == arena.next->generation && at.following;
+    return at.plan == arena.next->generation && at.following && (at.lane->gaps.empty() || at.is_in_round);
   });
 }
 
@@ -99,20 +99,22 @@ bool give_up_kept_chunks(Arena& arena, ArenaLock& lock) noexcept {
   const std::uint64_t generation = arena.next->generation;
   const std::uint64_t releases = arena.releases;
   Release awaited;
-  arena.slab.give_up_kept(arena.next->chunks, &awaited);
-  if (!arena.slab.keeps_only(arena.next->chunks)) {
+  bool owned = false;
+  if (!arena.slab.may_give_up_kept(arena.next->chunks, &awaited, &owned)) {
     if (arena.wait_for_chunks != 0 && --arena.wait_for_chunks != 0) return false;
     // Where the device is always behind, the host waits for it once.
-    if (!awaited.empty()) {
-      const CUresult result = arena.streams.finish_or_give_up(lock, awaited);
+    if (!owned) {
+      arena.streams.finish_or_give_up(lock, awaited);
       if (!is_armed(arena, releases, generation)) return false;
-      if (result == CUDA_SUCCESS) arena.slab.give_up_kept(arena.next->chunks, &awaited);
-    }
-    if (!arena.slab.keeps_only(arena.next->chunks)) {
-      arena_abandon(arena, "the last plan has blocks in chunks that this one takes out of the slab");
-      return false;
     }
   }
+  // All of them, or none: what has left the slab is held beside it.
+  if (owned || !arena.slab.may_give_up_kept(arena.next->chunks, &awaited, &owned)) {
+    arena.slab.give_up_unfinished();
+    arena_abandon(arena, "the last plan has blocks in chunks that this one takes out of the slab");
+    return false;
+  }
+  arena.slab.give_up_kept(arena.next->chunks, &awaited);
   arena.slab.refill(~std::size_t{0});
   return true;
 }

@@ -436,14 +436,9 @@ CUresult give_chunks_beside(Arena& arena, ArenaLock& lock, OwnWindow& window) no
   return result;
 }
 
-// Some of the block's place is gone, and none of it another's: it has it again as far as that can be. Gives the lock
-// back, and waits: rather that than as many chunks beside the slab.
+// Some of the block's place is gone, or its window was mapped onto another chunk: it has the place again, if nobody
+// else has. Gives the lock back, and waits: rather that than as many chunks beside the slab.
 Span* make_place_again(Arena& arena, ArenaLock& lock, Block& block, OwnWindow& window, Release* former) noexcept {
-  OwnershipMap& map = arena.slab.window().map;
-  const std::uint64_t end = window.place + block.bytes;
-  for (const Span* span = map.find(window.place, nullptr); span != nullptr && span->begin < end; span = span->next) {
-    if (span->owner != nullptr && !is_gone(*span)) return nullptr;
-  }
   const std::uint64_t releases = arena.releases;
   window.moving = true;
   CUresult result = CUDA_SUCCESS;
@@ -452,7 +447,7 @@ Span* make_place_again(Arena& arena, ArenaLock& lock, Block& block, OwnWindow& w
     result = arena.streams.finish(lock, uses);
   }
   if (arena.releases == releases && result == CUDA_SUCCESS) {
-    arena_make_place(arena, lock, window.place, block.bytes, true);
+    arena_make_place(arena, lock, window.place, block.bytes, true);  // else it is tried all the same
   }
   if (arena.releases != releases) return nullptr;
   window.moving = false;

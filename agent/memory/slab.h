@@ -39,6 +39,9 @@ class Slab {
   bool keeps_only(std::span<const shm::PlannedChunk> kept) const noexcept;
   // Is one of these kept already, and elsewhere? No chunk lies in the slab twice.
   bool keeps_elsewhere(std::span<const shm::PlannedChunk> kept) const noexcept;
+  // Could all that it keeps and that is not among these leave now? Else, if no block of it owns a byte there, what is
+  // still to be over is added to `awaited`; `*owned`: one does.
+  bool may_give_up_kept(std::span<const shm::PlannedChunk> but, Release* awaited, bool* owned) noexcept;
   // Those that it keeps and that are not among these are no longer the slab's, but for those of which a block of it
   // owns a byte or on which work goes on: that is added to `awaited`. What is free of them is free for others, where
   // their blocks are; in the slab their bytes are gone (refill).

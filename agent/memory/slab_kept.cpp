@@ -77,6 +77,25 @@ void Slab::keep_parts(const std::vector<std::size_t>& slots, const std::vector<P
   }
 }
 
+bool Slab::may_give_up_kept(std::span<const shm::PlannedChunk> but, Release* awaited, bool* owned) noexcept {
+  const std::uint64_t chunk_bytes = chunks_.chunk_bytes();
+  bool over = true;
+  *owned = false;
+  for (std::size_t slot = 0; slot < window_.chunks.size(); ++slot) {
+    const Chunk* const chunk = window_.chunks[slot];
+    if (chunk == nullptr || !chunk->kept || is_among(but, slot)) continue;
+    const std::uint64_t end = (slot + 1) * chunk_bytes;
+    for (const Span* span = window_.map.find(slot * chunk_bytes, nullptr); span != nullptr && span->begin < end;
+         span = span->next) {
+      *owned = *owned || (span->owner != nullptr && !is_gone(*span));
+      if (span->owner != nullptr || streams_.is_over(span->release, true)) continue;
+      await_also(span->release, awaited);
+      over = false;
+    }
+  }
+  return over && !*owned;
+}
+
 void Slab::give_up_kept(std::span<const shm::PlannedChunk> but, Release* awaited) noexcept {
   const std::uint64_t chunk_bytes = chunks_.chunk_bytes();
   for (std::size_t slot = 0; slot < window_.chunks.size(); ++slot) {

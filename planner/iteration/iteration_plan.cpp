@@ -125,10 +125,14 @@ IterationPlan plan_lifetimes(IterationLifetimes joined, IterationLifetimes separ
   const std::uint64_t footprint = plan.footprint();
   const std::uint64_t possible = plan.lifetimes.peak_load;
   const bool worthwhile = footprint > possible + possible / kWorthUnrolling;
+  // Two lanes that are told by nothing but their own operations may be in different rounds.
+  const auto by_gaps = std::count_if(separate.lanes.begin(), separate.lanes.end(),
+                                     [](const LaneMallocs& lane) { return !lane.gaps.empty(); });
   // Files say which block is meant.
-  const bool in_step = std::all_of(separate.lanes.begin(), separate.lanes.end(), [&](const LaneMallocs& lane) {
-    return lane.parts == 1 || (!options.pools && separate.lanes.size() == 1);
-  });
+  const bool in_step =
+      by_gaps < 2 && std::all_of(separate.lanes.begin(), separate.lanes.end(), [&](const LaneMallocs& lane) {
+        return lane.parts == 1 || (!options.pools && separate.lanes.size() == 1);
+      });
   if (worthwhile && rounds > 1 && rounds <= kMostRounds && in_step) {
     IterationPlan unrolled = laid_out(std::move(separate), rounds, options.limits);
     if (unrolled.footprint() + (options.pools ? possible / kWorthUnrolling : 0) < footprint) plan = std::move(unrolled);
@@ -195,11 +199,16 @@ std::optional<IterationPlan> plan_iteration(const OperationStore& store, const I
     // Where a chunk lies goes by what was known when it was kept, and it may be in the way of a large block. One that
     // is beside the slab counts whole.
     const std::vector<KeptChunk> kept = plan.lifetimes.kept_chunks;
+    const std::uint64_t beside = plan.lifetimes.persistent_bytes;
     const auto held = [&](const IterationPlan& one) {
-      return one.footprint() + (kept.size() - one.lifetimes.kept_chunks.size()) * options.slab.chunk_bytes;
+      const std::uint64_t left_out = kept.size() - one.lifetimes.kept_chunks.size();
+      return one.outcome.solution.height + beside + left_out * options.slab.chunk_bytes;
     };
     std::uint64_t worth = plan.lifetimes.peak_load / kWorthSpacing;
     for (const std::vector<KeptChunk>& left_out : chunks_to_leave_out(joined, kept, options)) {
+      // As a rule half of such a chunk is free: then not even the best layout would be a gain.
+      const std::uint64_t bytes = left_out.size() * options.slab.chunk_bytes;
+      if (plan.lifetimes.peak_load + bytes / 2 + worth >= held(plan)) continue;
       IterationPlan without = planned({}, longer, left_out);
       if (held(without) + worth >= held(plan)) continue;
       plan = std::move(without);

@@ -26,6 +26,10 @@ constexpr std::uint64_t kLeftRepeats = 16;
 constexpr std::uint64_t kShorterPart = 8;  // shorter by less than this part of it is not shorter
 constexpr std::uint32_t kMostReturns = 8;
 
+bool is_kept(const std::vector<KeptChunk>& chunks, const KeptChunk& chunk) {
+  return std::find(chunks.begin(), chunks.end(), chunk) != chunks.end();
+}
+
 }  // namespace
 
 IterationPlanner::IterationPlanner() : IterationPlanner(Options{}) {}
@@ -64,6 +68,7 @@ void IterationPlanner::add_gap() {
 void IterationPlanner::begin_anew() {
   const std::uint64_t chunk_bytes = options_.planning.slab.chunk_bytes;
   options_.planning.slab = {};
+  options_.planning.gives_up_chunks = true;
   keep_chunks_of(chunk_bytes);
   *this = IterationPlanner(options_);
 }
@@ -73,7 +78,9 @@ void IterationPlanner::sent(std::uint64_t generation) {
   if (!plan_) return;
   SlabRange& slab = options_.planning.slab;
   slab.bytes = std::max(slab.bytes, plan_->outcome.solution.height);
-  chunks_before_ = slab.chunks;
+  for (const KeptChunk& chunk : slab.chunks) {
+    if (!is_kept(plan_->lifetimes.kept_chunks, chunk) && !is_kept(given_up_, chunk)) given_up_.push_back(chunk);
+  }
   slab.chunks = plan_->lifetimes.kept_chunks;
 }
 
@@ -85,9 +92,15 @@ void IterationPlanner::say(std::uint64_t about, std::string text) {
 
 void IterationPlanner::refused(std::uint64_t excess) {
   if (period_ == 0) return;
-  if (!plan_->given_up.empty()) {
-    // They may be what it was refused for: the iteration is planned with them.
-    options_.planning.slab.chunks = chunks_before_;
+  // What it was to do without is in its slab still.
+  const bool gave_up = !given_up_.empty();
+  std::vector<KeptChunk>& chunks = options_.planning.slab.chunks;
+  for (const KeptChunk& chunk : std::exchange(given_up_, {})) {
+    std::erase_if(chunks, [&](const KeptChunk& one) { return one.address == chunk.address; });
+    chunks.push_back(chunk);
+  }
+  if (gave_up && excess == 0) {
+    // That may be what it was refused for: the iteration is planned with these chunks.
     options_.planning.gives_up_chunks = false;
     plan_again();
     return;

@@ -52,6 +52,8 @@ class IterationPlanner {
   // The program was sent a plan of the last iteration under this number: deviations from the plan of that number are
   // counted.
   void sent(std::uint64_t generation);
+  // The program follows the plan that it was sent last.
+  void adopted() { given_up_.clear(); }
   // What plans are made for has changed: there is none until an iteration is found, which may be that of the last one.
   void plan_again();
   // Another plan takes the place of the last one: no better layout of that is looked for.
@@ -89,10 +91,10 @@ class IterationPlanner {
   std::uint32_t lane_number_ = 0;
   std::uint32_t period_ = 0;  // 0: there is none, or it can't be sent
   bool refused_ = false;
-  std::vector<KeptChunk> chunks_before_;  // those of the plan before it
-  std::uint64_t would_do_ = 0;            // refused: the largest footprint that would have been taken
+  std::uint64_t would_do_ = 0;  // refused: the largest footprint that would have been taken
   std::uint32_t deviations_ = 0;
-  bool left_ = false;  // since it was looked whether what stays is in the way of its places
+  std::vector<KeptChunk> given_up_;  // that the program has in its slab until it follows a plan without them
+  bool left_ = false;                // since it was looked whether what stays is in the way of its places
 
   std::uint64_t signature_ = 0;
 

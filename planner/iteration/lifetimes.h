@@ -35,8 +35,8 @@ struct LaneMallocs {
   std::uint32_t parts;                    // how many times over the sequence is a shorter one
   std::vector<MallocLife> mallocs;        // joined: those of one part
   std::vector<std::uint32_t> operations;  // the mallocs one by one: parts * mallocs.size()
-  // Where the parts are told from each other by them, and `parts` is 1 for it: of each malloc, how many launches, copies
-  // and memsets of the lane lie behind the malloc before it. Else empty.
+  // Where the parts are told from each other by them, and `parts` is 1 for it: of each malloc, how many launches,
+  // copies and memsets of the lane lie behind the malloc before it. Else empty.
   std::vector<std::uint64_t> gaps;
 };
 

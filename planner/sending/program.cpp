@@ -166,7 +166,10 @@ void Program::sent(std::uint64_t generation) {
   if (impl_->swaps) impl_->swaps->sent(impl_->first);
 }
 
-void Program::adopted(std::uint64_t generation) { impl_->adopted = generation; }
+void Program::adopted(std::uint64_t generation) {
+  impl_->adopted = generation;
+  if (generation == impl_->last) impl_->planner.adopted();
+}
 
 void Program::refused(std::uint64_t generation, std::uint64_t excess) {
   if (generation != impl_->last) return;  // there is a later one, which has an answer of its own

@@ -173,7 +173,7 @@ SwapTask SwapPlanner::task_of(const IterationTimes& times) const {
   SwapTask task;
   IterationProblem iteration = iteration_.problem(times, Named::kEver);
   // By one odd word of a launch it may name more than there is room for, and nothing could ever be planned.
-  if (terms_.memory_limit != 0 && largest_launch(iteration) > terms_.memory_limit) {
+  if (terms_.memory_limit != 0 && largest_launch(iteration) + reserve_ > terms_.memory_limit) {
     iteration = iteration_.problem(times, Named::kOften);
   }
   task.problem = std::move(iteration.problem);
@@ -293,6 +293,8 @@ std::optional<std::vector<std::byte>> SwapPlanner::bytes(const PlannedSwaps& swa
 
 void SwapPlanner::refused(std::uint64_t excess) {
   stop("the program refused the swaps that were planned");
+  // It is not what the program follows.
+  if (sent_) sent_->decisions = {};
   if (excess == 0 || terms_.memory_limit == 0 || blind_ || ++refusals_ > kMostRefusals) return;
   if (excess >= terms_.memory_limit - std::min(terms_.memory_limit, reserve_)) return;
   // It may have needed less than it might.

@@ -83,16 +83,16 @@ class PlansOfTheArena : public testing::Test, protected ArenaCalls {
     while (arena()->phase == Arena::Phase::kBuilding) arena_build(*arena());
   }
   // The block begins in what `weights`, which stays, leaves of its second chunk.
-  static void send_keeping(std::uint64_t generation, CUdeviceptr weights) {
+  static void send_keeping(std::uint64_t generation, CUdeviceptr weights, std::uint64_t offset = 0) {
     Plan plan;
     plan.generation = generation;
     plan.mallocs.push_back({kBlock, 0, 0, 1, 0, 1});
-    plan.places.push_back({kChunk / 2, kChunk / 2 + kBlock});
-    plan.slab_bytes = kChunk + kBlock;
+    plan.places.push_back({offset + kChunk / 2, offset + kChunk / 2 + kBlock});
+    plan.slab_bytes = offset + kChunk + kBlock;
     plan.peak_load = kBlock;
     plan.operations = 2;
     plan.chunk_bytes = kChunk;
-    plan.chunks.push_back({weights + kChunk, 0});
+    plan.chunks.push_back({weights + kChunk, offset});
     plan.lanes.push_back({current_lane(), 1, std::span<const shm::PlannedMalloc>(plan.mallocs)});
     ArenaLock lock;
     plan.persistent.push_back(arena()->blocks.find(weights)->number);
@@ -377,6 +377,21 @@ TEST_F(PlansOfTheArena, AChunkThatTheNextPlanDoesNotKeepLeavesTheSlab) {
   const CUdeviceptr first = allocate(kBlock);
   EXPECT_EQ(first, arena()->slab.window().base) << "in the place of the next plan";
   free(first);
+  EXPECT_NE(arena_free(weights).result, CUDA_ERROR_INVALID_VALUE);
+}
+
+// As the plan of a planner that does not know what is kept.
+TEST_F(PlansOfTheArena, AChunkThatTheNextPlanKeepsElsewhereLeavesTheSlab) {
+  const CUdeviceptr weights = allocate(kChunk * 5 / 4 - 512);
+  iterate();
+  send_keeping(1, weights);
+  for (int i = 0; i < 3; ++i) iterate();
+  ASSERT_FALSE(arena()->slab.keeps_only({}));
+  send_keeping(2, weights, kChunk);
+  for (int i = 0; i < 3; ++i) iterate();
+  EXPECT_EQ(arena()->plan->generation, 2u) << status().note;
+  EXPECT_TRUE(arena()->slab.keeps_only({})) << "it is held beside the slab";
+  EXPECT_EQ(arena()->slab.gone_chunks(), 0u);
   EXPECT_NE(arena_free(weights).result, CUDA_ERROR_INVALID_VALUE);
 }
 
