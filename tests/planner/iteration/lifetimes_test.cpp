@@ -7,6 +7,7 @@
 #include <random>
 #include <vector>
 
+#include "planner/iteration/plan_bytes.h"
 #include "planner/layout/problem/validation.h"
 #include "stream.h"
 
