@@ -171,7 +171,8 @@ std::uint64_t ready_streams(const Release& former) noexcept {
 // The same for the plan that is not live: armed, or declined.
 [[gnu::noinline]] void step_in_next(Arena& arena, ArenaLock& lock, ThreadState& thread, LanePosition& at,
                                     std::uint64_t bytes, std::uint64_t return_address) noexcept {
-  if (at.lane->is_told) [[unlikely]]
+  // One that another lane's position tells is at a beginning of its own whichever round that is.
+  if (!at.lane->gaps.empty()) [[unlikely]]
     find_round(at, point_cursor.since);
   // Not where one more comes between two iterations: the plan would be left at once.
   if (at.following && at.position == 0 && arena.phase == Arena::Phase::kArmed && is_next(at, bytes, return_address)) {
@@ -180,6 +181,8 @@ std::uint64_t ready_streams(const Release& former) noexcept {
   }
   // Also where it could not go live, for want of memory: it may at the next beginning.
   if (at.lane == nullptr) return;
+  if (at.lane->clock != nullptr) [[unlikely]]
+    find_round(at, point_cursor.since);
   const bool begins = at.following && at.position == 0 && at.lane->main;
   FollowedMalloc* expected = nullptr;
   const Step step = expect(at, bytes, return_address, &expected);
