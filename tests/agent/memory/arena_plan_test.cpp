@@ -463,6 +463,36 @@ class PlansOfTwoThreads : public PlansOfTheArena {
     arena_adopt(*arena(), *plan);
     while (arena()->phase == Arena::Phase::kBuilding) arena_build(*arena());
   }
+  // Of the other thread's block, and then this one's two.
+  void send_two_iterations() {
+    auto plan = std::make_unique<Plan>();
+    plan->generation = 1;
+    plan->mallocs = {{kBlock, 0, 0, 1, 2, 3},   {kBlock, 0, 0, 1, 4, 5}, {kBlock, 0, 0, 1, 8, 9},
+                     {kBlock, 0, 0, 1, 10, 11}, {kOther, 0, 1, 1, 0, 1}, {kOther, 0, 1, 1, 6, 7}};
+    plan->places = {{0, kBlock}, {0, kOther}};
+    plan->slab_bytes = kOther;
+    plan->peak_load = kOther;
+    plan->operations = 12;
+    const std::span<const shm::PlannedMalloc> mallocs(plan->mallocs);
+    plan->lanes.push_back({current_lane(), 2, mallocs.first(4), 2});
+    plan->lanes.push_back({lane_, 1, mallocs.subspan(4), 2});
+    ArenaLock lock;
+    arena_adopt(*arena(), *plan);
+    while (arena()->phase == Arena::Phase::kBuilding) arena_build(*arena());
+  }
+  // Sends them, and is in so many alone before the other one comes.
+  void begin_two_iterations_behind(int others) {
+    there();
+    here();
+    send_two_iterations();
+    for (int i = 0; i < others; ++i) here();
+    there();
+    here();
+    there();
+    EXPECT_NE(arena()->plan, nullptr);
+    here();
+    EXPECT_EQ(arena()->displaced, 0u);
+  }
 
  private:
   void run() {
@@ -519,6 +549,11 @@ TEST_F(PlansOfTwoThreads, WhileOneIsNotInStepTheOtherDoesNotBegin) {
   there();
   EXPECT_EQ(arena()->displaced, 0u);
 }
+
+// Two iterations planned as one begin with the other thread, and this one's position says in which of them that is:
+// either of them may be the first.
+TEST_F(PlansOfTwoThreads, OfTwoIterationsThatArePlannedAsOneTheFirstMayBeFirst) { begin_two_iterations_behind(2); }
+TEST_F(PlansOfTwoThreads, OfTwoIterationsThatArePlannedAsOneTheSecondMayBeFirst) { begin_two_iterations_behind(3); }
 
 // At its beginning there is what the first one has made, which would cross the switch.
 TEST_F(PlansOfTwoThreads, TheOneThatComesLaterDoesNotBegin) {
