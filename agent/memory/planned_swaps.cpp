@@ -411,17 +411,22 @@ OwnWindow* window_for(Arena& arena, SwappedMalloc& swapped, const FollowedPlace&
   return made;
 }
 
-// The block's place is another's, or gone: its window is mapped onto chunks beside the slab, when all that was done by
-// its addresses is over. Gives the lock back, and waits.
-CUresult give_chunks_beside(Arena& arena, ArenaLock& lock, OwnWindow& window) noexcept {
+// All that was done by the window's addresses is over: it can be mapped elsewhere. Gives the lock back, and waits; the
+// window is moving then, and may be gone with its context.
+CUresult finish_uses(Arena& arena, ArenaLock& lock, OwnWindow& window) noexcept {
   const std::uint64_t releases = arena.releases;
   window.moving = true;
-  CUresult result = CUDA_SUCCESS;
-  if (!arena.streams.is_over(window.last_uses, true)) {
-    const Release uses = window.last_uses;
-    result = arena.streams.finish(lock, uses);
-    if (arena.releases != releases) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
-  }
+  if (arena.streams.is_over(window.last_uses, true)) return CUDA_SUCCESS;
+  const Release uses = window.last_uses;
+  const CUresult result = arena.streams.finish(lock, uses);
+  return arena.releases == releases ? result : CUDA_ERROR_CONTEXT_IS_DESTROYED;
+}
+
+// The block's place is another's, or gone: its window is mapped onto chunks beside the slab. Gives the lock back, and
+// waits.
+CUresult give_chunks_beside(Arena& arena, ArenaLock& lock, OwnWindow& window) noexcept {
+  const std::uint64_t releases = arena.releases;
+  CUresult result = finish_uses(arena, lock, window);
   std::vector<Chunk*> chunks;
   if (result == CUDA_SUCCESS) result = arena_take_chunks(arena, lock, window.chunks.size(), &chunks);
   if (arena.releases != releases) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
@@ -440,15 +445,9 @@ CUresult give_chunks_beside(Arena& arena, ArenaLock& lock, OwnWindow& window) no
 // else has. Gives the lock back, and waits: rather that than as many chunks beside the slab.
 Span* make_place_again(Arena& arena, ArenaLock& lock, Block& block, OwnWindow& window, Release* former) noexcept {
   const std::uint64_t releases = arena.releases;
-  window.moving = true;
-  CUresult result = CUDA_SUCCESS;
-  if (!arena.streams.is_over(window.last_uses, true)) {
-    const Release uses = window.last_uses;
-    result = arena.streams.finish(lock, uses);
-  }
-  if (arena.releases == releases && result == CUDA_SUCCESS) {
-    arena_make_place(arena, lock, window.place, block.bytes, true);  // else it is tried all the same
-  }
+  const CUresult result = finish_uses(arena, lock, window);
+  // Where that fails the place is tried for all the same.
+  if (result == CUDA_SUCCESS) arena_make_place(arena, lock, window.place, block.bytes, true);
   if (arena.releases != releases) return nullptr;
   window.moving = false;
   return result == CUDA_SUCCESS ? take_place(arena, block, window, former) : nullptr;

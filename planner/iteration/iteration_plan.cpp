@@ -214,10 +214,6 @@ std::optional<IterationPlan> plan_iteration(const OperationStore& store, const I
       plan = std::move(without);
       worth = 0;
     }
-    for (const KeptChunk& chunk : options.slab.chunks) {
-      const auto& now = plan.lifetimes.kept_chunks;
-      if (std::find(now.begin(), now.end(), chunk) == now.end()) plan.given_up.push_back(chunk);
-    }
   }
   plan.iteration = iteration;
   plan.detected_at = store.last_sequence();

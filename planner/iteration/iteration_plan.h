@@ -45,9 +45,8 @@ struct IterationPlan {
   std::optional<Pools> pools;  // where places are shared: then there is one round, and no mallocs are joined
   layout::Problem problem;     // see layout_problem; with pools, pooled_problem
   layout::Outcome outcome;
-  std::uint64_t detected_at = 0;    // sequence of the last record that was looked at
-  std::uint64_t chunk_bytes = 0;    // of lifetimes.kept_chunks
-  std::vector<KeptChunk> given_up;  // that plans so far keep, and this one does not
+  std::uint64_t detected_at = 0;  // sequence of the last record that was looked at
+  std::uint64_t chunk_bytes = 0;  // of lifetimes.kept_chunks
 
   // Bytes, of places and persistent blocks.
   std::uint64_t footprint() const { return outcome.solution.height + lifetimes.persistent_bytes; }

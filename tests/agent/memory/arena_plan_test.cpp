@@ -99,6 +99,16 @@ class PlansOfTheArena : public testing::Test, protected ArenaCalls {
     arena_adopt(*arena(), plan);
     while (arena()->phase == Arena::Phase::kBuilding) arena_build(*arena());
   }
+  // Weights of which the slab of plan 1 keeps a chunk.
+  static CUdeviceptr weights_in_slab() {
+    const CUdeviceptr weights = allocate(kChunk * 5 / 4 - 512);
+    iterate();
+    send_keeping(1, weights);
+    for (int i = 0; i < 3; ++i) iterate();
+    EXPECT_NE(arena()->plan, nullptr);
+    EXPECT_FALSE(arena()->slab.keeps_only({})) << "it keeps one";
+    return weights;
+  }
   // The same with another block behind every `loops` of that one: the iteration that `send` is a loop of.
   static constexpr std::uint64_t kOther = 3 * kChunk;
   static void iterate_outer(int loops, int times = 1) {
@@ -359,12 +369,7 @@ TEST_F(PlansOfTheArena, NoMoreIsHeldWhileAPlanIsSwitchedIn) {
 }
 
 TEST_F(PlansOfTheArena, AChunkThatTheNextPlanDoesNotKeepLeavesTheSlab) {
-  const CUdeviceptr weights = allocate(kChunk * 5 / 4 - 512);
-  iterate();
-  send_keeping(1, weights);
-  for (int i = 0; i < 3; ++i) iterate();
-  ASSERT_NE(arena()->plan, nullptr);
-  ASSERT_FALSE(arena()->slab.keeps_only({})) << "it keeps one";
+  const CUdeviceptr weights = weights_in_slab();
   const CUdeviceptr in_it = allocate(kBlock);
   send(2, 2 * kBlock, {weights});
   iterate();
@@ -382,11 +387,7 @@ TEST_F(PlansOfTheArena, AChunkThatTheNextPlanDoesNotKeepLeavesTheSlab) {
 
 // As the plan of a planner that does not know what is kept.
 TEST_F(PlansOfTheArena, AChunkThatTheNextPlanKeepsElsewhereLeavesTheSlab) {
-  const CUdeviceptr weights = allocate(kChunk * 5 / 4 - 512);
-  iterate();
-  send_keeping(1, weights);
-  for (int i = 0; i < 3; ++i) iterate();
-  ASSERT_FALSE(arena()->slab.keeps_only({}));
+  const CUdeviceptr weights = weights_in_slab();
   send_keeping(2, weights, kChunk);
   for (int i = 0; i < 3; ++i) iterate();
   EXPECT_EQ(arena()->plan->generation, 2u) << status().note;
@@ -396,10 +397,7 @@ TEST_F(PlansOfTheArena, AChunkThatTheNextPlanKeepsElsewhereLeavesTheSlab) {
 }
 
 TEST_F(PlansOfTheArena, APlanIsRefusedIfABlockStaysInAChunkThatItDoesNotKeep) {
-  const CUdeviceptr weights = allocate(kChunk * 5 / 4 - 512);
-  iterate();
-  send_keeping(1, weights);
-  for (int i = 0; i < 3; ++i) iterate();
+  const CUdeviceptr weights = weights_in_slab();
   const CUdeviceptr in_it = allocate(kBlock);
   send(2, 2 * kBlock, {weights});
   for (int i = 0; i < 8; ++i) iterate();
@@ -411,12 +409,7 @@ TEST_F(PlansOfTheArena, APlanIsRefusedIfABlockStaysInAChunkThatItDoesNotKeep) {
 
 // Such plans know nothing of chunks in which others have a part.
 TEST_F(PlansOfTheArena, UnderALimitASlabThatKeepsChunksMakesWayForThePlanThatComes) {
-  const CUdeviceptr weights = allocate(kChunk * 5 / 4 - 512);
-  iterate();
-  send_keeping(1, weights);
-  for (int i = 0; i < 3; ++i) iterate();
-  ASSERT_NE(arena()->plan, nullptr);
-  ASSERT_FALSE(arena()->slab.keeps_only({})) << "it keeps one";
+  const CUdeviceptr weights = weights_in_slab();
   EXPECT_EQ(arena_set_limit("64MiB").error, "");
   iterate();
   ASSERT_NE(arena()->plan, nullptr) << "it is within the limit";
