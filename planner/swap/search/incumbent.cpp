@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "planner/layout/portfolio/solve.h"
-#include "planner/swap/search/covering.h"
 #include "planner/swap/simulation/simulator.h"
 #include "planner/swap/simulation/verify.h"
 #include "planner/swap/strategies/auto_swap.h"
@@ -49,30 +48,6 @@ void Incumbent::unswapped() {
   const layout::Outcome outcome = layout::solve_by_heuristics(layout.problem, layout_);
   if (!outcome.found(layout.problem.buffers.size())) return;
   offer({{}, places_of(problem_, {}, layout, outcome.solution)}, 0);
-}
-
-void Incumbent::covering() {
-  // Copies in chunks, and places, need some of the limit.
-  constexpr int kTries = 6;
-  constexpr double kLess = 0.985;
-  const std::uint64_t limit = problem_.limit.value_or(0);
-  auto goal = static_cast<double>(limit);
-  for (int i = 0; i < kTries; ++i) {
-    auto decisions = cover_load(problem_, liveness_, static_cast<std::uint64_t>(goal));
-    if (!decisions) return;
-    if (!problem_.layout) return offer(std::move(*decisions), limit);
-    const LayoutProblem layout = make_layout_problem(problem_, liveness_, *decisions);
-    const layout::Outcome outcome = layout::solve_by_heuristics(layout.problem, layout_);
-    if (!outcome.found(layout.problem.buffers.size())) return;
-    decisions->places = places_of(problem_, *decisions, layout, outcome.solution);
-    const std::uint64_t footprint = footprint_of(problem_, *decisions);
-    // As soon as the bytes are there, where that is earlier.
-    Decisions early = *decisions;
-    if (Simulator(problem_, liveness_).issue_at_once(early)) offer(std::move(early), 0);
-    offer(std::move(*decisions), 0);
-    if (footprint <= limit) return;
-    goal *= kLess * static_cast<double>(limit) / static_cast<double>(footprint);
-  }
 }
 
 void Incumbent::auto_swap() {

@@ -21,8 +21,6 @@ class Incumbent {
 
   // The plan without swaps, laid out by the layout planner: what any other has to be better than.
   void unswapped();
-  // Within the limit whatever it costs (covering.h), where that can be.
-  void covering();
   // AutoSwap's plans: the last resort where nothing was found within the limit.
   void auto_swap();
 

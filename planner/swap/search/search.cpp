@@ -12,6 +12,7 @@
 #include "planner/swap/search/greedy.h"
 #include "planner/swap/search/incumbent.h"
 #include "planner/swap/search/parallel_annealing.h"
+#include "planner/swap/search/ruin_and_recreate.h"
 #include "planner/swap/simulation/verify.h"
 
 namespace memopt::swap {
@@ -40,6 +41,8 @@ constexpr double kDelayedRound = 15;
 constexpr double kCoveringRound = 2;  // where it begins with a plan within the limit
 constexpr double kThoroughDelayed = 0.07;
 constexpr double kMostRounds = 64;
+constexpr double kRuining = 0.4;  // part of all, where it begins with a covering
+constexpr std::uint64_t kAttemptsPerRuin = 32;
 constexpr double kUnplaced = 0.3;   // part of a round
 constexpr double kRefining = 0.25;  // part of all, where there are several rounds
 constexpr std::size_t kShortEvictions = 64;
@@ -189,7 +192,10 @@ class Search {
 
   // What fits into the limit, whatever it costs; then, what operations wait for in that is how long they are delayed.
   void begin_within_limit() {
-    incumbent_.covering();
+    RuinAndRecreate covering(problem_, liveness_, layout_, limits_.seed, incumbent_);
+    if (covering.begin() && !is_over()) {
+      covering.run(all_, kRuining, limits_.attempts / kAttemptsPerRuin);
+    }
     const SearchPlan& plan = incumbent_.plan();
     if (!plan.feasible || plan.decisions.swaps.empty()) return;
     Simulator simulator(problem_, liveness_);

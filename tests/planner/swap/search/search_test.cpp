@@ -14,6 +14,7 @@
 #include "planner/swap/evaluation/evaluator.h"
 #include "planner/swap/search/covering.h"
 #include "planner/swap/search/greedy.h"
+#include "planner/swap/search/ruin_and_recreate.h"
 #include "planner/swap/simulation/verify.h"
 #include "tests/planner/layout/sanitized.h"
 #include "tests/planner/swap/busy_problem.h"
@@ -446,6 +447,11 @@ std::uint64_t most_there(const Problem& problem, const Liveness& liveness, const
   return *std::max_element(there.begin(), there.end());
 }
 
+std::optional<Decisions> cover_load(const Problem& problem, const Liveness& liveness, std::uint64_t goal) {
+  Covering covering(problem, liveness);
+  return covering.cover(goal) ? std::optional(covering.decisions()) : std::nullopt;
+}
+
 TEST(Covering, LeavesNoMoreThanTheGoalAndNoSwapTooMany) {
   int covered = 0, swaps = 0;
   for (std::uint64_t seed = 0; seed < (kSanitized ? 3 : 9); ++seed) {
@@ -476,6 +482,43 @@ TEST(Covering, WhatOneOperationNeedsCantBeLess) {
   const testing::Plan plan = testing::two_blocks();
   const Liveness liveness = find_liveness(plan.problem);
   EXPECT_FALSE(cover_load(plan.problem, liveness, 99).has_value());
+}
+
+TEST(RuinAndRecreate, AddsLessThanTheCoveringThatItBeginsWith) {
+  int better = 0, begun = 0;
+  for (std::uint64_t seed = kSanitized ? 7 : 1; seed <= 8; seed += kSanitized ? 2 : 1) {
+    Problem problem = busy_problem(seed);
+    problem.machine.out_bytes_per_ns *= 0.2;
+    problem.machine.in_bytes_per_ns *= 0.2;
+    const Liveness liveness = find_liveness(problem);
+    problem.limit = liveness.peak * 6 / 10;
+    layout::Limits layout;
+    layout.work = 20000;
+    std::vector<Decisions> found;
+    for (int again = 0; again < 2; ++again) {
+      Incumbent incumbent(problem, liveness, Objective::kTime, layout);
+      RuinAndRecreate search(problem, liveness, layout, seed, incumbent);
+      if (!search.begin()) break;
+      const SearchPlan first = incumbent.plan();
+      search.run(Budget(1e9, Budget::kUnlimited, nullptr), 1, kSanitized ? 10 : 60);
+      const SearchPlan& last = incumbent.plan();
+      found.push_back(last.decisions);
+      if (again != 0 || !first.feasible) continue;
+      ++begun;
+      EXPECT_TRUE(last.feasible) << seed;
+      EXPECT_LE(last.added_ns, first.added_ns) << seed;
+      better += last.added_ns < 0.95 * first.added_ns ? 1 : 0;
+      const Report report = verify(problem, last.decisions);
+      EXPECT_EQ(report.fault, std::nullopt) << seed;
+      EXPECT_LE(report.footprint.value_or(0), *problem.limit) << seed;
+      EXPECT_NEAR(report.timing.added_ns, last.added_ns, 1e-6 * problem.period) << seed;
+    }
+    if (found.size() == 2) {
+      EXPECT_EQ(found[0], found[1]) << seed;
+    }
+  }
+  EXPECT_GE(begun, kSanitized ? 1 : 4);
+  EXPECT_GE(better, begun / 4);
 }
 
 TEST(Search, PlansOfBusyIterationsHold) {

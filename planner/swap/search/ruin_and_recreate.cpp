@@ -1,0 +1,174 @@
+#include "planner/swap/search/ruin_and_recreate.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "planner/layout/portfolio/solve.h"
+#include "planner/swap/simulation/verify.h"
+#include "planner/swap/strategies/layout_problem.h"
+
+namespace memopt::swap {
+namespace {
+
+// Of a limit: how much less of the load copies in chunks, and places, need; more is tried, so many times.
+constexpr double kLess = 0.985;
+constexpr int kTriesToBegin = 8;
+// Of what is given up: the part of the iteration, or of all evictions, small ones being more frequent.
+constexpr double kInOnePart = 0.5, kGivenUpThere = 0.7;
+constexpr double kLeastPart = 0.02, kMostMore = 0.3;
+// Costs are changed by a factor of this spread; by hardly any in some tries.
+constexpr double kSpread = 1, kHardly = 0.05, kHardlyChanged = 0.2;
+// Loads that are wanted lie between the goal and so much of the way to the limit.
+constexpr double kTowardsLimit = 0.7;
+// The first temperature, of the time that is added.
+constexpr double kHot = 0.02;
+// Steps of a layout that begins with the last one.
+constexpr std::uint64_t kLayoutWork = 1000;
+
+}  // namespace
+
+RuinAndRecreate::RuinAndRecreate(const Problem& problem, const Liveness& liveness, const layout::Limits& layout,
+                                 std::uint64_t seed, Incumbent& incumbent)
+    : problem_(problem),
+      liveness_(liveness),
+      layout_(layout),
+      incumbent_(incumbent),
+      limit_(problem.limit.value_or(kNever)),
+      covering_(problem, liveness),
+      simulator_(problem, liveness),
+      random_(seed) {}
+
+bool RuinAndRecreate::begin() {
+  double goal = static_cast<double>(limit_), least = 0;
+  for (int i = 0; i < kTriesToBegin; ++i) {
+    if (!covering_.cover(static_cast<std::uint64_t>(goal))) {
+      // Half of the way back to what can be covered.
+      least = goal;
+      if (kept_.empty()) return false;
+      goal = (goal + goal_) / 2;
+      return_to_kept();
+      continue;
+    }
+    std::optional<Result> result = evaluate(layout_);
+    if (!result) return false;
+    if (kept_.empty() || result->above <= current_.above) {
+      kept_ = covering_.used();
+      current_ = std::move(*result);
+      goal_ = goal;
+    }
+    if (current_.above == 0) break;
+    const auto limit = static_cast<double>(limit_);
+    goal = std::max(goal * kLess * limit / (limit + static_cast<double>(current_.above)), (goal + least) / 2);
+  }
+  return_to_kept();
+  return true;
+}
+
+void RuinAndRecreate::run(const Budget& budget, double part, std::uint64_t tries) {
+  for (std::uint64_t i = 0; i < tries && !incumbent_.is_done(); ++i) {
+    const double over =
+        std::max(budget.elapsed() / (budget.seconds() * part), static_cast<double>(i) / static_cast<double>(tries));
+    if (over >= 1) break;
+    ruin();
+    std::optional<Result> result = recreate();
+    const double temperature = kHot * current_.added_ns * (1 - over) * (1 - over);
+    const double most = current_.added_ns - temperature * std::log(1 - fraction());
+    const bool taken =
+        result && (result->above < current_.above || (result->above == current_.above && result->added_ns <= most));
+    if (taken) {
+      kept_ = covering_.used();
+      current_ = std::move(*result);
+    } else {
+      return_to_kept();
+    }
+  }
+}
+
+void RuinAndRecreate::ruin() {
+  const std::uint64_t n = liveness_.operations;
+  const bool in_one_part = fraction() < kInOnePart;
+  const double share = kLeastPart + kMostMore * fraction() * fraction();
+  const std::uint64_t from = random_() % n;
+  const auto length = static_cast<std::uint64_t>(share * static_cast<double>(n)) + 1;
+  const auto is_there = [&](std::uint64_t position) { return (position % n + n - from) % n < length; };
+  for (std::uint32_t a = 0; a < kept_.size(); ++a) {
+    if (kept_[a] == 0) continue;
+    const auto [leaves, needed] = covering_.away(a);
+    const bool chosen = !in_one_part || is_there(leaves) || is_there(needed);
+    if (chosen && fraction() < (in_one_part ? kGivenUpThere : share)) covering_.use(a, false);
+  }
+}
+
+std::optional<RuinAndRecreate::Result> RuinAndRecreate::recreate() {
+  const double spread = fraction() < kHardlyChanged ? kHardly : kSpread * fraction();
+  std::normal_distribution<double> normal;
+  std::vector<double> factors(kept_.size());
+  for (double& factor : factors) factor = std::exp(spread * normal(random_));
+  const double goal = goal_ + (static_cast<double>(limit_) - goal_) * kTowardsLimit * fraction();
+  if (!covering_.cover(static_cast<std::uint64_t>(goal), factors)) return std::nullopt;
+  layout::Limits limits = layout_;
+  limits.work = std::min(limits.work, current_.above != 0 ? 4 * kLayoutWork : kLayoutWork);
+  return evaluate(limits);
+}
+
+// What is covered now is laid out, from the last layout on if there is one, and simulated. Nothing where it can't be.
+std::optional<RuinAndRecreate::Result> RuinAndRecreate::evaluate(const layout::Limits& limits) {
+  Decisions decisions = covering_.decisions();
+  Result result;
+  if (problem_.layout) {
+    LayoutProblem layout = make_layout_problem(problem_, liveness_, decisions);
+    layout::Outcome outcome;
+    if (current_.above != 0) {
+      // From the last one on, none would be lower.
+      outcome = layout::solve_by_heuristics(layout.problem, limits);
+    } else {
+      layout.problem.capacity = limit_;
+      std::vector<std::uint64_t> before(layout.problem.buffers.size(), layout::kAnywhere);
+      for (std::uint32_t b = 0; b < problem_.blocks.size(); ++b) {
+        const std::vector<std::uint64_t>& offsets = current_.places[b].offsets;
+        if (layout.first[b + 1] - layout.first[b] != offsets.size()) continue;
+        for (std::size_t k = 0; k < offsets.size(); ++k) {
+          const std::size_t buffer = layout.first[b] + k;
+          if (offsets[k] % layout.problem.buffers[buffer].alignment == 0) before[buffer] = offsets[k];
+        }
+      }
+      outcome = layout::solve_again(layout.problem, before, limits);
+    }
+    if (!outcome.found(layout.problem.buffers.size())) return std::nullopt;
+    result.places = decisions.places = places_of(problem_, decisions, layout, outcome.solution);
+    const std::uint64_t footprint = footprint_of(problem_, decisions);
+    result.above = footprint - std::min(footprint, limit_);
+    if (result.above != 0) {
+      incumbent_.offer(std::move(decisions), 0);
+      return result;
+    }
+  }
+  const auto added = [&](const Decisions& one) {
+    const Timing timing = simulator_.evaluate(one);
+    return timing.fault == Fault::kNone && timing.early_swap_ins == 0 ? std::optional(timing.added_ns) : std::nullopt;
+  };
+  // As soon as the bytes are there, where that is earlier.
+  std::optional<double> its = added(decisions);
+  if (Decisions early = decisions; problem_.layout && simulator_.issue_at_once(early)) {
+    const std::optional<double> sooner = added(early);
+    if (sooner && (!its || *sooner <= *its)) {
+      decisions = std::move(early);
+      its = sooner;
+    }
+  }
+  if (!its) return std::nullopt;
+  result.above = 0;
+  result.added_ns = *its;
+  const SearchPlan& best = incumbent_.plan();
+  if (!best.feasible || result.added_ns < best.added_ns) incumbent_.offer(std::move(decisions), limit_);
+  return result;
+}
+
+void RuinAndRecreate::return_to_kept() {
+  for (std::uint32_t a = 0; a < kept_.size(); ++a) {
+    if (covering_.used()[a] != kept_[a]) covering_.use(a, kept_[a] != 0);
+  }
+}
+
+}  // namespace memopt::swap

@@ -1,0 +1,64 @@
+// Internal to the room: plans within a limit that makes much wait, by ruin and recreate (Schrimpf, Schneider,
+// Stamm-Wilbrandt and Dueck, J. Comput. Phys. 159, 2000). Some evictions of a covering (covering.h) are given up, what
+// is too much then is covered anew by changed costs, and the whole is laid out and simulated. It is kept if it is
+// better, or hardly worse (simulated annealing): above the limit by fewer bytes first, then by the time that it adds.
+//
+// Annealing (annealing.h) changes one eviction at a time and names each wait beforehand, which finds the last percents.
+// From a covering of very many evictions, or of few large ones, it finds nothing better: there each needs the others.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <random>
+#include <vector>
+
+#include "planner/layout/problem/limits.h"
+#include "planner/swap/model/liveness.h"
+#include "planner/swap/model/model.h"
+#include "planner/swap/search/covering.h"
+#include "planner/swap/search/incumbent.h"
+#include "planner/swap/search/parallel_annealing.h"
+#include "planner/swap/simulation/simulator.h"
+
+namespace memopt::swap {
+
+// Not thread-safe. What it is given must outlive it.
+class RuinAndRecreate {
+ public:
+  // The problem has a limit. `layout`: for each layout at the beginning. What holds is offered to the incumbent.
+  RuinAndRecreate(const Problem& problem, const Liveness& liveness, const layout::Limits& layout, std::uint64_t seed,
+                  Incumbent& incumbent);
+
+  // A covering within the limit, whatever it costs; or the smallest that was found. False: there is none.
+  bool begin();
+  // For so much of the budget's time, from its beginning, and so many tries at most; each takes some milliseconds.
+  void run(const Budget& budget, double part, std::uint64_t tries);
+
+ private:
+  struct Result {
+    std::uint64_t above = ~std::uint64_t{0};  // bytes beyond the limit
+    double added_ns = 0;
+    std::vector<Place> places;
+  };
+
+  double fraction() { return static_cast<double>(random_() >> 11) * 0x1p-53; }  // in [0, 1)
+  // Some of the evictions that are used, of all or of those that begin or end in one part of the iteration.
+  void ruin();
+  std::optional<Result> recreate();
+  std::optional<Result> evaluate(const layout::Limits& limits);
+  void return_to_kept();
+
+  const Problem& problem_;
+  const Liveness& liveness_;
+  const layout::Limits layout_;
+  Incumbent& incumbent_;
+  const std::uint64_t limit_;
+  Covering covering_;
+  Simulator simulator_;
+  std::mt19937_64 random_;
+  double goal_ = 0;  // for loads; what lies between them and the limit is lost to layout
+  std::vector<std::uint8_t> kept_;
+  Result current_;
+};
+
+}  // namespace memopt::swap
