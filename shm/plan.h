@@ -14,7 +14,7 @@
 namespace memopt::shm {
 
 inline constexpr std::uint64_t kPlanMagic = 0x314e4c50544d4d4d;  // "MMMTPLN1"
-inline constexpr std::uint32_t kPlanFormat = 5;
+inline constexpr std::uint32_t kPlanFormat = 6;
 inline constexpr std::uint64_t kPlanAlignment = 512;  // of offsets and sizes of places
 inline constexpr std::uint64_t kMaxPlanBytes = std::uint64_t{256} << 20;
 
@@ -51,6 +51,7 @@ struct PlanHeader {
   std::uint64_t period_ns;        // with swaps: of an iteration without waits
   std::uint64_t added_ns;         // with swaps: how much longer an iteration is expected to be
   PlanTable chunks;               // PlannedChunk, by address
+  std::uint64_t otherwise_ns;     // with swaps: by the device's clock, of an iteration on demand; 0: not known
 };
 
 struct PlannedLane {

@@ -204,9 +204,10 @@ std::uint64_t ready_streams(const Release& former) noexcept {
     step_in_next(arena, lock, thread, lane->next, bytes, return_address);
   if (lane->live.lane != nullptr && lane->live.lane->is_told) [[unlikely]]
     find_round(lane->live, point_cursor.since);
-  if ((arena.run_watch.due || arena.refill_due) && lane->live.following && lane->live.position == 0) [[unlikely]] {
+  const bool due = arena.run_watch.due || arena.refill_due || arena.pace_watch.due;
+  if (due && lane->live.following && lane->live.position == 0) [[unlikely]] {
     // In the middle of an iteration everything would leave that it uses.
-    if (lane->live.lane->first) arena_complete_slab(arena, lock);
+    if (lane->live.lane->first && !arena_leave_slow_plan(arena)) arena_complete_slab(arena, lock);
     lane = refresh(arena, thread);
     if (lane == nullptr) return nullptr;
   }

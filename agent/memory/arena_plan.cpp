@@ -392,6 +392,8 @@ void arena_at_boundary(Arena& arena, const FollowedLane& lane) noexcept {
   arena.iterations += lane.alike;
   if (!arena.plan->pages.empty() || !arena.runs.empty()) [[unlikely]]
     arena_watch_runs(arena);
+  if (arena.plan->otherwise_ns != 0) [[unlikely]]
+    arena_watch_pace(arena);
   ++arena.calm_iterations;
   arena.deviating = false;
   // Nothing may be recorded any more when a better plan comes.
@@ -420,6 +422,7 @@ void arena_at_boundary(Arena& arena, const FollowedLane& lane) noexcept {
 void arena_deviated(Arena& arena, const LanePosition& at) noexcept {
   ++arena.deviations;
   arena.kept_iterations = 0;
+  arena.pace_watch.left = true;
   if (at.lane->main) arena.deviating = true;
   const std::uint64_t calm = std::exchange(arena.calm_iterations, 0);
   // What happens off the plan may be part of a longer iteration, which the planner can only find if it sees it: or has
@@ -454,6 +457,7 @@ bool arena_off_plan(Arena& arena, ArenaLock& lock, LaneState& lane, Step step, b
 
 void arena_keeps_to_declined(Arena& arena) noexcept {
   DeclinedPlan& declined = arena.declined;
+  arena_try_on_demand(arena);
   ++declined.calm_iterations;
   if (declined.calm_iterations == declined.calm_needed && recording() && !arena.record_only) stop_recording();
   // Nothing may be recorded any more when a better plan comes.
@@ -461,6 +465,7 @@ void arena_keeps_to_declined(Arena& arena) noexcept {
 }
 
 void arena_left_declined(Arena& arena) noexcept {
+  arena_end_trial(arena);
   DeclinedPlan& declined = arena.declined;
   const std::uint64_t calm = std::exchange(declined.calm_iterations, 0);
   left_iteration(arena, declined.generation, calm, &declined.calm_needed);

@@ -89,7 +89,7 @@ CUresult serve_from_chunks(Arena& arena, Block& block, SlabUse use) noexcept {
     // What is only being prepared holds up what could leave.
     arena.slab.give_up_unfinished();
     const std::uint64_t releases = arena.releases;
-    const bool sent = arena_send_away(arena, lock, chunks) != 0;
+    const bool sent = arena_take_left(arena, chunks) || arena_send_away(arena, lock, chunks) != 0;
     if (arena.releases != releases) return CUDA_ERROR_NOT_SUPPORTED;
     // Rather than passing the limit, or lying in a plan's places.
     if (!sent && arena_take_from_slab(arena, lock, chunks)) {

@@ -79,24 +79,31 @@ bool is_anothers(Arena& arena, std::uint64_t begin, std::uint64_t bytes) noexcep
   return false;
 }
 
+// Chunks of the slab in which no block lies, and work is over: they are free for others, until the next iteration.
+bool take_idle(Arena& arena, std::size_t count) noexcept {
+  if (arena.phase != Arena::Phase::kLive || arena.chunks.limit() == 0) return false;
+  std::vector<Chunk*> freed;
+  try {
+    arena.slab.give_up_some(count, &freed);
+  } catch (const std::bad_alloc&) {
+  }
+  arena.bootstrap.keep_given_up(freed);
+  if (freed.empty()) return false;
+  ++arena.deviations;
+  arena.calm_iterations = 0;
+  arena.refill_due = true;
+  log(LogLevel::kDebug, "{} idle chunks of the slab serve what is not planned", freed.size());
+  return true;
+}
+
 }  // namespace
 
+bool arena_take_left(Arena& arena, std::size_t count) noexcept {
+  return arena.deviating && arena.plan != nullptr && arena.plan->swaps == 0 && take_idle(arena, count);
+}
+
 bool arena_take_from_slab(Arena& arena, ArenaLock& lock, std::size_t count) noexcept {
-  std::vector<Chunk*> freed;
-  if (arena.phase == Arena::Phase::kLive && arena.chunks.limit() != 0) {
-    try {
-      arena.slab.give_up_some(count, &freed);
-    } catch (const std::bad_alloc&) {
-    }
-    arena.bootstrap.keep_given_up(freed);
-  }
-  if (!freed.empty()) {
-    ++arena.deviations;
-    arena.calm_iterations = 0;
-    arena.refill_due = true;
-    log(LogLevel::kDebug, "{} idle chunks of the slab serve what is not planned", freed.size());
-    return true;
-  }
+  if (take_idle(arena, count)) return true;
   Release awaited;
   if (arena_give_back(arena, lock, Relief::kAll, &awaited) != 0) return true;
   return !awaited.empty() && arena.streams.finish_or_give_up(lock, awaited) == CUDA_SUCCESS;

@@ -113,6 +113,21 @@ struct RunWatch {
   std::uint32_t off = 0;         // iterations in which many were, not counting those behind a switch
 };
 
+// Whether iterations by a plan that swaps take longer than on demand, by the device's clock: than they did when it was
+// made (FollowedPlan::otherwise_ns), or than they do now, which is tried before it is left for good.
+struct PaceWatch {
+  std::uint64_t begun = 0;  // iterations since this began
+  // At which the time that is being taken begins and ends; 0: it does not yet.
+  std::uint64_t first = 0;
+  std::uint64_t last = 0;
+  bool left = false;             // the program has left the plan meanwhile
+  std::uint32_t slow = 0;        // times in a row that were longer
+  // The plan that has been left to try it on demand, and how long an iteration took by it; 0: none has.
+  std::uint64_t generation = 0;
+  std::uint64_t planned_ns = 0;
+  bool due = false;              // the plan is to be left
+};
+
 // What goes on when memory is served in another context, because the first one is gone.
 struct ArenaSums {
   std::uint64_t serial = 0;    // changes with plan and next
@@ -162,6 +177,7 @@ struct Arena : ArenaSums {
   std::vector<std::unique_ptr<PageRun>> runs;  // pages that a plan has in the slab
   std::uint64_t runs_made = 0;
   RunWatch run_watch;
+  PaceWatch pace_watch;
   HostStore host;
   BlockIndex blocks;
   std::map<std::uint64_t, Block*> driver_blocks;  // Service::kDriver: all blocks, by address
@@ -277,6 +293,9 @@ Block* arena_settled(Arena& arena, ArenaLock& lock, Block* block) noexcept;
 // What the plan holds for nothing now, so many chunks of it where that will do, is given up, and made anew later;
 // false: nothing. Gives the lock back, and may wait.
 bool arena_take_from_slab(Arena& arena, ArenaLock& lock, std::size_t count) noexcept;
+// Where the program has left a plan that does not swap, as that of a loop within its iteration: up to so many chunks of
+// the slab that are idle serve before any block leaves. False: none.
+bool arena_take_left(Arena& arena, std::size_t count) noexcept;
 // The bytes of the slab have all their chunks afterwards: of what is free, of what the slab holds for nothing
 // elsewhere, and of what leaves for it. `swaps`: it is for a block that can leave again, and nothing leaves where
 // another has some of these bytes. Gives the lock back, and may wait.
@@ -365,6 +384,16 @@ CUresult arena_end_run(Arena& arena, ArenaLock& lock, PageRun& run) noexcept;
 // At a boundary of a plan with pages: are some of them no runs, and is it time to try again, or does the program not
 // keep to such plans (RunWatch::due)?
 void arena_watch_runs(Arena& arena) noexcept;
+// At a boundary of a plan that is to be faster than on demand: is it (PaceWatch)?
+void arena_watch_pace(Arena& arena) noexcept;
+// An iteration begins, and the plan is slower than on demand: it is left, for a trial at first. Before a malloc is
+// followed. False: it is not.
+bool arena_leave_slow_plan(Arena& arena) noexcept;
+// The plan has been left for a trial: an iteration begins, on demand. It is taken up again where that is no faster, or
+// the planner is told that it is not used.
+void arena_try_on_demand(Arena& arena) noexcept;
+// Without an answer, as the program has left the iteration.
+void arena_end_trial(Arena& arena) noexcept;
 // An iteration begins, and the slab lacks something: pages leave that are no runs, as far as they can, and what they
 // had, or what other blocks have that are not planned, is the slab's again. Or the plan is left, and the planner told
 // to leave blocks that stay where they are. Before a malloc is followed. Gives the lock back, and waits.

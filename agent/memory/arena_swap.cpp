@@ -232,6 +232,7 @@ CUresult take_chunks(Arena& arena, ArenaLock& lock, std::size_t count, bool impa
     }
     if (result != CUDA_ERROR_OUT_OF_MEMORY) return result;
     const std::uint64_t releases = arena.releases;
+    if (arena_take_left(arena, count - taken->size())) return CUDA_ERROR_NOT_READY;
     if (arena_send_away(arena, lock, count - taken->size()) != 0 || arena.releases != releases) {
       return CUDA_ERROR_NOT_READY;
     }

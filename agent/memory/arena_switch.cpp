@@ -180,6 +180,7 @@ void arena_go_live(Arena& arena, ArenaLock& lock, const FollowedLane& lane) noex
   arena.run_watch.incomplete = 0;
   arena.run_watch.followed = 0;
   arena.run_watch.due = false;
+  arena.pace_watch = {};
   arena.refill_due = false;
   arena.limit_change.gone = false;
   arena.abandoned.clear();

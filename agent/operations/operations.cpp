@@ -216,6 +216,12 @@ void name_function(const FunctionLayout& layout) noexcept {
   if (layout.id != 0 && __atomic_load_n(&layout.named_in, __ATOMIC_ACQUIRE) != number) name_now(layout, number);
 }
 
+// The operation is one that plans count.
+void count(StreamName stream) noexcept {
+  count_operation();
+  leave_mark_if_due(stream);
+}
+
 void record_this_launch(const LaunchCall& call, const FunctionLayout& layout, Touch& touch) noexcept {
   name_function(layout);
   std::uint8_t flags = 0;
@@ -382,7 +388,7 @@ bool before_launch(const LaunchCall& call) noexcept {
   }
   touch.end();
   if (visible) touch.make_visible(true);
-  if (!captured) count_operation();
+  if (!captured) count(call.stream);
   if (recorded && !captured) record_this_launch(call, layout, touch);
   return call.overlaps_previous && touch.touched();
 }
@@ -408,7 +414,7 @@ void before_copy(const CopyCall& call) noexcept {
   touch.end();
   const bool to_host = call.to_host != nullptr || call.kind == shm::CopyKind::kToHost;
   if (!call.host_waits && (to_host || call.kind == shm::CopyKind::kUnknown)) touch.make_visible(false);
-  if (!captured) count_operation();
+  if (!captured) count(call.stream);
   if (!recorded || captured) return;
   body.stream = stream_number(call.stream);
   time_operation(call.stream, record_copy(call.kind, body));
@@ -423,7 +429,7 @@ void before_memset(const MemsetCall& call) noexcept {
   const std::uint64_t block = touch.look_up_extent(call.address, call.bytes);
   touch.end();
   if (is_pinned_memory(call.address)) touch.make_visible(false);
-  if (!captured) count_operation();
+  if (!captured) count(call.stream);
   if (!recorded || captured) return;
   time_operation(call.stream, record_memset({stream_number(call.stream), block, call.bytes}));
 }
@@ -448,7 +454,7 @@ void before_unknown_work(StreamName stream) noexcept {
   Touch touch(stream, false, false);
   touch.use_all();
   touch.make_visible(true);
-  count_operation();
+  count(stream);
   if (!recording()) return;
   shm::LaunchBody body{};
   body.stream = stream_number(stream);

@@ -268,6 +268,7 @@ std::unique_ptr<const Plan> parse(std::span<const std::byte> bytes) {
   plan->chunk_bytes = header.chunk_bytes;
   plan->period_ns = header.period_ns;
   plan->added_ns = header.added_ns;
+  plan->otherwise_ns = header.otherwise_ns;
   const std::vector<PlannedLane> lanes = read_table<PlannedLane>(bytes, header.lanes, "lanes");
   plan->mallocs = read_table<PlannedMalloc>(bytes, header.mallocs, "mallocs");
   plan->places = read_table<Place>(bytes, header.places, "places");

@@ -36,6 +36,7 @@ struct Plan {
   std::uint64_t chunk_bytes = 0;  // where there are swaps, whose blocks' places are multiples of it, or chunks
   std::uint64_t period_ns = 0;    // the same: of an iteration without waits, and how much longer it is expected to be
   std::uint64_t added_ns = 0;
+  std::uint64_t otherwise_ns = 0;
 
   std::vector<Lane> lanes;                  // by lane number
   std::vector<shm::PlannedMalloc> mallocs;  // lane by lane

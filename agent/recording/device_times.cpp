@@ -14,6 +14,7 @@
 namespace memopt::agent {
 namespace device_times_detail {
 constinit thread_local Open open = Open::kNo;
+constinit thread_local Due mark_due = Due::kNone;
 }  // namespace device_times_detail
 namespace {
 
@@ -67,6 +68,13 @@ constinit LaneCount g_counts[shm::kMaxLanes] = {};
 // The end of an operation that was measured, and when the device's clock stood there: events tell differences only.
 constinit CUevent g_reference = nullptr;
 constinit double g_reference_time = 0;
+
+// Between two operations of one thread.
+struct Mark {
+  CUevent event = nullptr;
+  bool recorded = false;
+};
+constinit Mark g_marks[2] = {};
 
 // What the legacy default stream is ordered with, as far as operations were recorded.
 constinit std::uint64_t g_one_stream = ~std::uint64_t{0};
@@ -258,6 +266,17 @@ void time_operation(StreamName stream, std::uint64_t sequence) noexcept {
   }
 }
 
+void device_times_detail::leave_mark(StreamName stream) noexcept {
+  const int kept = errno;
+  const std::uint64_t number = stream_number(stream);
+  {
+    const LockGuard guard(g_lock);
+    Mark& mark = g_marks[std::exchange(mark_due, Due::kNone) == Due::kFirst ? 0 : 1];
+    mark.recorded = may_measure(number) && record(mark.event, handle_of(stream));
+  }
+  errno = kept;
+}
+
 void device_times_detail::end() noexcept {
   const bool failed = open == Open::kFailed;
   open = Open::kNo;
@@ -311,6 +330,24 @@ void look_for_device_times() noexcept {
   errno = kept;
 }
 
+void mark_operation(bool first) noexcept {
+  const LockGuard guard(g_lock);
+  g_marks[first ? 0 : 1].recorded = false;
+  device_times_detail::mark_due = first ? device_times_detail::Due::kFirst : device_times_detail::Due::kSecond;
+}
+
+bool time_between_marks(std::uint64_t* nanoseconds) noexcept {
+  const int kept = errno;
+  const LockGuard guard(g_lock);
+  const bool both = g_marks[0].recorded && g_marks[1].recorded && is_on() && !captures_are_open();
+  const CUresult there = both ? driver().event_query(g_marks[1].event) : CUDA_SUCCESS;
+  double between = 0;
+  if (both && there == CUDA_SUCCESS) nanoseconds_between(g_marks[0].event, g_marks[1].event, &between);
+  *nanoseconds = whole(between);
+  errno = kept;
+  return there != CUDA_ERROR_NOT_READY;
+}
+
 DeviceTimesPause::DeviceTimesPause() noexcept : guard_(g_lock) {}
 
 void forget_stream(CUstream stream) noexcept {
@@ -330,11 +367,13 @@ void forget_device_times() noexcept {
   }
   g_reference = nullptr;
   g_reference_time = 0;
+  for (Mark& mark : g_marks) mark = {};
 }
 
 void forget_device_times_after_fork() noexcept {
   g_lock = 0;
   device_times_detail::open = Open::kNo;
+  device_times_detail::mark_due = device_times_detail::Due::kNone;
   forget_device_times();
   switch_off();
   g_one_stream = ~std::uint64_t{0};

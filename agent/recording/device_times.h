@@ -8,7 +8,7 @@
 // as soon as several threads and such streams are seen. Nothing is measured while any stream is being captured, and
 // never again after the driver has refused something. What does not fit is left out.
 //
-// Any thread, without the arena's lock; errno is kept. One load for an operation that is not recorded.
+// Any thread, without the arena's lock but for marks; errno is kept. Two loads for an operation that is not recorded.
 #pragma once
 
 #include <cstdint>
@@ -44,6 +44,24 @@ inline void forget_operation() noexcept {
 
 // The host has waited for the device: what has been measured may be there.
 void look_for_device_times() noexcept;
+
+// Between two operations of the program, recorded or not, which one thread begins one after the other. One pair at a
+// time.
+// The calling thread's next operation is the first of the two, or the second.
+void mark_operation(bool first) noexcept;
+namespace device_times_detail {
+enum class Due : std::uint8_t { kNone, kFirst, kSecond };
+extern constinit thread_local Due mark_due __attribute__((tls_model("initial-exec")));
+void leave_mark(StreamName stream) noexcept;
+}  // namespace device_times_detail
+// The calling thread's operation is about to be queued, as for time_operation().
+inline void leave_mark_if_due(StreamName stream) noexcept {
+  if (device_times_detail::mark_due != device_times_detail::Due::kNone) [[unlikely]]
+    device_times_detail::leave_mark(stream);
+}
+// How long it took the device from the beginning of the first one to that of the second, in `*nanoseconds`; 0: that is
+// not known. False: the device is not there yet.
+bool time_between_marks(std::uint64_t* nanoseconds) noexcept;
 
 // While one lives, no events of ours are recorded or asked for: for a change of what is being captured.
 class DeviceTimesPause {

@@ -246,6 +246,42 @@ const MeasuredTimes::Run* MeasuredTimes::Lane::run_with(std::uint64_t index) con
   return behind != runs.begin() && index < std::prev(behind)->end ? &*std::prev(behind) : nullptr;
 }
 
+// When an operation would have ended an iteration later goes by those that were measured around it: as far between
+// their ends as it lies between them.
+std::uint64_t MeasuredTimes::about_period() const {
+  struct End {
+    std::uint64_t index = 0, time = 0;
+    const Run* run = nullptr;
+  };
+  std::vector<std::uint64_t> periods;
+  for (const Lane& lane : lanes_) {
+    const std::uint64_t period = lane.tokens.size();
+    std::vector<End> ends;
+    for (const Sample& sample : samples_) {
+      if (sample.lane != lane.number || sample.end == 0) continue;
+      const Run* const run = lane.run_with(sample.index);
+      if (run != nullptr && (ends.empty() || ends.back().index < sample.index)) {
+        ends.push_back({sample.index, sample.end, run});
+      }
+    }
+    std::size_t behind = 0;
+    for (const End& one : ends) {
+      const std::uint64_t then = one.index + period;
+      while (behind < ends.size() && ends[behind].index < then) ++behind;
+      if (behind == 0 || behind == ends.size()) continue;
+      const End& before = ends[behind - 1];
+      const End& after = ends[behind];
+      if (before.run != one.run || after.run != one.run || after.time < before.time) continue;
+      const double part = static_cast<double>(then - before.index) / static_cast<double>(after.index - before.index);
+      const auto end = static_cast<double>(before.time) + part * static_cast<double>(after.time - before.time);
+      if (end > static_cast<double>(one.time)) {
+        periods.push_back(static_cast<std::uint64_t>(end) - one.time);
+      }
+    }
+  }
+  return periods.empty() ? 0 : median(std::move(periods));
+}
+
 IterationTimes MeasuredTimes::of_iteration() const {
   IterationTimes result;
   result.operations.resize(steps_.size());
@@ -281,6 +317,7 @@ IterationTimes MeasuredTimes::of_iteration() const {
     mine.end = sample.end;
   }
   if (!periods.empty()) result.period = median(std::move(periods));
+  result.pace = result.period != 0 ? result.period : about_period();
 
   const std::uint64_t launch = launches_.empty() ? 0 : median(launches_);
   // How long the launches that are known take for a byte of the blocks that they name.

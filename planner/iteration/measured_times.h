@@ -41,6 +41,8 @@ struct IterationTimes {
   std::uint64_t idle_at_end = 0;
   std::uint64_t busy = 0;             // of all operations
   std::uint64_t period = 0;           // by the device's clock; 0: not known
+  // The same, or about that where no operation was measured in two iterations: from others before and behind it.
+  std::uint64_t pace = 0;
   std::uint64_t on_device = 0;        // launches, copies and memsets
   std::array<std::uint64_t, 4> of{};  // these, by source
 
@@ -112,6 +114,7 @@ class MeasuredTimes {
 
   void measured(const shm::KernelTimeBody& body, std::uint32_t idle);
   const Recent* find(std::uint64_t sequence) const;
+  std::uint64_t about_period() const;
   using Medians = std::unordered_map<std::uint64_t, std::uint64_t>;  // by shape
   IterationTimes::Time of_others(const Step& step, const Medians& alike_here, std::uint64_t launch,
                                  double launched_rate) const;

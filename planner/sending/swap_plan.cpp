@@ -132,6 +132,7 @@ class Writer {
     parts_.header.chunk_bytes = swaps_.decisions.swaps.empty() ? 0 : swaps_.problem.chunk;
     parts_.header.period_ns = static_cast<std::uint64_t>(std::llround(swaps_.problem.period));
     parts_.header.added_ns = static_cast<std::uint64_t>(std::llround(swaps_.added_ns));
+    parts_.header.otherwise_ns = swaps_.decisions.swaps.empty() ? 0 : swaps_.otherwise_ns;
   }
 
  private:

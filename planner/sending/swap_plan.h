@@ -29,7 +29,8 @@ struct SwapPlanParts {
   const std::vector<StayingPages>& pages;  // these
   const swap::Decisions& decisions;
   const std::vector<std::uint64_t>& ranks;
-  double added_ns = 0;  // an iteration
+  double added_ns = 0;             // an iteration
+  std::uint64_t otherwise_ns = 0;  // that one takes without them, on demand; 0: not known
 };
 
 // Made while the store is as it was when the plan was found; used at any time later. Memory: that of the operations.

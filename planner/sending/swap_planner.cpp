@@ -22,7 +22,7 @@ constexpr std::uint64_t kMoreAttempts = 3;
 constexpr double kLongWait = 0.1;
 constexpr int kMostLongerSearches = 2;
 // Unless it is to take longer: an agent does not wait for ever.
-constexpr std::chrono::seconds kLongestSearch{4};
+constexpr std::chrono::seconds kLongestSearch{7};
 // Parts of kEnough: of the operations, how many have to be known.
 constexpr std::uint64_t kEnough = 10, kHalf = 5, kNearlyAll = 9;
 // Swaps are planned again, so many times, where the operations take this part of the time more or less.
@@ -73,7 +73,8 @@ void SwapPlanner::add(std::uint32_t lane, const shm::RecordView& record, bool ga
 void SwapPlanner::change(const shm::SwapTermsBody& terms) {
   terms_ = terms;
   if (!blind_) stop("");
-  followed_ = false;
+  // It may follow swaps that were planned for the last terms.
+  measures_on_demand_ = followed_ = false;
   first_sent_ = planned_busy_ = 0;
   sent_.reset();
   inner_.reset();
@@ -103,9 +104,11 @@ void SwapPlanner::look_at_times(bool no_more, std::uint64_t unswapped) {
 
 // At a limit a program waits for copies that are made on demand, and the device idles: that is no time in which planned
 // copies could hide.
-IterationTimes SwapPlanner::times_of_iteration() const {
+IterationTimes SwapPlanner::times_of_iteration() {
   IterationTimes times = iteration_.times();
-  if (terms_.memory_limit != 0) times.forget_idle();
+  if (terms_.memory_limit == 0) return times;
+  if (measures_on_demand_ && !followed_ && !inner_) on_demand_ = times.pace;
+  times.forget_idle();
   return times;
 }
 
@@ -126,6 +129,7 @@ bool SwapPlanner::check(const IterationPlanner& planner, bool waiting) {
     first_sent_ = look_at_ = 0;
     reserve_ = refusals_ = 0;
     planned_busy_ = changes_ = 0;
+    on_demand_ = 0;
     settled_ = false;
   }
   if (!pending_) look_at_changes(planner.plan() ? planner.plan()->footprint() : 0);
@@ -248,14 +252,28 @@ bool SwapPlanner::is_worthwhile(const PlannedSwaps& swaps, std::uint64_t unswapp
     note_ = sent_->note;
     return false;
   }
+  if (limited && is_slower_than_on_demand(swaps)) return false;
   if (limited ? !is_within_limit(unswapped) : swaps.footprint <= unswapped - unswapped / kWorthwhilePart) return true;
   stop(limited ? "no swaps are needed" : "no swaps were found that save memory");
   return false;
 }
 
+// Copies on demand move pages, and only what is in the way; where blocks that are named all the time have no room, that
+// is less than a plan can do by whole blocks.
+bool SwapPlanner::is_slower_than_on_demand(const PlannedSwaps& swaps) {
+  const double period = swaps.problem.period;
+  const auto on_demand = static_cast<double>(on_demand_);
+  // Times that were guessed may come to more than all of it takes.
+  if (followed_ || on_demand_ == 0 || period >= on_demand || period + swaps.added_ns < on_demand) return false;
+  note_ =
+      fmt::format("no swaps are planned: the best that were found add {:.3f} ms to {:.3f}, and on demand it is {:.3f}",
+                  swaps.added_ns / 1e6, period / 1e6, on_demand / 1e6);
+  return true;
+}
+
 // Would the plan that was sent last do in the place of this one, by what is known of times by now? A switch costs as
 // much as some iterations, more where pages leave for it.
-bool SwapPlanner::is_as_good(const PlannedSwaps& swaps) const {
+bool SwapPlanner::is_as_good(const PlannedSwaps& swaps) {
   if (!followed_ || !sent_ || sent_->decisions.places.empty()) return false;
   std::optional<double> added;
   if (sent_->decisions.places.size() == swaps.decisions.places.size()) {
@@ -274,8 +292,9 @@ bool SwapPlanner::is_as_good(const PlannedSwaps& swaps) const {
 
 std::optional<std::vector<std::byte>> SwapPlanner::bytes(const PlannedSwaps& swaps, std::uint64_t unswapped) {
   std::string fault;
+  const std::uint64_t otherwise = terms_.memory_limit != 0 ? on_demand_ : 0;
   std::vector<std::byte> bytes =
-      writer_->bytes({swaps.problem, swaps.pages, swaps.decisions, swaps.ranks, swaps.added_ns}, fault);
+      writer_->bytes({swaps.problem, swaps.pages, swaps.decisions, swaps.ranks, swaps.added_ns, otherwise}, fault);
   if (bytes.empty()) {
     stop("the swaps that were planned can't be followed: " + fault);
     return std::nullopt;

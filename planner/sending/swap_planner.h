@@ -77,14 +77,15 @@ class SwapPlanner {
   };
 
   void look_at_times(bool no_more, std::uint64_t unswapped);
-  IterationTimes times_of_iteration() const;
+  IterationTimes times_of_iteration();
   void look_at_changes(std::uint64_t unswapped);
   bool takes_longer(const IterationTimes& times) const;
+  bool is_slower_than_on_demand(const PlannedSwaps& swaps);
   SwapTask task_of(const IterationTimes& times) const;
   void start(const IterationTimes& times, std::uint64_t unswapped);
   void stop(std::string note);
   bool is_worthwhile(const PlannedSwaps& swaps, std::uint64_t unswapped);
-  bool is_as_good(const PlannedSwaps& swaps) const;
+  bool is_as_good(const PlannedSwaps& swaps);
   std::optional<std::vector<std::byte>> bytes(const PlannedSwaps& swaps, std::uint64_t unswapped);
 
   shm::SwapTermsBody terms_;
@@ -103,12 +104,14 @@ class SwapPlanner {
   std::optional<SwapPlanWriter> writer_;
   std::uint64_t unswapped_ = 0;     // of the task
   std::uint64_t planned_busy_ = 0;  // how long the operations take that swaps were planned for last; 0: none were
-  std::uint32_t changes_ = 0;       // of that, for which they were planned again
-  bool settled_ = false;            // nearly all operations were measured when they were looked at
-  bool had_pages_ = false;          // in the last plan that was sent
-  std::uint64_t last_ = 0;          // what the last one that was sent needs, in bytes
-  std::uint64_t reserve_ = 0;       // by so much less than the limit plans of this iteration are to need
-  std::uint32_t refusals_ = 0;      // of them
+  bool measures_on_demand_ = true;
+  std::uint64_t on_demand_ = 0;  // how long an iteration took while no swaps were followed; 0: not known
+  std::uint32_t changes_ = 0;    // of that, for which they were planned again
+  bool settled_ = false;         // nearly all operations were measured when they were looked at
+  bool had_pages_ = false;       // in the last plan that was sent
+  std::uint64_t last_ = 0;       // what the last one that was sent needs, in bytes
+  std::uint64_t reserve_ = 0;    // by so much less than the limit plans of this iteration are to need
+  std::uint32_t refusals_ = 0;   // of them
   std::optional<PlannedSwaps> found_;
   std::unique_ptr<SwapPlanning> planning_;
   std::vector<std::unique_ptr<SwapPlanning>> ending_;  // cancelled, and not over yet

@@ -8,7 +8,7 @@ import re
 import unittest
 
 import cases
-from limit_runs import CHUNK, MIB, LimitCase, native
+from limit_runs import CHUNK, MIB, PROGRAM, LimitCase, native
 from runs import FULL, WITHOUT_A_PLANNER, WORKLOADS
 
 REPLAY = os.path.join(WORKLOADS, "replay")
@@ -127,6 +127,21 @@ class PlannedSwaps(LimitCase):
                 self.assertGreater(made, 50)
                 self.assertLess(otherwise, made / 4)
                 self.assertLess(run.numbers["per_iteration"]["virtual_ns"], 1.1 * without["virtual_ns"])
+
+    def test_iterations_that_become_longer(self):
+        """By the plan they take longer than on demand when it was made: it is left for a trial, and taken up again, as on demand they are no faster
+        now."""
+        run = self.limited([PROGRAM, "longer-launches", "120"], 28 * MIB, MEMOPT_LOG="info")
+        self.assertEqual(run.output, native(PROGRAM, "longer-launches", "120").output)
+        self.assert_kept(run)
+        left, again = (run.errors.find(what) for what in ("that is tried again", "the plan is taken up again"))
+        self.assertGreater(left, 0, run.errors)
+        self.assertGreater(again, left, run.errors)
+        self.assertEqual(run.errors.count("the plan is taken up again"), 1, run.errors)
+        self.assertGreater(run.errors.find("plan 1 is live"), again, run.errors)
+        made, otherwise = self.as_planned(run)
+        self.assertGreater(made, 500)
+        self.assertLess(otherwise, made / 20)
 
     def test_any_order_that_the_edges_allow(self):
         trace = self.net("vgg11", "--batch", 20)

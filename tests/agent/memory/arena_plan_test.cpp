@@ -18,6 +18,7 @@
 #include "agent/memory/arena_state.h"
 #include "agent/order/current_context.h"
 #include "agent/order/in_flight.h"
+#include "agent/recording/device_times.h"
 #include "agent/recording/recorder.h"
 #include "tests/agent/arena_calls.h"
 #include "tests/agent/fake_memory.h"
@@ -31,6 +32,8 @@ namespace {
 
 const auto kContext = reinterpret_cast<CUcontext>(0x10);
 
+float g_elapsed = 0;  // milliseconds between any two events; 0: that is not known
+
 Driver functions_with_context() {
   Driver driver = functions();
   driver.current_context = [](CUcontext* context) { return *context = kContext, CUDA_SUCCESS; };
@@ -38,7 +41,10 @@ Driver functions_with_context() {
   driver.context_push = [](CUcontext) { return CUDA_SUCCESS; };
   driver.context_pop = [](CUcontext* context) { return *context = kContext, CUDA_SUCCESS; };
   driver.default_pool = [](CUmemoryPool*, CUdevice) { return CUDA_ERROR_NOT_SUPPORTED; };
-  driver.event_elapsed = [](float*, CUevent, CUevent) { return CUDA_ERROR_NOT_READY; };
+  driver.event_elapsed = [](float* milliseconds, CUevent, CUevent) {
+    *milliseconds = g_elapsed;
+    return g_elapsed == 0 ? CUDA_ERROR_NOT_READY : CUDA_SUCCESS;
+  };
   return driver;
 }
 
@@ -421,6 +427,88 @@ TEST_F(PlansOfTheArena, UnderALimitASlabThatKeepsChunksMakesWayForThePlanThatCom
   EXPECT_TRUE(arena()->slab.keeps_only({}));
   EXPECT_NE(arena_free(weights).result, CUDA_ERROR_INVALID_VALUE);
   EXPECT_EQ(arena_set_limit("none").error, "");
+}
+
+// A plan that is to be faster than on demand, where an iteration took 1 ms.
+class PlansWithAPace : public PlansOfTheArena {
+ protected:
+  void SetUp() override {
+    PlansOfTheArena::SetUp();
+    start_device_times(1);
+    iterate();
+    EXPECT_EQ(arena_set_limit("64MiB").error, "");
+    send(1, kBlock);
+    arena()->next->otherwise_ns = 1'000'000;
+    iterate_with_work(2);
+    ASSERT_NE(arena()->plan, nullptr) << status().note;
+  }
+  void TearDown() override {
+    EXPECT_EQ(arena_set_limit("none").error, "");
+    start_device_times(0);
+    g_elapsed = 0;
+  }
+  static void iterate_with_work(int times) {
+    for (int i = 0; i < times; ++i) {
+      const CUdeviceptr block = allocate(kBlock);
+      leave_mark_if_due({reinterpret_cast<CUstream>(0x100), false});
+      free(block);
+    }
+  }
+  // Until the plan is left, and how many that were.
+  static int iterate_until_left() {
+    int iterations = 0;
+    for (; arena()->plan != nullptr && iterations < 200; ++iterations) iterate_with_work(1);
+    return iterations;
+  }
+};
+
+TEST_F(PlansWithAPace, OneThatIsNotSlowerIsFollowed) {
+  g_elapsed = 8 * 1.05F;
+  EXPECT_EQ(iterate_until_left(), 200);
+  g_elapsed = 0;  // what is not known is no reason
+  EXPECT_EQ(iterate_until_left(), 200);
+}
+
+TEST_F(PlansWithAPace, OneThatIsSlowerIsLeftForGood) {
+  g_elapsed = 8 * 2;
+  EXPECT_LT(iterate_until_left(), 50);
+  EXPECT_NE(status().note.find("tried again"), std::string::npos) << status().note;
+  EXPECT_EQ(link_status().refused_plans, 0u) << "that is not known yet";
+  g_elapsed = 8 * 1;
+  iterate_with_work(100);
+  EXPECT_EQ(arena()->plan, nullptr);
+  EXPECT_EQ(arena()->next, nullptr);
+  EXPECT_NE(status().note.find("it was slower than swaps on demand are"), std::string::npos) << status().note;
+}
+
+TEST_F(PlansWithAPace, OneThatIsNoSlowerThanOnDemandIsNowIsTakenUpAgain) {
+  g_elapsed = 8 * 2;
+  EXPECT_LT(iterate_until_left(), 50);
+  iterate_with_work(100);
+  ASSERT_NE(arena()->plan, nullptr) << status().note;
+  EXPECT_EQ(arena()->plan->generation, 1u);
+  EXPECT_EQ(arena()->plan->otherwise_ns, 2'000'000u);
+  EXPECT_EQ(iterate_until_left(), 200);
+}
+
+// The iteration in which the program leaves it has more in it than the plan.
+TEST_F(PlansWithAPace, WhereTheProgramLeavesItThatIsNotTheTimeOfThePlan) {
+  g_elapsed = 8 * 2;
+  for (int i = 0; i < 60; ++i) {
+    iterate_with_work(4);
+    free(allocate(kOther));
+  }
+  EXPECT_NE(arena()->plan, nullptr);
+}
+
+TEST_F(PlansWithAPace, AnotherPlanThatComesEndsTheTrial) {
+  g_elapsed = 8 * 2;
+  EXPECT_LT(iterate_until_left(), 50);
+  start_recording(false);
+  send(2, kBlock);
+  iterate_with_work(100);
+  ASSERT_NE(arena()->plan, nullptr) << status().note;
+  EXPECT_EQ(arena()->plan->generation, 2u);
 }
 
 // Two threads: this one makes two blocks in an iteration, then another one makes one.

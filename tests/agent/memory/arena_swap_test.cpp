@@ -184,5 +184,48 @@ TEST_F(AtALimit, WhereTheDeviceIsFullABlockThatComesBackGetsIdleChunksOfTheSlab)
   free(stays);
 }
 
+// A plan of a loop that the program has left holds memory for nothing meanwhile: that serves before anything leaves.
+TEST_F(AtALimit, WhatAPlanHoldsThatTheProgramHasLeftServesBeforeBlocksLeave) {
+  const CUdeviceptr weights = allocate(3 * kChunk);
+  const auto iterate = [] { free(allocate(2 * kChunk)); };
+  iterate();
+  ASSERT_EQ(arena_set_limit("12MiB").error, "");
+  Plan plan;
+  plan.generation = 1;
+  plan.mallocs.push_back({2 * kChunk, 0, 0, 1, 0, 1});
+  plan.places.push_back({0, 2 * kChunk});
+  plan.slab_bytes = plan.peak_load = 2 * kChunk;
+  plan.operations = 2;
+  plan.lanes.push_back({current_lane(), 1, std::span<const shm::PlannedMalloc>(plan.mallocs)});
+  {
+    ArenaLock lock;
+    plan.persistent.push_back(arena()->blocks.find(weights)->number);
+    arena_adopt(*arena(), plan);
+    while (arena()->phase == Arena::Phase::kBuilding) arena_build(*arena());
+  }
+  for (int i = 0; i < 3; ++i) iterate();
+  ASSERT_NE(arena()->plan, nullptr);
+  ASSERT_EQ(fake.handles.size(), 5u);
+  use(weights, stream(1));
+  const CUdeviceptr first = allocate(3 * kChunk);
+  EXPECT_NE(first, 0u);
+  EXPECT_FALSE(is_away(weights));
+  EXPECT_EQ(fake.handles.size(), 6u);
+  // More than that can't be had without.
+  const CUdeviceptr second = allocate(kChunk);
+  EXPECT_NE(second, 0u);
+  EXPECT_TRUE(is_away(weights) || is_away(first));
+  EXPECT_EQ(fake.handles.size(), 6u);
+  free(first);
+  free(second);
+  // The loop has its memory again.
+  for (int i = 0; i < 3; ++i) iterate();
+  {
+    ArenaLock lock;
+    EXPECT_EQ(arena()->slab.gone_chunks(), 0u);
+  }
+  free(weights);
+}
+
 }  // namespace
 }  // namespace memopt::agent

@@ -110,7 +110,7 @@ void expect_refused(const PlanBuilder& valid, const std::vector<Corruption>& cor
 TEST(PlanTest, EverythingThatIsWrongIsNamed) {
   const std::vector<Corruption> corruptions = {
       {"magic", [](PlanBuilder& plan) { plan.header.magic += 1; }},
-      {"format 1: expected 5", [](PlanBuilder& plan) { plan.header.format = 1; }},
+      {"format 1: expected 6", [](PlanBuilder& plan) { plan.header.format = 1; }},
       {"header_bytes", [](PlanBuilder& plan) { plan.header.header_bytes -= 8; }},
       {"generation 0", [](PlanBuilder& plan) { plan.header.generation = 0; }},
       {"operations 0", [](PlanBuilder& plan) { plan.header.operations = 0; }},

@@ -336,6 +336,42 @@ TEST_F(DeviceTimes, StreamsThatTheLegacyStreamIsNotOrderedWithDoNotCount) {
   EXPECT_FALSE(legacy_is_measured());
 }
 
+// Whatever is recorded: between the beginnings of two operations, as soon as the device has come to the second.
+TEST_F(DeviceTimes, OperationsThatAreMarkedTellTheTimeBetweenThem) {
+  start_device_times(16);
+  test::reset_arena(0x1000, 0x1000);
+  std::uint64_t between = 1;
+  EXPECT_TRUE(time_between_marks(&between));
+  EXPECT_EQ(between, 0u) << "nothing was marked";
+  memset(stream(1), 500);
+  mark_operation(true);
+  memset(stream(1), 1000);
+  for (int i = 0; i < 3; ++i) memset(stream(1), 1000, 50);
+  mark_operation(false);
+  memset(stream(1), 7000);
+  device_.now = 500 + 4149;
+  EXPECT_FALSE(time_between_marks(&between));
+  device_.now = ~std::uint64_t{0};
+  EXPECT_TRUE(time_between_marks(&between));
+  EXPECT_EQ(between, 4150u);
+  // Only of the next one.
+  memset(stream(1), 1000);
+  EXPECT_TRUE(time_between_marks(&between));
+  EXPECT_EQ(between, 4150u);
+  // The second is to come.
+  mark_operation(true);
+  memset(stream(1), 1000);
+  mark_operation(false);
+  EXPECT_TRUE(time_between_marks(&between));
+  EXPECT_EQ(between, 0u);
+  before_capture(stream(2));
+  memset(stream(1), 1000);
+  capture_ended(stream(2));
+  EXPECT_TRUE(time_between_marks(&between));
+  EXPECT_EQ(between, 0u) << "nothing is marked while anything is captured";
+  EXPECT_TRUE(measured().empty());
+}
+
 TEST_F(DeviceTimes, ErrnoIsKept) {
   start_device_times(1);
   start_recording(true);

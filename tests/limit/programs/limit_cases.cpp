@@ -14,6 +14,7 @@
 //   reset, destroyed-context      contexts that do
 //   exit [_exit|exit-by-thread], fork [_exit|frees]    processes that do
 //   turns, iterations N           blocks come and go
+//   longer-launches N             iterations whose launches take longer from the middle on
 //   handed-on, rounds, reused, legacy-stream, iterations-on-streams N     streams (limit_order.cpp)
 //   same-block, threads           threads
 //   blocked, all-blocked, blocked-touch    work that ends only after a call that wants memory

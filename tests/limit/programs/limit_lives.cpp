@@ -1,4 +1,5 @@
 // Ends of blocks, contexts and processes while blocks are away.
+#include <dlfcn.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -198,18 +199,56 @@ void iterations(int count) {
   say("iterations", wrong);
 }
 
+// Iterations for which swaps are planned, and whose launches take four times as long from the middle on: longer than
+// an iteration took on demand before.
+void longer_launches(int count) {
+  constexpr std::size_t kEach = 4 * kMib;
+  constexpr unsigned kBlocks = 10;
+  using Takes = void (*)(std::uint64_t);
+  const auto next_launch_takes = reinterpret_cast<Takes>(dlsym(RTLD_DEFAULT, "cudasim_next_launch_takes"));
+  const CUstream stream = make_stream();
+  std::vector<CUdeviceptr> blocks(kBlocks);
+  const auto run = [&](CUfunction kernel, unsigned round, auto... parameters) {
+    if (next_launch_takes != nullptr) next_launch_takes(static_cast<int>(round) < count / 2 ? 300'000 : 1'200'000);
+    check(launch(kernel, stream, kEach / 4, parameters..., static_cast<int>(kEach / 4)), "cuLaunchKernel");
+  };
+  std::size_t wrong = 0;
+  for (unsigned round = 0; round < static_cast<unsigned>(count); ++round) {
+    for (unsigned i = 0; i < kBlocks; ++i) {
+      check(cuMemAllocAsync(&blocks[i], kEach, stream), "cuMemAllocAsync");
+      run(kernels.fill, round, blocks[i], round + i);
+    }
+    for (unsigned i = kBlocks - 1; i > 0; --i) {
+      run(kernels.add, round, blocks[i - 1], blocks[i]);
+      if (i > 1) check(cuMemFreeAsync(blocks[i], stream), "cuMemFreeAsync");
+    }
+    // The sums of all that was filled, and of all but the first.
+    for (unsigned i = 0; i < 2; ++i) {
+      unsigned word = 0, expected = 0;
+      check(cuMemcpyDtoHAsync(&word, blocks[i] + kEach - 4, 4, stream), "cuMemcpyDtoHAsync");
+      check(cuStreamSynchronize(stream), "cuStreamSynchronize");
+      for (unsigned k = i; k < kBlocks; ++k) expected += round + k + static_cast<unsigned>(kEach / 4) - 1;
+      wrong += word != expected ? 1 : 0;
+      check(cuMemFreeAsync(blocks[i], stream), "cuMemFreeAsync");
+    }
+  }
+  say("iterations", wrong);
+}
+
 }  // namespace
 
 std::span<const Case> life_cases() {
-  static constexpr std::array kCases = {Case{"freed", freed},
-                                        Case{"pooled", pooled},
-                                        Case{"freed-by-another-thread", freed_by_another_thread},
-                                        Case{"reset", reset},
-                                        Case{"destroyed-context", destroyed_context},
-                                        Case{"exit", [] { exit_at_once(argument); }},
-                                        Case{"fork", [] { forked(argument); }},
-                                        Case{"turns", turns},
-                                        Case{"iterations", [] { iterations(number(argument.c_str(), "iterations")); }}};
+  static constexpr std::array kCases = {
+      Case{"freed", freed},
+      Case{"pooled", pooled},
+      Case{"freed-by-another-thread", freed_by_another_thread},
+      Case{"reset", reset},
+      Case{"destroyed-context", destroyed_context},
+      Case{"exit", [] { exit_at_once(argument); }},
+      Case{"fork", [] { forked(argument); }},
+      Case{"turns", turns},
+      Case{"iterations", [] { iterations(number(argument.c_str(), "iterations")); }},
+      Case{"longer-launches", [] { longer_launches(number(argument.c_str(), "longer-launches")); }}};
   return kCases;
 }
 

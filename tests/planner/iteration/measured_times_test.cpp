@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <functional>
 #include <optional>
+#include <set>
 #include <vector>
 
 #include "planner/iteration/iteration_planner.h"
@@ -259,6 +260,32 @@ TEST(MeasuredTimes, IdleTimesAreWhereTheyWereSeenElseTheSameEverywhere) {
     }
     EXPECT_EQ(begins, known ? (std::vector<double>{2000, 9500}) : (std::vector<double>{0, 2233, 5466, 9699}));
   }
+}
+
+// Where no operation was measured in two iterations, those around where it would have been tell about how long one
+// takes.
+TEST(MeasuredTimes, HowLongAnIterationTakesIsAboutKnownFromOthers) {
+  Program program;
+  std::uint64_t operations = 0;
+  std::set<std::uint64_t> wanted;
+  program.measured = [&](std::uint64_t operation) {
+    operations = operation + 1;
+    return wanted.contains(operation);
+  };
+  for (int i = 0; i < 100 && !program.plan(); ++i) iterate_idling(program, 200);
+  EXPECT_EQ(program.times().pace, 0u);
+  // The second of three; an iteration later the first and the third.
+  wanted = {operations + 1, operations + 3, operations + 5};
+  for (int i = 0; i < 2; ++i) iterate_idling(program, 200);
+  IterationTimes times = program.times();
+  EXPECT_EQ(times.period, 0u);
+  // In the middle of 3500 and 4000 ns, as the second would lie.
+  EXPECT_EQ(times.pace, 9950u);
+  wanted = {operations + 1};
+  iterate_idling(program, 200);
+  times = program.times();
+  EXPECT_EQ(times.period, 9700u);
+  EXPECT_EQ(times.pace, 9700u);
 }
 
 TEST(MeasuredTimes, StreamsThatRunAtTheSameTimeLeaveNoRoomForIdleTimes) {

@@ -75,6 +75,9 @@ std::uint64_t footprint_of(const Bytes& plan) {
   return header.slab_bytes + (header.swaps.count == 0 ? header.persistent_bytes : 0);
 }
 
+// Of a program at a limit, for copies on demand: far more than any plan adds.
+constexpr std::uint64_t kOnDemand = 500'000'000;
+
 void iterate(Telling& training, int times) {
   for (int i = 0; i < times; ++i) training.iterate();
 }
@@ -302,6 +305,7 @@ TEST(SwapPlanner, KeepsToALimit) {
   const auto within = [&](std::uint64_t limit) {
     terms.memory_limit = limit;
     Telling training(4, terms, true);
+    training.waits = kOnDemand;
     iterate(training, 20);
     EXPECT_EQ(training.told.plans.size(), 1u);
     return Planned{training.told.plans.at(0), training.told.program.note()};
@@ -321,6 +325,39 @@ TEST(SwapPlanner, KeepsToALimit) {
   EXPECT_NE(impossible.note.find("keep to 4.0 MiB; the least so far is"), std::string::npos) << impossible.note;
 }
 
+// The iteration is known by the times of some of its operations each time, so that it is also known how long it took.
+TEST(SwapPlanner, AtALimitNoSwapsAreSentThatAreSlowerThanOnDemand) {
+  shm::SwapTermsBody terms = kTerms;
+  terms.out_bytes_per_ns = terms.in_bytes_per_ns = 2;
+  terms.memory_limit = unswapped_footprint(4) * 6 / 10;
+  struct Planned {
+    shm::PlanHeader header;
+    std::string note;
+    std::uint64_t takes;
+  };
+  const auto with_waits = [&](std::uint64_t waits) {
+    Telling training(4, terms, true);
+    training.waits = waits;
+    training.told.measured = [](std::uint64_t operation) { return operation % 2 == 0 || operation < 3; };
+    std::uint64_t began = 0, takes = 0;
+    for (int i = 0; i < 20; ++i) {
+      began = training.told.now();
+      training.iterate();
+      takes = training.told.now() - began;
+    }
+    EXPECT_EQ(training.told.plans.size(), 1u);
+    return Planned{header_of(training.told.plans.at(0)), training.told.program.note(), takes};
+  };
+  const Planned slow = with_waits(kOnDemand);
+  EXPECT_NE(slow.header.swaps.count, 0u) << slow.note;
+  EXPECT_GT(slow.header.added_ns, 0u);
+  EXPECT_NEAR(static_cast<double>(slow.header.otherwise_ns), static_cast<double>(slow.takes),
+              0.1 * static_cast<double>(slow.takes));
+  const Planned fast = with_waits(slow.header.added_ns / 4);
+  EXPECT_EQ(fast.header.swaps.count, 0u) << "on demand it takes " << fast.takes;
+  EXPECT_NE(fast.note.find("and on demand it is"), std::string::npos) << fast.note;
+}
+
 // Blocks that stay lie where they are: the slab and they are within the limit together, and none of them is swapped.
 TEST(SwapPlanner, KeepsToALimitBesideBlocksThatStay) {
   shm::SwapTermsBody terms = kTerms;
@@ -328,6 +365,7 @@ TEST(SwapPlanner, KeepsToALimitBesideBlocksThatStay) {
   for (const std::uint64_t seed : {2, 4, 5}) {
     terms.memory_limit = unswapped_footprint(seed) * 8 / 10;
     Telling training(seed, terms, true);
+    training.waits = kOnDemand;
     iterate(training, 20);
     ASSERT_EQ(training.told.plans.size(), 1u);
     const shm::PlanHeader header = header_of(training.told.plans[0]);
@@ -348,6 +386,7 @@ TEST(SwapPlanner, PlansForLessWhenThePlanWasTooLarge) {
   terms.flags = shm::kPersistentStays;
   terms.memory_limit = unswapped_footprint(4) * 8 / 10;
   Telling training(4, terms, true);
+  training.waits = kOnDemand;
   iterate(training, 20);
   constexpr std::uint64_t kExcess = 2 << 20;
   for (std::uint64_t refused = 1; refused <= 2; ++refused) {
@@ -462,6 +501,7 @@ TEST(SwapPlanner, ThePlanOfALoopStaysWhereOneOfAllAroundItIsNoFaster) {
   terms.out_bytes_per_ns = terms.in_bytes_per_ns = 2;
   terms.memory_limit = unswapped_footprint(4) * 6 / 10;
   Telling training(4, terms, true);
+  training.waits = kOnDemand;
   while (training.told.plans.empty()) training.iterate();
   ASSERT_NE(header_of(training.told.plans[0]).swaps.count, 0u) << training.told.program.note();
   training.told.follow();
@@ -482,6 +522,7 @@ TEST(SwapPlanner, AtALimitNearlyAllTimesAreEnough) {
   shm::SwapTermsBody terms = kTerms;
   terms.memory_limit = unswapped_footprint(4) * 6 / 10;
   Telling training(4, terms, false);
+  training.waits = kOnDemand;
   const std::uint64_t block = training.told.malloc(1 << 20, 500, 500);
   for (int i = 0; i < 12; ++i) {
     training.iterate();
@@ -496,9 +537,10 @@ TEST(SwapPlanner, PlansAgainWhenNearlyAllTimesAreMeasured) {
   shm::SwapTermsBody terms = kTerms;
   terms.out_bytes_per_ns = terms.in_bytes_per_ns = 2;
   int of_about_the_same_sum = 0;
-  for (const std::uint64_t seed : {14, 18, 29}) {
+  for (const std::uint64_t seed : {14, 29, 36}) {
     terms.memory_limit = unswapped_footprint(seed) * 6 / 10;
     Telling training(seed, terms, true);
+    training.waits = kOnDemand;
     std::uint64_t launches = 0;
     training.told.measured = [&](std::uint64_t operation) {
       launches = operation + 1;
@@ -535,6 +577,7 @@ TEST(SwapPlanner, ALayoutAboveTheLimitReplacesNoSwaps) {
   shm::SwapTermsBody terms = kTerms;
   terms.memory_limit = unswapped_footprint(4) * 6 / 10;
   Telling training(4, terms, true);
+  training.waits = kOnDemand;
   while (training.told.plans.empty()) training.iterate();
   ASSERT_NE(header_of(training.told.plans[0]).swaps.count, 0u) << training.told.program.note();
   const std::uint64_t extra = training.told.malloc(terms.memory_limit, 500, 500);

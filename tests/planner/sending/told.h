@@ -36,6 +36,7 @@ class Told {
     if (measured(operations_++)) add(builder_.kernel_time({sequence, nanoseconds, clock_}, shm::kIdleUnknown));
   }
   void pause(std::uint64_t nanoseconds) { clock_ += nanoseconds; }
+  std::uint64_t now() const { return clock_; }  // the device's
   std::uint64_t written() const { return builder_.sequence(); }
 
  protected:

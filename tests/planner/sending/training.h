@@ -19,6 +19,7 @@ template <typename Told>
 class Training {
  public:
   Told told;
+  std::uint64_t waits = 1000;  // nanoseconds, in each iteration: far more on demand, at a limit
 
   template <typename... Arguments>
   explicit Training(std::uint64_t seed, Arguments&&... arguments)
@@ -54,7 +55,7 @@ class Training {
       told.free(activations[i]);
     }
     launch(91, {weights_[0], weights_[1]}, 0);
-    told.pause(1000);
+    told.pause(waits);
   }
 
  private:

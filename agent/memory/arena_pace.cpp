@@ -1,0 +1,107 @@
+// Whether a plan that swaps keeps what it promised: iterations by it are timed by the device's clock, and it is left
+// where they take longer than on demand.
+#include <new>
+#include <utility>
+
+#include "agent/link/link.h"
+#include "agent/memory/arena_state.h"
+#include "agent/process/log.h"
+#include "agent/recording/device_times.h"
+
+namespace memopt::agent {
+namespace {
+
+// So many iterations are timed together, behind the first ones, in which what is swapped finds its places.
+constexpr std::uint64_t kToSettle = 8;
+constexpr std::uint64_t kTimedTogether = 8;
+// A plan is slower if they take this part longer, so many times in a row.
+constexpr std::uint64_t kSlowerPart = 10;
+constexpr std::uint32_t kMostSlow = 2;
+
+// Another iteration begins. How long one takes, where the time that was being taken is known; else 0.
+std::uint64_t take_time(PaceWatch& watch) noexcept {
+  if (++watch.begun <= kToSettle) return 0;
+  if (watch.first == 0) {
+    watch.first = watch.begun;
+    watch.left = false;
+    mark_operation(true);
+    return 0;
+  }
+  if (watch.last == 0) {
+    if (watch.begun - watch.first < kTimedTogether) return 0;
+    watch.last = watch.begun;
+    mark_operation(false);
+    return 0;
+  }
+  std::uint64_t nanoseconds = 0;
+  if (!time_between_marks(&nanoseconds)) return 0;
+  const std::uint64_t iterations = watch.last - std::exchange(watch.first, 0);
+  watch.last = 0;
+  return watch.left ? 0 : nanoseconds / iterations;
+}
+
+bool is_slower(std::uint64_t one, std::uint64_t other) noexcept { return one > other + other / kSlowerPart; }
+
+double in_ms(std::uint64_t nanoseconds) noexcept { return static_cast<double>(nanoseconds) / 1e6; }
+
+}  // namespace
+
+void arena_watch_pace(Arena& arena) noexcept {
+  PaceWatch& watch = arena.pace_watch;
+  const std::uint64_t takes = watch.due ? 0 : take_time(watch);
+  if (takes == 0) return;
+  watch.slow = is_slower(takes, arena.plan->otherwise_ns) ? watch.slow + 1 : 0;
+  if (watch.slow != kMostSlow) return;
+  watch.due = true;
+  watch.planned_ns = takes;
+}
+
+bool arena_leave_slow_plan(Arena& arena) noexcept {
+  if (!std::exchange(arena.pace_watch.due, false) || arena.plan == nullptr) return false;
+  const std::uint64_t planned = arena.pace_watch.planned_ns;
+  log(LogLevel::kInfo, "an iteration takes {:.3f} ms by the plan, and took {:.3f} on demand: that is tried again",
+      in_ms(planned), in_ms(arena.plan->otherwise_ns));
+  try {
+    arena.abandoned = "it is slower than swaps on demand were, which are tried again";
+  } catch (const std::bad_alloc&) {
+  }
+  arena_leave_plan_for_limit(arena);
+  // Not before that is over.
+  arena.declined.needs = 0;
+  arena.pace_watch = {};
+  // Another one is on its way already.
+  if (arena.declined.plan == nullptr) return true;
+  arena.pace_watch.generation = arena.declined.generation;
+  arena.pace_watch.planned_ns = planned;
+  return true;
+}
+
+void arena_try_on_demand(Arena& arena) noexcept {
+  PaceWatch& watch = arena.pace_watch;
+  if (watch.planned_ns == 0) return;
+  if (watch.generation != arena.declined.generation) {
+    watch = {};
+    return;
+  }
+  const std::uint64_t takes = take_time(watch);
+  if (takes == 0) return;
+  if (is_slower(watch.planned_ns, takes)) return arena_end_trial(arena);
+  log(LogLevel::kInfo, "an iteration takes {:.3f} ms on demand: the plan is taken up again", in_ms(takes));
+  arena.declined.plan->otherwise_ns = takes;
+  arena.declined.needs = arena.plan_needs;
+  arena.limit_change.pending = true;
+  watch = {};
+}
+
+void arena_end_trial(Arena& arena) noexcept {
+  const PaceWatch watch = std::exchange(arena.pace_watch, {});
+  if (watch.planned_ns == 0 || watch.generation != arena.declined.generation) return;
+  try {
+    arena.abandoned = "it was slower than swaps on demand are";
+  } catch (const std::bad_alloc&) {
+  }
+  log(LogLevel::kInfo, "swaps are made on demand: the plan was slower");
+  plan_refused(arena.declined.generation);
+}
+
+}  // namespace memopt::agent
