@@ -10,6 +10,7 @@
 #include <string>
 #include <string_view>
 
+#include "shm/pin_terms.h"
 #include "shm/sizes.h"
 
 namespace memopt::shm {
@@ -85,6 +86,7 @@ enum class OptionId : std::size_t {
   kLimit,
   kSwap,
   kHostLimit,
+  kPin,
   kCount
 };
 
@@ -126,6 +128,9 @@ inline constexpr std::array<Option, static_cast<std::size_t>(OptionId::kCount)> 
     {"MEMOPT_HOST_LIMIT", "", kSizeValues,
      "Hold at most so much page-locked host memory for what has left the device; else as much as the host allows.",
      is_size},
+    {"MEMOPT_PIN", "", kPinValues,
+     "Blocks of at least that size, or allocated by a function that matches as FILE:FUNCTION, stay on the device.",
+     is_pin},
 }};
 
 constexpr std::uint64_t ring_bytes(std::string_view value) {

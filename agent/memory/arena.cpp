@@ -8,6 +8,7 @@
 
 #include "agent/link/link.h"
 #include "agent/memory/arena_state.h"
+#include "agent/memory/pins.h"
 #include "agent/memory/points.h"
 #include "agent/order/captures.h"
 #include "agent/order/current_context.h"
@@ -279,18 +280,20 @@ struct Made {
   std::uint64_t generation = 0;
   std::uint64_t slab = 0;
   shm::StateChange change{};
+  bool stays = false;
 };
 
 Made made(Arena& arena, const Block& block) noexcept {
   const StateReport report = std::exchange(arena.to_report, StateReport{});
-  return {block.number, block.base, report.generation, arena.slab.window().base, report.change};
+  return {block.number, block.base, report.generation, arena.slab.window().base, report.change, block.stays};
 }
 
 // The thread that is given the block knows it only after this returns, so that no use of it is recorded before.
 void record(Arena& arena, const Made& made, std::size_t bytes, void* return_address, std::uint64_t stream) noexcept {
   const int kept_errno = errno;
   if (made.change != shm::StateChange{}) record_state(made.change, {made.generation, made.slab});
-  record_malloc({made.number, bytes, 0, reinterpret_cast<std::uint64_t>(return_address), stream, made.base}, 0);
+  record_malloc({made.number, bytes, 0, reinterpret_cast<std::uint64_t>(return_address), stream, made.base},
+                made.stays ? shm::kStays : 0);
   {
     ArenaLock lock;
     arena_look_for_plan(arena);
@@ -320,6 +323,7 @@ void record(Arena& arena, const Made& made, std::size_t bytes, void* return_addr
   if (address == nullptr || bytes == 0) return {};
   if (__atomic_load_n(&g_refused, __ATOMIC_RELAXED)) [[unlikely]]
     return {};
+  const bool stays = is_to_stay(bytes, return_address);
   const CostProbe probe;
   ThreadState& thread = t_state;
   if (make_arena() == nullptr) [[unlikely]]
@@ -359,6 +363,7 @@ void record(Arena& arena, const Made& made, std::size_t bytes, void* return_addr
       return {};
     Block* const block = arena.blocks.make();
     block->bytes = bytes;
+    block->stays = stays;
     ++arena.mallocs;
     const std::uint64_t releases_before = arena.releases;
     FollowedMalloc* const malloc =
@@ -587,6 +592,7 @@ void note_context_destroyed(CUcontext context) noexcept {
 }
 
 void forget_arena_after_fork() noexcept {
+  forget_pins_after_fork();
   // The parent's device memory is nothing that a child can use, and its lock may be held by a thread that is not here.
   arena_lock_word = {};
   switch_on(false);

@@ -120,12 +120,12 @@ struct PaceWatch {
   // At which the time that is being taken begins and ends; 0: it does not yet.
   std::uint64_t first = 0;
   std::uint64_t last = 0;
-  bool left = false;             // the program has left the plan meanwhile
-  std::uint32_t slow = 0;        // times in a row that were longer
+  bool left = false;       // the program has left the plan meanwhile
+  std::uint32_t slow = 0;  // times in a row that were longer
   // The plan that has been left to try it on demand, and how long an iteration took by it; 0: none has.
   std::uint64_t generation = 0;
   std::uint64_t planned_ns = 0;
-  bool due = false;              // the plan is to be left
+  bool due = false;  // the plan is to be left
 };
 
 // What goes on when memory is served in another context, because the first one is gone.

@@ -36,11 +36,15 @@ struct Block {
   bool escaped = false;         // its address is stored where launches do not show it
   bool sync_memops = false;     // as cuPointerSetAttribute
   bool kept = false;            // named by a graph: its bytes stay its own even after it is freed
+  bool stays = false;           // the user wants it here (MEMOPT_PIN)
   Block* next_free = nullptr;
 };
 
-// Its address is stored, a graph names it, or its chunks have an attribute that others would lack: it does not leave.
-inline bool is_pinned(const Block& block) noexcept { return block.escaped || block.kept || block.sync_memops; }
+// Its address is stored, a graph names it, its chunks have an attribute that others would lack, or the user has said
+// so: it does not leave.
+inline bool is_pinned(const Block& block) noexcept {
+  return block.escaped || block.kept || block.sync_memops || block.stays;
+}
 
 class BlockIndex {
  public:
@@ -65,6 +69,7 @@ class BlockIndex {
     block->escaped = false;
     block->kept = false;
     block->sync_memops = false;
+    block->stays = false;
     return block;
   }
   // It was never inserted, or was erased.

@@ -39,8 +39,8 @@ struct IterationTimes {
   };
   std::vector<Time> operations;  // as in IterationLifetimes::order
   std::uint64_t idle_at_end = 0;
-  std::uint64_t busy = 0;             // of all operations
-  std::uint64_t period = 0;           // by the device's clock; 0: not known
+  std::uint64_t busy = 0;    // of all operations
+  std::uint64_t period = 0;  // by the device's clock; 0: not known
   // The same, or about that where no operation was measured in two iterations: from others before and behind it.
   std::uint64_t pace = 0;
   std::uint64_t on_device = 0;        // launches, copies and memsets

@@ -255,6 +255,7 @@ class OperationStore::Appender {
     block.birth = store_.end_;
     block.lane = static_cast<std::uint16_t>(index_);
     block.known = true;
+    block.stays = (header.flags & shm::kStays) != 0;
     if (body.block == 0 || store_.live_.size() >= kMaxLiveBlocks) {
       store_.bury(index);
     } else {

@@ -51,6 +51,7 @@ struct Block {
   std::uint32_t lane;     // of its birth, into lanes; kNone where that was not seen
   bool placeable;         // neither the driver's own memory nor of an impossible size
   bool known;             // its malloc has been seen
+  bool stays;             // it may not leave the device
   bool doubtful;          // may have been freed in a gap; an access removes the doubt
 
   bool alive() const { return death == kNone; }
@@ -149,6 +150,7 @@ class OperationStore {
     std::uint16_t lane = 0xffff;
     bool placeable : 1 = false;
     bool known : 1 = false;
+    bool stays : 1 = false;
     bool doubtful : 1 = false;
     bool listed : 1 = false;
   };
@@ -187,6 +189,7 @@ class OperationStore {
             b.lane == 0xffff ? kNone : b.lane,
             b.placeable,
             b.known,
+            b.stays,
             b.doubtful};
   }
   StoredBlock& stored_block(std::uint32_t index) { return blocks_[index >> kBlockChunkBits][index & kBlockChunkMask]; }

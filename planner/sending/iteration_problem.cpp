@@ -240,9 +240,12 @@ IterationProblemBuilder::IterationProblemBuilder(const OperationStore& store, co
   problem_.name = name;
   problem_.machine = swap::kMachines[0].machine;
   problem_.align = shm::kPlanAlignment;
-  const auto add_block = [&](std::uint64_t bytes, bool persistent, std::string called, std::vector<std::uint64_t> at) {
-    problem_.blocks.push_back(
-        {.id = problem_.blocks.size(), .bytes = bytes, .persistent = persistent, .name = std::move(called)});
+  const auto add_block = [&](const Block& block, bool persistent, std::string called, std::vector<std::uint64_t> at) {
+    problem_.blocks.push_back({.id = problem_.blocks.size(),
+                               .bytes = block.bytes,
+                               .persistent = persistent,
+                               .pinned = block.stays,
+                               .name = std::move(called)});
     places_.push_back({std::move(at)});
   };
   for (std::size_t lane = 0; lane < lifetimes.lanes.size(); ++lane) {
@@ -251,15 +254,14 @@ IterationProblemBuilder::IterationProblemBuilder(const OperationStore& store, co
       const Operation op = operations[lifetimes.lanes[lane].operations[i]];
       std::vector<std::uint64_t>& offsets = places[i];
       if (std::equal(offsets.begin() + 1, offsets.end(), offsets.begin())) offsets.resize(1);
-      add_block(store.blocks()[op.block].bytes, false, "malloc at record " + std::to_string(op.sequence),
-                std::move(offsets));
+      add_block(store.blocks()[op.block], false, "malloc at record " + std::to_string(op.sequence), std::move(offsets));
     }
   }
   persistent_ = lifetimes.staying;
   std::uint64_t offset = plan.outcome.solution.height;
   for (const std::uint32_t index : lifetimes.persistent) {
     const Block block = store.blocks()[index];
-    add_block(block.bytes, true, "block " + std::to_string(block.number), {offset});
+    add_block(block, true, "block " + std::to_string(block.number), {offset});
     offset += place_bytes(block.bytes);
   }
 }

@@ -152,6 +152,8 @@ GatheredPages gather_pages(std::span<const StayingBlock> persistent, std::uint64
   for (const swap::Operation& operation : problem.operations) {
     if (swap::is_access(operation) && operation.block >= first) accessed[operation.block - first] = true;
   }
+  std::vector<bool> pinned(count);
+  for (std::size_t i = 0; i < count; ++i) pinned[i] = problem.blocks[first + i].pinned;
   std::vector<std::vector<std::uint32_t>> becomes(count);
   problem.blocks.resize(first);
   std::uint64_t end = 0;  // of the last page that is the problem's
@@ -161,7 +163,9 @@ GatheredPages gather_pages(std::span<const StayingBlock> persistent, std::uint64
   for (const auto& [address, page] : pages_of(persistent, chunk_bytes, &has_pages)) {
     const bool used =
         std::any_of(page.blocks.begin(), page.blocks.end(), [&](std::uint32_t block) { return accessed[block]; });
-    if (!page.large || !used) {
+    const bool stays =
+        std::any_of(page.blocks.begin(), page.blocks.end(), [&](std::uint32_t block) { return pinned[block]; });
+    if (!page.large || !used || stays) {
       result.beside += chunk_bytes;
       continue;
     }

@@ -27,9 +27,10 @@ struct GatheredPages {
 
 // Pages in which a block of at least a chunk lies, and that something accesses, take the place of the problem's
 // persistent blocks, which are its last: those in which the same blocks lie are one. They are accessed when one of
-// these is. Blocks of less than a chunk by themselves are left out: an agent has them elsewhere, where nothing leaves.
-// `persistent`: where the problem's persistent blocks lie, in its order; address 0 where that is no place of its own.
-// `ranks`: of the problem's operations (IterationProblem). O(n log n) in blocks and operations.
+// these is. Not those in which one lies that is pinned. Blocks of less than a chunk by themselves are left out: an
+// agent has them elsewhere, where nothing leaves. `persistent`: where the problem's persistent blocks lie, in its
+// order; address 0 where that is no place of its own. `ranks`: of the problem's operations (IterationProblem). O(n log
+// n) in blocks and operations.
 GatheredPages gather_pages(std::span<const StayingBlock> persistent, std::uint64_t chunk_bytes, swap::Problem& problem,
                            std::vector<std::uint64_t>& ranks);
 

@@ -143,6 +143,19 @@ class PlannedSwaps(LimitCase):
         self.assertGreater(made, 500)
         self.assertLess(otherwise, made / 20)
 
+    def test_what_is_to_stay(self):
+        """MEMOPT_PIN."""
+        command = [PROGRAM, "longer-launches", "40"]
+        reference = native(*command)
+        for pins, stay in (("size>=4MiB", True), ("frame=^limit_cases:", True), ("size>=1GiB|frame=^no_file:", False), ("size>4MiB", False),
+                           ("frame=(", False)):
+            run = self.limited(command, 28 * MIB, MEMOPT_PIN=pins)
+            self.assertEqual(run.output, reference.output)
+            # Some copies measure how fast they are.
+            self.assertEqual(run.copied(reference)[0] < 100 * MIB, stay, f"{pins}: {run.errors}")
+            self.assertEqual(run.passed_by != 0, stay, run.errors)
+        self.assertIn("MEMOPT_PIN: 'frame=(' is no regular expression", run.errors)
+
     def test_any_order_that_the_edges_allow(self):
         trace = self.net("vgg11", "--batch", 20)
         limit = self.limit_of(trace, 60)

@@ -57,6 +57,29 @@ TEST(Options, LimitsAreSizesOrParts) {
             "MEMOPT_HOST_LIMIT=60%: expected a size in bytes, or with K, M, G or T (8GiB, 500M); it is ignored");
 }
 
+TEST(Options, PinsAreASizeAndAFrame) {
+  const auto terms = [](std::string_view text) { return shm::pin_terms(text); };
+  ASSERT_TRUE(terms("size>=64MiB"));
+  EXPECT_EQ(terms("size>=64MiB")->least_bytes, 64u << 20);
+  EXPECT_EQ(terms("size>=64MiB")->frame, "");
+  ASSERT_TRUE(terms("frame=a|b"));
+  EXPECT_EQ(terms("frame=a|b")->least_bytes, shm::PinTerms::kNone);
+  EXPECT_EQ(terms("frame=a|b")->frame, "a|b");
+  ASSERT_TRUE(terms("size>=1K|frame=^lib.*:fill"));
+  EXPECT_EQ(terms("size>=1K|frame=^lib.*:fill")->least_bytes, 1024u);
+  EXPECT_EQ(terms("size>=1K|frame=^lib.*:fill")->frame, "^lib.*:fill");
+  for (const char* const bad : {"", "64MiB", "size>64MiB", "size>=", "size>=60%", "size>=1K|",
+                                "size>=1K|frame=", "frame=", "frame", "size>=1K frame=x"}) {
+    EXPECT_FALSE(terms(bad)) << bad;
+  }
+  const char* const environment[] = {"MEMOPT_PIN=64MiB", nullptr};
+  const Options refused(environment);
+  EXPECT_EQ(refused.value(shm::OptionId::kPin), "");
+  ASSERT_EQ(refused.complaints().size(), 1u);
+  EXPECT_EQ(refused.complaints()[0],
+            "MEMOPT_PIN=64MiB: expected size>=SIZE, frame=REGEX, or both with a bar between; it is ignored");
+}
+
 TEST(Options, EveryDefaultIsAcceptedOrEmpty) {
   for (const shm::Option& option : shm::kOptions) {
     EXPECT_TRUE(option.default_value.empty() || option.accepts(option.default_value)) << option.name;

@@ -76,6 +76,18 @@ TEST(StayingPages, RunsAreThoseInWhichTheSameBlocksLie) {
   EXPECT_NO_THROW(swap::find_liveness(made.problem));
 }
 
+// With all that lies in the same pages.
+TEST(StayingPages, WhereOneIsPinnedItsPagesStay) {
+  Made made({{kBase, 11 << 20}, {kBase + (11 << 20) + 512, 4 << 20}});
+  made.problem.blocks[2].pinned = true;
+  made.add({Kind::kMalloc, 0, 0}, 0);
+  made.launch({0, 1, 2}, 0, 100, 1);
+  made.add({Kind::kFree, 0, 300}, 2);
+  const GatheredPages gathered = made.gather();
+  EXPECT_EQ(gathered.pages, (std::vector<StayingPages>{{kBase, 5 * kChunk}}));
+  EXPECT_EQ(gathered.beside, 3 * kChunk);
+}
+
 TEST(StayingPages, WhatNothingAccessesAndWhatLiesInTheSlabIsLeftOut) {
   Made made({{kBase, 4 << 20}, {0, 3 << 20}, {kBase + (16 << 20), 2 << 20}});
   made.add({Kind::kMalloc, 0, 0}, 0);

@@ -325,6 +325,38 @@ TEST(SwapPlanner, KeepsToALimit) {
   EXPECT_NE(impossible.note.find("keep to 4.0 MiB; the least so far is"), std::string::npos) << impossible.note;
 }
 
+// Neither blocks of the iteration, nor pages of those that live through all.
+TEST(SwapPlanner, WhatIsToStayIsNotSwapped) {
+  for (const std::uint64_t seed : {2, 4, 5}) {
+    shm::SwapTermsBody terms = kTerms;
+    terms.memory_limit = unswapped_footprint(seed) * 7 / 10;
+    Telling all(seed, terms, true);
+    all.waits = kOnDemand;
+    iterate(all, 20);
+    std::string fault;
+    const auto swapped = agent::parse_plan(all.told.plans.at(0), &fault);
+    ASSERT_NE(swapped, nullptr) << fault;
+    ASSERT_FALSE(swapped->swaps.empty()) << seed;
+    // The largest that is swapped, and what lies in the first pages that are.
+    std::uint64_t bytes = 0;
+    for (const shm::PlannedSwap& swap : swapped->swaps) {
+      if ((swap.flags & shm::kSwapPages) == 0) bytes = std::max(bytes, swapped->mallocs[swap.block].bytes);
+    }
+    if (bytes == 0) continue;
+    Telling some(seed, terms, true);
+    some.waits = kOnDemand;
+    some.told.stays = [&](std::uint64_t its) { return its == bytes; };
+    iterate(some, 20);
+    const auto without = agent::parse_plan(some.told.plans.at(0), &fault);
+    ASSERT_NE(without, nullptr) << fault;
+    for (const shm::PlannedSwap& swap : without->swaps) {
+      if ((swap.flags & shm::kSwapPages) == 0) {
+        EXPECT_NE(without->mallocs[swap.block].bytes, bytes) << seed;
+      }
+    }
+  }
+}
+
 // The iteration is known by the times of some of its operations each time, so that it is also known how long it took.
 TEST(SwapPlanner, AtALimitNoSwapsAreSentThatAreSlowerThanOnDemand) {
   shm::SwapTermsBody terms = kTerms;

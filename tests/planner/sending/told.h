@@ -15,12 +15,14 @@ namespace memopt::planner {
 class Told {
  public:
   std::function<bool(std::uint64_t operation)> measured = [](std::uint64_t) { return true; };
-  bool blind = false;                 // launches from here on
+  std::function<bool(std::uint64_t bytes)> stays = [](std::uint64_t) { return false; };  // a block of so many
+  bool blind = false;                                                                    // launches from here on
   std::uint32_t other_functions = 0;  // added to those that are launched
 
   virtual ~Told() = default;
 
   std::uint64_t malloc(std::uint64_t bytes, std::uint64_t stack, std::uint64_t return_address) {
+    if (stays(bytes)) builder_.flags = shm::kStays;
     add(builder_.malloc(next_block_, bytes, stack, return_address,
                         std::exchange(next_address_, next_address_ + bytes / 512 * 512 + 512)));
     return next_block_++;
