@@ -215,8 +215,10 @@ void arena_look_at_points(Arena& arena, ArenaLock& lock) noexcept {
 void arena_finish_points(Arena& arena, ArenaLock& lock, std::uint64_t bytes, std::uint64_t return_address) noexcept {
   if (t_lane == nullptr) return stop_counting();
   const LanePosition& at = t_lane->live;
+  // Since the thread was here another one may have taken up another plan, and that one be gone with its lanes.
+  const bool lives = arena.plan != nullptr && arena.plan->generation == at.plan && at.lane != nullptr;
   // Behind one that is not the plan's next, operations of the one before may still come.
-  const bool finished = at.lane != nullptr && is_next(at, bytes, return_address);
+  const bool finished = lives && is_next(at, bytes, return_address);
   reach(arena, lock, *t_lane, finished, false);
 }
 

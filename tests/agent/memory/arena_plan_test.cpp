@@ -41,6 +41,12 @@ Driver functions_with_context() {
   driver.context_push = [](CUcontext) { return CUDA_SUCCESS; };
   driver.context_pop = [](CUcontext* context) { return *context = kContext, CUDA_SUCCESS; };
   driver.default_pool = [](CUmemoryPool*, CUdevice) { return CUDA_ERROR_NOT_SUPPORTED; };
+  driver.stream_create = [](CUstream* made, unsigned) {
+    *made = reinterpret_cast<CUstream>(0x9000);
+    return CUDA_SUCCESS;
+  };
+  driver.copy_to_host_async = [](void*, CUdeviceptr, std::size_t, CUstream) { return CUDA_SUCCESS; };
+  driver.copy_to_device_async = [](CUdeviceptr, const void*, std::size_t, CUstream) { return CUDA_SUCCESS; };
   driver.event_elapsed = [](float* milliseconds, CUevent, CUevent) {
     *milliseconds = g_elapsed;
     return g_elapsed == 0 ? CUDA_ERROR_NOT_READY : CUDA_SUCCESS;
@@ -575,6 +581,8 @@ class PlansOfTwoThreads : public PlansOfTheArena {
     EXPECT_EQ(arena()->displaced, 0u);
   }
 
+  std::uint32_t lane_ = 0;
+
  private:
   void run() {
     for (;;) {
@@ -599,7 +607,6 @@ class PlansOfTwoThreads : public PlansOfTheArena {
   std::condition_variable changed_;
   std::function<void()> work_;
   bool pending_ = false;
-  std::uint32_t lane_ = 0;
   std::thread thread_;
 };
 
@@ -657,6 +664,52 @@ TEST_F(PlansOfTwoThreads, OneThatNeverComesAgainIsNotWaitedForLong) {
   send_for_both();
   for (int i = 0; i < 6; ++i) here();
   EXPECT_NE(arena()->plan, nullptr);
+}
+
+// A thread that waits for its next point of a plan makes its next block when another one is followed, and the first is
+// gone.
+TEST_F(PlansOfTwoThreads, APointOfAPlanThatIsGoneIsNotLookedFor) {
+  here();
+  there();
+  EXPECT_EQ(arena_set_limit("64MiB").error, "");
+  const auto send_swaps = [&](std::uint64_t generation) {
+    Plan plan;
+    plan.generation = generation;
+    plan.mallocs = {{kBlock, 0, 0, 1, 0, 1}, {kBlock, 0, 0, 1, 2, 3}, {kOther, 0, 1, 1, 4, 7}};
+    plan.places = {{0, kBlock}, {0, kOther}};
+    plan.slab_bytes = kOther;
+    plan.peak_load = kOther;
+    plan.operations = 8;
+    plan.chunk_bytes = kChunk;
+    // It would leave behind an operation that never comes.
+    plan.swaps = {{2, shm::kSwapCopies, 5, shm::kNoPosition, shm::kNoPosition, 0}};
+    plan.points = {{5, lane_, 0, 1, 0}};
+    const std::span<const shm::PlannedMalloc> mallocs(plan.mallocs);
+    plan.lanes.push_back({current_lane(), 2, mallocs.first(2)});
+    plan.lanes.push_back({lane_, 1, mallocs.subspan(2)});
+    ArenaLock lock;
+    arena_adopt(*arena(), plan);
+    for (int i = 0; i < 8 && arena()->phase == Arena::Phase::kBuilding; ++i) {
+      arena_build(*arena());
+      if (arena()->wanted_pieces != 0) arena_make_pieces(*arena(), lock);
+    }
+  };
+  const auto follows = [](std::uint64_t generation) {
+    ArenaLock lock;
+    return arena()->plan != nullptr && arena()->plan->generation == generation;
+  };
+  for (const std::uint64_t generation : {1, 2, 3}) {
+    start_recording(false);
+    send_swaps(generation);
+    // Where the next one goes live, this thread has an iteration behind it, and the other none.
+    for (int i = 0; i < 8 && !follows(generation); ++i) {
+      here();
+      if (!follows(generation)) there();
+    }
+    ASSERT_TRUE(follows(generation)) << status().note;
+    there();
+  }
+  EXPECT_EQ(arena_set_limit("none").error, "");
 }
 
 TEST_F(PlansOfTheArena, WhatIsInUseForLongIsGivenBackAfterwards) {
