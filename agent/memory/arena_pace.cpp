@@ -1,5 +1,6 @@
 // Whether a plan that swaps keeps what it promised: iterations by it are timed by the device's clock, and it is left
 // where they take longer than on demand.
+#include <algorithm>
 #include <new>
 #include <utility>
 
@@ -17,13 +18,23 @@ constexpr std::uint64_t kTimedTogether = 8;
 // A plan is slower if they take this part longer, so many times in a row.
 constexpr std::uint64_t kSlowerPart = 10;
 constexpr std::uint32_t kMostSlow = 2;
+// Likewise by this part longer than expected, with at least so many returns off the plan.
+constexpr std::uint64_t kLongerPart = 4;
+constexpr std::uint64_t kOffInThem = kTimedTogether / 2;
+
+// Of what the plan swaps, and of pages that it could not take up.
+std::uint64_t returns_off_plan(const Arena& arena) noexcept {
+  return arena.planned_swaps.unplanned_returns + arena.planned_swaps.late_returns + arena.swaps.in_pages;
+}
 
 // Another iteration begins. How long one takes, where the time that was being taken is known; else 0.
-std::uint64_t take_time(PaceWatch& watch) noexcept {
+std::uint64_t take_time(Arena& arena) noexcept {
+  PaceWatch& watch = arena.pace_watch;
   if (++watch.begun <= kToSettle) return 0;
   if (watch.first == 0) {
     watch.first = watch.begun;
     watch.left = false;
+    watch.returns = returns_off_plan(arena);
     mark_operation(true);
     return 0;
   }
@@ -48,9 +59,11 @@ double in_ms(std::uint64_t nanoseconds) noexcept { return static_cast<double>(na
 
 void arena_watch_pace(Arena& arena) noexcept {
   PaceWatch& watch = arena.pace_watch;
-  const std::uint64_t takes = watch.due ? 0 : take_time(watch);
+  const std::uint64_t takes = watch.due ? 0 : take_time(arena);
   if (takes == 0) return;
-  watch.slow = is_slower(takes, arena.plan->otherwise_ns) ? watch.slow + 1 : 0;
+  const std::uint64_t expected = arena.plan->expected_ns;
+  const bool off = returns_off_plan(arena) - watch.returns >= kOffInThem && takes > expected + expected / kLongerPart;
+  watch.slow = off || is_slower(takes, arena.plan->otherwise_ns) ? watch.slow + 1 : 0;
   if (watch.slow != kMostSlow) return;
   watch.due = true;
   watch.planned_ns = takes;
@@ -59,10 +72,12 @@ void arena_watch_pace(Arena& arena) noexcept {
 bool arena_leave_slow_plan(Arena& arena) noexcept {
   if (!std::exchange(arena.pace_watch.due, false) || arena.plan == nullptr) return false;
   const std::uint64_t planned = arena.pace_watch.planned_ns;
-  log(LogLevel::kInfo, "an iteration takes {:.3f} ms by the plan, and took {:.3f} on demand: that is tried again",
-      in_ms(planned), in_ms(arena.plan->otherwise_ns));
+  log(LogLevel::kInfo,
+      "an iteration takes {:.3f} ms by the plan, where {:.3f} are expected; on demand, where it took {:.3f}, is tried "
+      "again",
+      in_ms(planned), in_ms(arena.plan->expected_ns), in_ms(arena.plan->otherwise_ns));
   try {
-    arena.abandoned = "it is slower than swaps on demand were, which are tried again";
+    arena.abandoned = "it is slower than expected: swaps on demand are tried again";
   } catch (const std::bad_alloc&) {
   }
   arena_leave_plan_for_limit(arena);
@@ -83,11 +98,13 @@ void arena_try_on_demand(Arena& arena) noexcept {
     watch = {};
     return;
   }
-  const std::uint64_t takes = take_time(watch);
+  const std::uint64_t takes = take_time(arena);
   if (takes == 0) return;
   if (is_slower(watch.planned_ns, takes)) return arena_end_trial(arena);
   log(LogLevel::kInfo, "an iteration takes {:.3f} ms on demand: the plan is taken up again", in_ms(takes));
   arena.declined.plan->otherwise_ns = takes;
+  // Once is enough, if that is what it comes to.
+  arena.declined.plan->expected_ns = std::max(arena.declined.plan->expected_ns, watch.planned_ns);
   arena.declined.needs = arena.plan_needs;
   arena.limit_change.pending = true;
   watch = {};

@@ -114,14 +114,17 @@ struct RunWatch {
 };
 
 // Whether iterations by a plan that swaps take longer than on demand, by the device's clock: than they did when it was
-// made (FollowedPlan::otherwise_ns), or than they do now, which is tried before it is left for good.
+// made (FollowedPlan::otherwise_ns), or than they do now, which is tried before it is left for good. Likewise where
+// they take much longer than expected, and something comes back at other times than planned in most of them: what went
+// wrong in one iteration may go on for ever, as it is in the way of the next; taken up again, the plan begins anew.
 struct PaceWatch {
   std::uint64_t begun = 0;  // iterations since this began
   // At which the time that is being taken begins and ends; 0: it does not yet.
   std::uint64_t first = 0;
   std::uint64_t last = 0;
-  bool left = false;       // the program has left the plan meanwhile
-  std::uint32_t slow = 0;  // times in a row that were longer
+  bool left = false;          // the program has left the plan meanwhile
+  std::uint64_t returns = 0;  // up to `first`, of what came back at other times than planned
+  std::uint32_t slow = 0;     // times in a row that were longer
   // The plan that has been left to try it on demand, and how long an iteration took by it; 0: none has.
   std::uint64_t generation = 0;
   std::uint64_t planned_ns = 0;

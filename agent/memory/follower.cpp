@@ -120,6 +120,7 @@ void FollowedPlan::add_swaps(const Plan& plan) {
   }
   period_ns = plan.period_ns;
   added_ns = plan.added_ns;
+  expected_ns = period_ns + added_ns;
   otherwise_ns = plan.otherwise_ns;
 }
 

@@ -148,7 +148,8 @@ struct FollowedPlan {
   std::uint64_t swaps = 0;      // an iteration
   std::uint64_t period_ns = 0;  // with swaps: of an iteration, and how much longer it is expected to be for them
   std::uint64_t added_ns = 0;
-  std::uint64_t otherwise_ns = 0;  // of one on demand; 0: not known
+  std::uint64_t expected_ns = 0;   // both
+  std::uint64_t otherwise_ns = 0;  // of an iteration on demand; 0: not known
 
   explicit FollowedPlan(const Plan& plan);  // may throw std::bad_alloc
   FollowedLane* find_lane(std::uint32_t lane);

@@ -445,6 +445,7 @@ class PlansWithAPace : public PlansOfTheArena {
     EXPECT_EQ(arena_set_limit("64MiB").error, "");
     send(1, kBlock);
     arena()->next->otherwise_ns = 1'000'000;
+    arena()->next->expected_ns = 500'000;
     iterate_with_work(2);
     ASSERT_NE(arena()->plan, nullptr) << status().note;
   }
@@ -473,6 +474,24 @@ TEST_F(PlansWithAPace, OneThatIsNotSlowerIsFollowed) {
   EXPECT_EQ(iterate_until_left(), 200);
   g_elapsed = 0;  // what is not known is no reason
   EXPECT_EQ(iterate_until_left(), 200);
+}
+
+// Then it begins anew; once, where that changes nothing.
+TEST_F(PlansWithAPace, OneThatIsMuchSlowerThanExpectedIsLeftIfThereAreReturnsOffThePlan) {
+  g_elapsed = 8 * 0.9F;
+  EXPECT_EQ(iterate_until_left(), 200);
+  const auto iterate_off = [] {
+    int iterations = 0;
+    for (; arena()->plan != nullptr && iterations < 200; ++iterations) {
+      ++arena()->planned_swaps.unplanned_returns;
+      iterate_with_work(1);
+    }
+    return iterations;
+  };
+  EXPECT_LT(iterate_off(), 50);
+  iterate_with_work(100);
+  ASSERT_NE(arena()->plan, nullptr) << status().note;
+  EXPECT_EQ(iterate_off(), 200);
 }
 
 TEST_F(PlansWithAPace, OneThatIsSlowerIsLeftForGood) {
