@@ -59,8 +59,8 @@ std::unique_ptr<const Pins> read_pins() {
 const Pins* pins() noexcept {
   static const Pins* const read = [] {
     try {
-      const Pins* const made = read_pins().release();
-      return made->any() ? made : nullptr;
+      std::unique_ptr<const Pins> made = read_pins();
+      return made->any() ? made.release() : nullptr;
     } catch (const std::bad_alloc&) {
       return static_cast<const Pins*>(nullptr);
     }

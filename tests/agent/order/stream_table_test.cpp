@@ -297,7 +297,7 @@ TEST_F(StreamTableTest, AStreamIsNotDestroyedUnderARecordOnIt) {
       table_.destroyed(lock, stream(1));
       destroyed = true;
     });
-    for (int i = 0; i < 1000 && !destroyed; ++i) std::this_thread::yield();
+    for (int i = 0; i < 100 && !destroyed; ++i) std::this_thread::yield();
     EXPECT_FALSE(destroyed);
   };
   table_.record_events(lock_, release);
