@@ -48,8 +48,8 @@ inline constexpr std::uint8_t kLastRecordKind = 18;
 // Flags of a header.
 inline constexpr std::uint8_t kStreamOrdered = 1;  // kMalloc, kFree: on `stream`, not plain
 inline constexpr std::uint8_t kForeign = 2;      // kMalloc, kFree: memory that the driver allocates (async pool, pitch)
-inline constexpr std::uint8_t kStays = 8;        // kMalloc: the block may not leave the device
 inline constexpr std::uint8_t kBlindLaunch = 4;  // kLaunch: its parameters could not be read; it may touch anything
+inline constexpr std::uint8_t kStays = 8;        // kMalloc: the block may not leave the device
 
 struct RecordHeader {
   std::uint8_t kind;

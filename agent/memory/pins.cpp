@@ -3,6 +3,8 @@
 #include <cxxabi.h>
 #include <dlfcn.h>
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstdint>
 #include <cstdlib>
@@ -11,6 +13,7 @@
 #include <new>
 #include <optional>
 #include <regex>
+#include <span>
 #include <string>
 #include <unordered_map>
 
@@ -19,7 +22,6 @@
 #include "agent/process/spin_lock.h"
 #include "agent/process/uncancellable.h"
 #include "agent/recording/call_stacks.h"
-#include "agent/recording/stack_walker.h"
 #include "shm/options.h"
 #include "shm/pin_terms.h"
 
@@ -32,12 +34,11 @@ struct Pins {
   bool any() const { return least_bytes != shm::PinTerms::kNone || frame.has_value(); }
 };
 
-// Of stacks that were looked at, by hash. Never destroyed. Guarded by the lock.
+// Of stacks that were looked at, by a hash of their addresses. Never destroyed. Guarded by the lock.
 using Known = std::unordered_map<std::uint64_t, bool>;
 constexpr std::size_t kMostKnown = std::size_t{1} << 16;
 constinit int g_lock = 0;
 constinit Known* g_known = nullptr;
-constinit thread_local bool t_looking = false;
 
 std::unique_ptr<const Pins> read_pins() {
   auto pins = std::make_unique<Pins>();
@@ -82,30 +83,21 @@ std::string name_of(const void* address) {
   return name;
 }
 
-bool any_frame_matches(const Pins& pins, const void* return_address) {
-  void* frames[2 * kMaxStackFrames];
-  const int count = stack_walker().walk(frames, static_cast<int>(std::size(frames)));
-  int first = 0;
-  while (first < count && frames[first] != return_address) ++first;
-  if (first == count) return std::regex_search(name_of(return_address), *pins.frame);
-  for (int i = first; i < count; ++i) {
-    if (std::regex_search(name_of(frames[i]), *pins.frame)) return true;
-  }
-  return false;
-}
-
-bool matches(const Pins& pins, const void* return_address) {
-  const std::uint64_t stack = call_stack(return_address);
+bool any_matches(const Pins& pins, std::span<void* const> frames) {
+  // FNV-1a.
+  std::uint64_t stack = 0xcbf29ce484222325u;
+  for (void* const frame : frames) stack = (stack ^ reinterpret_cast<std::uint64_t>(frame)) * 0x100000001b3u;
   {
     const LockGuard guard(g_lock);
-    if (g_known != nullptr && stack != 0) {
+    if (g_known != nullptr) {
       if (const auto found = g_known->find(stack); found != g_known->end()) return found->second;
     }
   }
-  const bool result = any_frame_matches(pins, return_address);
+  const bool result = std::any_of(frames.begin(), frames.end(),
+                                  [&](const void* frame) { return std::regex_search(name_of(frame), *pins.frame); });
   const LockGuard guard(g_lock);
   if (g_known == nullptr) g_known = new Known();
-  if (stack != 0 && g_known->size() < kMostKnown) g_known->emplace(stack, result);
+  if (g_known->size() < kMostKnown) g_known->emplace(stack, result);
   return result;
 }
 
@@ -116,25 +108,22 @@ bool is_to_stay(std::size_t bytes, const void* return_address) noexcept {
   if (all == nullptr) [[likely]]
     return false;
   if (bytes >= all->least_bytes) return true;
-  // What looking allocates is not looked at.
-  if (!all->frame || t_looking) return false;
+  if (!all->frame) return false;
+  // Names are looked for in what the dynamic linker locks.
   const Uncancellable scope;
   const int kept = errno;
-  t_looking = true;
+  std::array<void*, kMaxStackFrames> frames{};
+  const std::size_t count = program_frames(return_address, frames);
   bool result = false;
   try {
-    result = matches(*all, return_address);
+    result = any_matches(*all, std::span(frames).first(count));
   } catch (const std::bad_alloc&) {
   } catch (const std::regex_error&) {  // it is too complex for the name
   }
-  t_looking = false;
   errno = kept;
   return result;
 }
 
-void forget_pins_after_fork() noexcept {
-  g_lock = 0;
-  t_looking = false;
-}
+void forget_pins_after_fork() noexcept { g_lock = 0; }
 
 }  // namespace memopt::agent

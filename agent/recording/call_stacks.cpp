@@ -1,5 +1,6 @@
 #include "agent/recording/call_stacks.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <span>
 
@@ -96,6 +97,16 @@ std::span<void* const> programs_part(void* const* frames, std::size_t count, voi
   return {&return_address, 1};
 }
 
+using Frames = void * [kOwnFrames + kMaxStackFrames];
+
+// Nothing where there is not even the address of the call. A walk reads and writes, to see what memory is there, and
+// asks the dynamic linker, which others may have interposed: what they allocate meanwhile is not walked (t_walking).
+std::span<void* const> walk(Frames& frames, void* const& from) noexcept {
+  const int count = stack_walker().walk(frames, static_cast<int>(std::size(frames)));
+  if (count <= 0 && from == nullptr) return {};
+  return programs_part(frames, static_cast<std::size_t>(std::max(count, 0)), from);
+}
+
 std::uint64_t known_or_learnt(std::span<void* const> frames, std::uint32_t recording) noexcept {
   std::uint64_t raw = mix(recording, modules().generation());
   for (void* const frame : frames) raw = mix(raw, reinterpret_cast<std::uint64_t>(frame));
@@ -113,25 +124,34 @@ std::uint64_t known_or_learnt(std::span<void* const> frames, std::uint32_t recor
 }  // namespace
 
 std::uint64_t call_stack(const void* return_address) noexcept {
-  // A walk asks the dynamic linker, which others may have interposed: what they allocate meanwhile is not walked.
   if (t_walking) return 0;
   const std::uint32_t recording = recording_number();
-  // Walking reads and writes, to see what memory is there; learning takes the dynamic linker's lock.
+  // Learning takes the dynamic linker's lock.
   const Uncancellable scope;
   const int kept = errno;
   t_walking = true;
-  const StackWalker& walker = stack_walker();
   if (++t_walks % kLookInterval == 0) look_for_changes();
-  void* frames[kOwnFrames + kMaxStackFrames];
-  const int count = walker.walk(frames, static_cast<int>(std::size(frames)));
+  Frames frames;
   void* const from = const_cast<void*>(return_address);
-  std::uint64_t hash = 0;
-  if (count > 0 || from != nullptr) {
-    hash = known_or_learnt(programs_part(frames, static_cast<std::size_t>(count), from), recording);
-  }
+  const std::span<void* const> walked = walk(frames, from);
+  const std::uint64_t hash = walked.empty() ? 0 : known_or_learnt(walked, recording);
   t_walking = false;
   errno = kept;
   return hash;
+}
+
+std::size_t program_frames(const void* return_address, std::span<void*, kMaxStackFrames> found) noexcept {
+  if (t_walking) return 0;
+  const Uncancellable scope;
+  const int kept = errno;
+  t_walking = true;
+  Frames frames;
+  void* const from = const_cast<void*>(return_address);
+  const std::span<void* const> walked = walk(frames, from);
+  std::copy(walked.begin(), walked.end(), found.begin());
+  t_walking = false;
+  errno = kept;
+  return walked.size();
 }
 
 void forget_call_stacks_after_fork() noexcept {

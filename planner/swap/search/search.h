@@ -8,7 +8,8 @@
 //
 // Annealing (annealing.h): by the load alone at first, as that is fast, then with places, the blocks too small to
 // matter being laid out in the gaps at the end. Iterations with very many blocks begin with a greedy choice, and are
-// laid out by the layout planner where its layouts are hardly larger than the load.
+// laid out by the layout planner where its layouts are hardly larger than the load. Within a limit that makes much
+// wait, a covering of the load comes first, and is made better as a whole (ruin_and_recreate.h).
 #pragma once
 
 #include <atomic>

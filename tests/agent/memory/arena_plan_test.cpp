@@ -3,7 +3,6 @@
 
 #include <condition_variable>
 #include <cstdint>
-#include <cstdlib>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -12,16 +11,12 @@
 #include <utility>
 #include <vector>
 
-#include "agent/agent.h"
 #include "agent/link/link.h"
 #include "agent/memory/arena.h"
 #include "agent/memory/arena_state.h"
-#include "agent/order/current_context.h"
-#include "agent/order/in_flight.h"
-#include "agent/recording/device_times.h"
 #include "agent/recording/recorder.h"
-#include "tests/agent/arena_calls.h"
 #include "tests/agent/fake_memory.h"
+#include "tests/agent/memory/plans_of_the_arena.h"
 #include "tests/agent/plan_builder.h"
 
 // The arena and its link are never destroyed: what they hold at the end is no leak.
@@ -29,132 +24,6 @@ extern "C" [[gnu::visibility("default")]] int __lsan_is_turned_off() { return 1;
 
 namespace memopt::agent {
 namespace {
-
-const auto kContext = reinterpret_cast<CUcontext>(0x10);
-
-float g_elapsed = 0;  // milliseconds between any two events; 0: that is not known
-
-Driver functions_with_context() {
-  Driver driver = functions();
-  driver.current_context = [](CUcontext* context) { return *context = kContext, CUDA_SUCCESS; };
-  driver.current_device = [](CUdevice* device) { return *device = 0, CUDA_SUCCESS; };
-  driver.context_push = [](CUcontext) { return CUDA_SUCCESS; };
-  driver.context_pop = [](CUcontext* context) { return *context = kContext, CUDA_SUCCESS; };
-  driver.default_pool = [](CUmemoryPool*, CUdevice) { return CUDA_ERROR_NOT_SUPPORTED; };
-  driver.stream_create = [](CUstream* made, unsigned) {
-    *made = reinterpret_cast<CUstream>(0x9000);
-    return CUDA_SUCCESS;
-  };
-  driver.copy_to_host_async = [](void*, CUdeviceptr, std::size_t, CUstream) { return CUDA_SUCCESS; };
-  driver.copy_to_device_async = [](CUdeviceptr, const void*, std::size_t, CUstream) { return CUDA_SUCCESS; };
-  driver.event_elapsed = [](float* milliseconds, CUevent, CUevent) {
-    *milliseconds = g_elapsed;
-    return g_elapsed == 0 ? CUDA_ERROR_NOT_READY : CUDA_SUCCESS;
-  };
-  return driver;
-}
-
-constexpr Interposer kInterposer{nullptr, 0, nullptr, nullptr, functions_with_context};
-
-class PlansOfTheArena : public testing::Test, protected ArenaCalls {
- protected:
-  static constexpr std::uint64_t kBlock = 2 * kChunk;
-
-  static void SetUpTestSuite() {
-    setenv("MEMOPT_PLANNER", "/nonexistent/memoptd", 1);  // plans are made here
-    setenv("MEMOPT_LOG", "off", 1);
-    setenv("MEMOPT_SYNC_PLAN", "0", 1);
-    first_call(kInterposer, 0);
-  }
-  void SetUp() override {
-    note_context_change();
-    g_fake = &fake;
-    forget_arena_after_fork();  // each test begins anew
-  }
-
-  // An iteration of one block.
-  static void iterate() {
-    const CUdeviceptr block = allocate(kBlock);
-    ASSERT_NE(block, 0u);
-    free(block);
-  }
-
-  // Of these iterations; `stays` are blocks that live through all of them.
-  static void send(std::uint64_t generation, std::uint64_t slab_bytes, std::vector<CUdeviceptr> stays = {}) {
-    auto plan = std::make_unique<Plan>();
-    plan->generation = generation;
-    plan->mallocs.push_back({kBlock, 0, 0, 1, 0, 1});
-    plan->places.push_back({0, kBlock});
-    plan->slab_bytes = slab_bytes;
-    plan->peak_load = kBlock;
-    plan->operations = 2;
-    plan->lanes.push_back({current_lane(), 1, std::span<const shm::PlannedMalloc>(plan->mallocs)});
-    ArenaLock lock;
-    for (const CUdeviceptr block : stays) plan->persistent.push_back(arena()->blocks.find(block)->number);
-    arena_adopt(*arena(), *plan);
-    while (arena()->phase == Arena::Phase::kBuilding) arena_build(*arena());
-  }
-  // The block begins in what `weights`, which stays, leaves of its second chunk.
-  static void send_keeping(std::uint64_t generation, CUdeviceptr weights, std::uint64_t offset = 0) {
-    Plan plan;
-    plan.generation = generation;
-    plan.mallocs.push_back({kBlock, 0, 0, 1, 0, 1});
-    plan.places.push_back({offset + kChunk / 2, offset + kChunk / 2 + kBlock});
-    plan.slab_bytes = offset + kChunk + kBlock;
-    plan.peak_load = kBlock;
-    plan.operations = 2;
-    plan.chunk_bytes = kChunk;
-    plan.chunks.push_back({weights + kChunk, offset});
-    plan.lanes.push_back({current_lane(), 1, std::span<const shm::PlannedMalloc>(plan.mallocs)});
-    ArenaLock lock;
-    plan.persistent.push_back(arena()->blocks.find(weights)->number);
-    arena_adopt(*arena(), plan);
-    while (arena()->phase == Arena::Phase::kBuilding) arena_build(*arena());
-  }
-  // Weights of which the slab of plan 1 keeps a chunk.
-  static CUdeviceptr weights_in_slab() {
-    const CUdeviceptr weights = allocate(kChunk * 5 / 4 - 512);
-    iterate();
-    send_keeping(1, weights);
-    for (int i = 0; i < 3; ++i) iterate();
-    EXPECT_NE(arena()->plan, nullptr);
-    EXPECT_FALSE(arena()->slab.keeps_only({})) << "it keeps one";
-    return weights;
-  }
-  // The same with another block behind every `loops` of that one: the iteration that `send` is a loop of.
-  static constexpr std::uint64_t kOther = 3 * kChunk;
-  static void iterate_outer(int loops, int times = 1) {
-    for (int i = 0; i < times; ++i) {
-      for (int j = 0; j < loops; ++j) iterate();
-      free(allocate(kOther));
-    }
-  }
-  static void send_outer(std::uint64_t generation, int loops, std::uint64_t slab_bytes) {
-    auto plan = std::make_unique<Plan>();
-    plan->generation = generation;
-    for (int i = 0; i < loops; ++i)
-      plan->mallocs.push_back({kBlock, 0, 0, 1, static_cast<std::uint32_t>(2 * i), 2u * i + 1});
-    plan->mallocs.push_back({kOther, 0, 1, 1, static_cast<std::uint32_t>(2 * loops), 2u * loops + 1});
-    plan->places.push_back({0, kBlock});
-    plan->places.push_back({kBlock, kBlock + kOther});
-    plan->slab_bytes = slab_bytes;
-    plan->peak_load = kOther;
-    plan->operations = 2 * (static_cast<std::uint64_t>(loops) + 1);
-    plan->lanes.push_back({current_lane(), 1, std::span<const shm::PlannedMalloc>(plan->mallocs)});
-    ArenaLock lock;
-    arena_adopt(*arena(), *plan);
-    while (arena()->phase == Arena::Phase::kBuilding) arena_build(*arena());
-  }
-  static shm::PlanStatus status() {
-    shm::Status status;
-    read_arena(&status);
-    return *status.plan;
-  }
-  static std::uint64_t chunks_peak() { return arena()->chunks.counts().peak_bytes; }
-  std::uint64_t held() const { return fake.handles.size() * kChunk; }
-
-  FakeDriver fake;
-};
 
 TEST_F(PlansOfTheArena, OneThatNeedsMoreThanIsHeldWithoutItDoesNotGoLive) {
   const CUdeviceptr weights = allocate(10 * kChunk);
@@ -433,107 +302,6 @@ TEST_F(PlansOfTheArena, UnderALimitASlabThatKeepsChunksMakesWayForThePlanThatCom
   EXPECT_TRUE(arena()->slab.keeps_only({}));
   EXPECT_NE(arena_free(weights).result, CUDA_ERROR_INVALID_VALUE);
   EXPECT_EQ(arena_set_limit("none").error, "");
-}
-
-// A plan that is to be faster than on demand, where an iteration took 1 ms.
-class PlansWithAPace : public PlansOfTheArena {
- protected:
-  void SetUp() override {
-    PlansOfTheArena::SetUp();
-    start_device_times(1);
-    iterate();
-    EXPECT_EQ(arena_set_limit("64MiB").error, "");
-    send(1, kBlock);
-    arena()->next->otherwise_ns = 1'000'000;
-    arena()->next->expected_ns = 500'000;
-    iterate_with_work(2);
-    ASSERT_NE(arena()->plan, nullptr) << status().note;
-  }
-  void TearDown() override {
-    EXPECT_EQ(arena_set_limit("none").error, "");
-    start_device_times(0);
-    g_elapsed = 0;
-  }
-  static void iterate_with_work(int times) {
-    for (int i = 0; i < times; ++i) {
-      const CUdeviceptr block = allocate(kBlock);
-      leave_mark_if_due({reinterpret_cast<CUstream>(0x100), false});
-      free(block);
-    }
-  }
-  // Until the plan is left, and how many that were.
-  static int iterate_until_left() {
-    int iterations = 0;
-    for (; arena()->plan != nullptr && iterations < 200; ++iterations) iterate_with_work(1);
-    return iterations;
-  }
-};
-
-TEST_F(PlansWithAPace, OneThatIsNotSlowerIsFollowed) {
-  g_elapsed = 8 * 1.05F;
-  EXPECT_EQ(iterate_until_left(), 200);
-  g_elapsed = 0;  // what is not known is no reason
-  EXPECT_EQ(iterate_until_left(), 200);
-}
-
-// Then it begins anew; once, where that changes nothing.
-TEST_F(PlansWithAPace, OneThatIsMuchSlowerThanExpectedIsLeftIfThereAreReturnsOffThePlan) {
-  g_elapsed = 8 * 0.9F;
-  EXPECT_EQ(iterate_until_left(), 200);
-  const auto iterate_off = [] {
-    int iterations = 0;
-    for (; arena()->plan != nullptr && iterations < 200; ++iterations) {
-      ++arena()->planned_swaps.unplanned_returns;
-      iterate_with_work(1);
-    }
-    return iterations;
-  };
-  EXPECT_LT(iterate_off(), 50);
-  iterate_with_work(100);
-  ASSERT_NE(arena()->plan, nullptr) << status().note;
-  EXPECT_EQ(iterate_off(), 200);
-}
-
-TEST_F(PlansWithAPace, OneThatIsSlowerIsLeftForGood) {
-  g_elapsed = 8 * 2;
-  EXPECT_LT(iterate_until_left(), 50);
-  EXPECT_NE(status().note.find("tried again"), std::string::npos) << status().note;
-  EXPECT_EQ(link_status().refused_plans, 0u) << "that is not known yet";
-  g_elapsed = 8 * 1;
-  iterate_with_work(100);
-  EXPECT_EQ(arena()->plan, nullptr);
-  EXPECT_EQ(arena()->next, nullptr);
-  EXPECT_NE(status().note.find("it was slower than swaps on demand are"), std::string::npos) << status().note;
-}
-
-TEST_F(PlansWithAPace, OneThatIsNoSlowerThanOnDemandIsNowIsTakenUpAgain) {
-  g_elapsed = 8 * 2;
-  EXPECT_LT(iterate_until_left(), 50);
-  iterate_with_work(100);
-  ASSERT_NE(arena()->plan, nullptr) << status().note;
-  EXPECT_EQ(arena()->plan->generation, 1u);
-  EXPECT_EQ(arena()->plan->otherwise_ns, 2'000'000u);
-  EXPECT_EQ(iterate_until_left(), 200);
-}
-
-// The iteration in which the program leaves it has more in it than the plan.
-TEST_F(PlansWithAPace, WhereTheProgramLeavesItThatIsNotTheTimeOfThePlan) {
-  g_elapsed = 8 * 2;
-  for (int i = 0; i < 60; ++i) {
-    iterate_with_work(4);
-    free(allocate(kOther));
-  }
-  EXPECT_NE(arena()->plan, nullptr);
-}
-
-TEST_F(PlansWithAPace, AnotherPlanThatComesEndsTheTrial) {
-  g_elapsed = 8 * 2;
-  EXPECT_LT(iterate_until_left(), 50);
-  start_recording(false);
-  send(2, kBlock);
-  iterate_with_work(100);
-  ASSERT_NE(arena()->plan, nullptr) << status().note;
-  EXPECT_EQ(arena()->plan->generation, 2u);
 }
 
 // Two threads: this one makes two blocks in an iteration, then another one makes one.

@@ -289,14 +289,17 @@ TEST_F(StreamTableTest, AStreamIsNotDestroyedUnderARecordOnIt) {
   work(stream(2));
   Release release = release_of(work(stream(1)));
   std::thread other;
-  std::atomic<bool> destroyed = false;
+  std::atomic<bool> begun = false, destroyed = false;
   fake_.others_lock = true;
   fake_.meanwhile = [&] {
     other = std::thread([&] {
       ArenaLock lock;
+      begun = true;
       table_.destroyed(lock, stream(1));
       destroyed = true;
     });
+    while (!begun) std::this_thread::yield();
+    // It does not wait for ever, so not for long: this thread may be held up meanwhile.
     for (int i = 0; i < 100 && !destroyed; ++i) std::this_thread::yield();
     EXPECT_FALSE(destroyed);
   };
