@@ -23,6 +23,9 @@ constexpr double kSpread = 1, kHardly = 0.05, kHardlyChanged = 0.2;
 constexpr double kTowardsLimit = 0.7;
 // The first temperature, of the time that is added.
 constexpr double kHot = 0.02;
+// While the limit is passed: so many times the tries, those in a row that come no nearer, and this part of the time.
+constexpr std::uint64_t kUntilWithin = 16, kInVain = 4;
+constexpr double kLongerUntilWithin = 1.25;
 // Steps of a layout that begins with the last one.
 constexpr std::uint64_t kLayoutWork = 1000;
 
@@ -66,22 +69,37 @@ bool RuinAndRecreate::begin() {
 }
 
 void RuinAndRecreate::run(const Budget& budget, double part, std::uint64_t tries) {
+  const double time = budget.seconds() * part;
+  const bool above = current_.above != 0;
+  // Nothing else may find a plan within the limit, so that this is worth more time than a better one is.
+  std::uint64_t in_vain = 0;
+  for (std::uint64_t i = 0; current_.above != 0 && i < kUntilWithin * tries && in_vain < kInVain * tries; ++i) {
+    if (budget.is_cancelled() || budget.elapsed() >= kLongerUntilWithin * time) return;
+    const std::uint64_t before = current_.above;
+    attempt(0);
+    in_vain = current_.above < before ? 0 : in_vain + 1;
+  }
+  if (current_.above != 0) return;
+  const double begin = above ? budget.elapsed() : 0;
   for (std::uint64_t i = 0; i < tries && !incumbent_.is_done(); ++i) {
     const double over =
-        std::max(budget.elapsed() / (budget.seconds() * part), static_cast<double>(i) / static_cast<double>(tries));
-    if (over >= 1) break;
-    ruin();
-    std::optional<Result> result = recreate();
-    const double temperature = kHot * current_.added_ns * (1 - over) * (1 - over);
-    const double most = current_.added_ns - temperature * std::log(1 - fraction());
-    const bool taken =
-        result && (result->above < current_.above || (result->above == current_.above && result->added_ns <= most));
-    if (taken) {
-      kept_ = covering_.used();
-      current_ = std::move(*result);
-    } else {
-      return_to_kept();
-    }
+        std::max((budget.elapsed() - begin) / time, static_cast<double>(i) / static_cast<double>(tries));
+    if (over >= 1 || budget.is_cancelled()) break;
+    attempt(kHot * current_.added_ns * (1 - over) * (1 - over));
+  }
+}
+
+void RuinAndRecreate::attempt(double temperature) {
+  ruin();
+  std::optional<Result> result = recreate();
+  const double most = current_.added_ns - temperature * std::log(1 - fraction());
+  const bool taken =
+      result && (result->above < current_.above || (result->above == current_.above && result->added_ns <= most));
+  if (taken) {
+    kept_ = covering_.used();
+    current_ = std::move(*result);
+  } else {
+    return_to_kept();
   }
 }
 

@@ -31,7 +31,9 @@ class RuinAndRecreate {
 
   // A covering within the limit, whatever it costs; or the smallest that was found. False: there is none.
   bool begin();
-  // For so much of the budget's time, from its beginning, and so many tries at most; each takes some milliseconds.
+  // For so much of the budget's time, from its beginning, and so many tries at most, each of some milliseconds. Above
+  // the limit it begins with what it takes to come below it, which may be longer by a quarter, or sixteen times as many
+  // tries while they come nearer; then it has the same again.
   void run(const Budget& budget, double part, std::uint64_t tries);
 
  private:
@@ -41,6 +43,8 @@ class RuinAndRecreate {
     std::vector<Place> places;
   };
 
+  // At this temperature, in nanoseconds of the time that is added.
+  void attempt(double temperature);
   double fraction() { return static_cast<double>(random_() >> 11) * 0x1p-53; }  // in [0, 1)
   // Some of the evictions that are used, of all or of those that begin or end in one part of the iteration.
   void ruin();

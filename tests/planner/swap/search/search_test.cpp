@@ -521,6 +521,28 @@ TEST(RuinAndRecreate, AddsLessThanTheCoveringThatItBeginsWith) {
   EXPECT_GE(better, begun / 4);
 }
 
+// A plan that fits is worth more tries than a better one.
+TEST(RuinAndRecreate, GoesOnUntilItIsBelowTheLimit) {
+  int above = 0, below = 0;
+  for (std::uint64_t seed = 1; seed <= (kSanitized ? 2 : 8); ++seed) {
+    Problem problem = testing::shrinking_layers(seed % 2 == 0);
+    const Liveness liveness = find_liveness(problem);
+    for (const std::uint64_t part : {58, 64}) {
+      problem.limit = liveness.peak * part / 100;
+      layout::Limits layout;
+      layout.work = 300;
+      Incumbent incumbent(problem, liveness, Objective::kTime, layout);
+      RuinAndRecreate search(problem, liveness, layout, seed, incumbent);
+      if (!search.begin() || incumbent.plan().feasible) continue;
+      ++above;
+      search.run(Budget(1e9, Budget::kUnlimited, nullptr), 1, 4);
+      below += incumbent.plan().feasible ? 1 : 0;
+    }
+  }
+  EXPECT_GE(above, kSanitized ? 1 : 6);
+  EXPECT_EQ(below, above);
+}
+
 TEST(Search, PlansOfBusyIterationsHold) {
   std::uint64_t footprints = 0, peaks = 0;
   for (std::uint64_t seed = kSanitized ? 7 : 1; seed <= 8; seed += kSanitized ? 2 : 1) {
