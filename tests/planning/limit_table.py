@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
 """Prints, as a table in Markdown, what a limit costs that is kept by swapping, on the simulated device.
 
-usage: limit_table.py [--parts P,...] [--device NAME] [--iterations N] [--batch N] [TRACE]...
+usage: limit_table.py [--parts P,...] [--device NAME] [--iterations N] [--batch N] [--times bytes|trace] [TRACE]...
 
 Each trace is replayed natively, under memopt without a limit, and with MEMOPT_LIMIT at each part (per cent) of its peak load: without a
 planner, so that all swaps are made on demand, and with one. Footprint: the most that was held of the device at any time, by the driver's
-count, in either run. Time: virtual, of an iteration in the second half of the run; kernels take their bytes. Natively each cudaFree waits for
-the device, under memopt none does. Expected: what the plan that was followed last says of an iteration, "-" where there is none. Without a TRACE: three networks of integration/workloads, and the traces of ../shared that are there. TEST_BUILD names
-the build folder (default: build/release of this checkout). Exit code 1: something else was read than natively, or a limit was passed that
-is not said to be passed."""
+count, in either run. Time: virtual, of an iteration in the second half of the run; kernels take their bytes, or the trace's time until its
+next operation (--times trace). Natively each cudaFree waits for the device, under memopt none does. Expected: what the plan that was
+followed last says of an iteration, "-" where there is none. Without a TRACE: three networks of integration/workloads, and the traces of
+../shared that are there. TEST_BUILD names the build folder (default: build/release of this checkout). Exit code 1: something else was read
+than natively, or a limit was passed that is not said to be passed."""
 import argparse
 import os
 import re
@@ -40,6 +41,7 @@ def parse():
     parser.add_argument("--device", default="a100-40g", choices=DEVICES, help="the simulated one (default a100-40g)")
     parser.add_argument("--iterations", type=int, default=8, metavar="N", help="(default 8)")
     parser.add_argument("--batch", type=int, default=100, metavar="N", help="of the networks that are generated (default 100)")
+    parser.add_argument("--times", default="bytes", choices=("bytes", "trace"), help="of kernels (default bytes)")
     options = parser.parse_args()
     try:
         options.parts = [int(part) for part in options.parts.split(",")]
@@ -67,8 +69,8 @@ def replay(trace, options, limit=None, natively=False, on_demand=False):
         more |= {"MEMOPT_LIMIT": str(limit), "MEMOPT_LOG": "info"}
     if on_demand:
         more |= runs.WITHOUT_A_PLANNER
-    run = runs.Run([REPLAY, trace, "--iterations", options.iterations], numbers=True, CUDASIM_DEVICE=options.device, CUDASIM_POISON="off",
-                   **more)
+    command = [REPLAY, trace, "--iterations", options.iterations, "--times", options.times]
+    run = runs.Run(command, numbers=True, CUDASIM_DEVICE=options.device, CUDASIM_POISON="off", **more)
     if run.code != 0:
         sys.exit(f"{trace}: {run.output}{run.errors}")
     return run
