@@ -4,13 +4,22 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <cstdlib>
 
+#include "agent/agent.h"
 #include "agent/memory/arena.h"
 #include "agent/order/in_flight.h"
 
 namespace memopt::agent {
 
 struct ArenaCalls {
+  // Before the first test of a process: plans are made by the tests.
+  static void begin_without_planner(const Interposer& interposer, const char* log_level) {
+    setenv("MEMOPT_PLANNER", "/nonexistent/memoptd", 1);
+    setenv("MEMOPT_LOG", log_level, 1);
+    setenv("MEMOPT_SYNC_PLAN", "0", 1);
+    first_call(interposer, 0);
+  }
   // 0: not served.
   static CUdeviceptr allocate(std::uint64_t bytes) {
     CUdeviceptr address = 0;

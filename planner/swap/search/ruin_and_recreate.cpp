@@ -74,7 +74,7 @@ void RuinAndRecreate::run(const Budget& budget, double part, std::uint64_t tries
   // Nothing else may find a plan within the limit, so that this is worth more time than a better one is.
   std::uint64_t in_vain = 0;
   for (std::uint64_t i = 0; current_.above != 0 && i < kUntilWithin * tries && in_vain < kInVain * tries; ++i) {
-    if (budget.is_cancelled() || budget.elapsed() >= kLongerUntilWithin * time) return;
+    if (budget.elapsed() >= kLongerUntilWithin * time) return;
     const std::uint64_t before = current_.above;
     attempt(0);
     in_vain = current_.above < before ? 0 : in_vain + 1;

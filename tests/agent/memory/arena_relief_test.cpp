@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
-#include <cstdlib>
 #include <memory>
 #include <vector>
 
@@ -74,12 +73,7 @@ constexpr Interposer kInterposer{nullptr, 0, nullptr, nullptr, functions_with_co
 
 class Relieve : public testing::Test, protected ArenaCalls {
  protected:
-  static void SetUpTestSuite() {
-    setenv("MEMOPT_PLANNER", "/nonexistent/memoptd", 1);  // plans are made here
-    setenv("MEMOPT_LOG", "error", 1);
-    setenv("MEMOPT_SYNC_PLAN", "0", 1);
-    first_call(kInterposer, 0);
-  }
+  static void SetUpTestSuite() { begin_without_planner(kInterposer, "error"); }
   void SetUp() override {
     g_contexts = {};
     note_context_change();

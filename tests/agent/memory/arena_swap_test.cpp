@@ -2,7 +2,6 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
-#include <cstdlib>
 #include <functional>
 #include <set>
 #include <span>
@@ -67,12 +66,7 @@ constexpr Interposer kInterposer{nullptr, 0, nullptr, nullptr, functions_with_wo
 
 class AtALimit : public testing::Test, protected ArenaCalls {
  protected:
-  static void SetUpTestSuite() {
-    setenv("MEMOPT_PLANNER", "/nonexistent/memoptd", 1);
-    setenv("MEMOPT_LOG", "error", 1);
-    setenv("MEMOPT_SYNC_PLAN", "0", 1);
-    first_call(kInterposer, 0);
-  }
+  static void SetUpTestSuite() { begin_without_planner(kInterposer, "error"); }
   void SetUp() override {
     g_work = {};
     g_fake = &fake;

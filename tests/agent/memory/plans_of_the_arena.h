@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
-#include <cstdlib>
 #include <memory>
 #include <span>
 #include <utility>
@@ -51,12 +50,7 @@ class PlansOfTheArena : public testing::Test, protected ArenaCalls {
  protected:
   static constexpr std::uint64_t kBlock = 2 * kChunk;
 
-  static void SetUpTestSuite() {
-    setenv("MEMOPT_PLANNER", "/nonexistent/memoptd", 1);  // plans are made here
-    setenv("MEMOPT_LOG", "off", 1);
-    setenv("MEMOPT_SYNC_PLAN", "0", 1);
-    first_call(kInterposer, 0);
-  }
+  static void SetUpTestSuite() { begin_without_planner(kInterposer, "off"); }
   void SetUp() override {
     note_context_change();
     g_fake = &fake;
