@@ -37,6 +37,10 @@ Number median(std::vector<Number> numbers) {
   return *middle;
 }
 
+std::uint64_t mean(const std::vector<std::uint64_t>& numbers) {
+  return std::accumulate(numbers.begin(), numbers.end(), std::uint64_t{0}) / numbers.size();
+}
+
 // The older one.
 template <typename Sample>
 void forget_half(std::vector<Sample>& samples) {
@@ -138,9 +142,9 @@ void MeasuredTimes::measured(const shm::KernelTimeBody& body, std::uint32_t idle
   }
 }
 
-// What others say of an operation that was never measured; `alike_here`: the medians of those in the iteration that are
+// What others say of an operation that was never measured; `alike_here`: the means of those in the iteration that are
 // of the same shape, `launch`: the median of launches, 0 if there is none.
-IterationTimes::Time MeasuredTimes::of_others(const Step& step, const Medians& alike_here, std::uint64_t launch,
+IterationTimes::Time MeasuredTimes::of_others(const Step& step, const Means& alike_here, std::uint64_t launch,
                                               double launched_rate) const {
   using Source = IterationTimes::Source;
   if (const auto alike = alike_here.find(step.shape); alike != alike_here.end()) {
@@ -323,10 +327,10 @@ IterationTimes MeasuredTimes::of_iteration() const {
   // How long the launches that are known take for a byte of the blocks that they name.
   double known_time = 0, known_bytes = 0;
   // Those of one function and grid may differ much, as products of matrices do in their inner length: the least of all
-  // would say too little of each.
+  // would say too little of each, and the median of their sum.
   std::unordered_map<std::uint64_t, std::vector<std::uint64_t>> leasts_by_shape;
   // Of the same function with the same grid, those that name as many bytes are more alike than others.
-  std::map<std::pair<std::uint64_t, std::uint64_t>, std::uint64_t> least_by_bytes;
+  std::map<std::pair<std::uint64_t, std::uint64_t>, std::vector<std::uint64_t>> leasts_by_bytes;
   for (const Step& step : steps_) {
     if (!step.on_device || step.kind != kLaunches || step.bytes == 0) continue;
     const Own& mine = own[step.lane][step.phase];
@@ -335,15 +339,14 @@ IterationTimes MeasuredTimes::of_iteration() const {
     if (!measured && alike == least_by_shape_.end()) continue;
     if (measured) {
       leasts_by_shape[step.shape].push_back(mine.least);
-      const auto [least, first] = least_by_bytes.try_emplace({step.shape, step.bytes}, mine.least);
-      if (!first) least->second = std::min(least->second, mine.least);
+      leasts_by_bytes[{step.shape, step.bytes}].push_back(mine.least);
     }
     known_time += static_cast<double>(measured ? mine.least : alike->second);
     known_bytes += static_cast<double>(step.bytes);
   }
   const double launched_rate = known_bytes > 0 ? known_time / known_bytes : 0;
-  Medians alike_here;
-  for (auto& [shape, leasts] : leasts_by_shape) alike_here.emplace(shape, median(std::move(leasts)));
+  Means alike_here;
+  for (auto& [shape, leasts] : leasts_by_shape) alike_here.emplace(shape, mean(leasts));
   std::uint64_t idle = 0;
   std::vector<IterationTimes::Time*> unknown;  // how long the device idles before it
   for (std::size_t k = 0; k < steps_.size(); ++k) {
@@ -360,8 +363,8 @@ IterationTimes MeasuredTimes::of_iteration() const {
       time.source = IterationTimes::Source::kMeasured;
     } else {
       time = of_others(step, alike_here, launch, launched_rate);
-      const auto alike = least_by_bytes.find({step.shape, step.bytes});
-      if (step.kind == kLaunches && alike != least_by_bytes.end()) time.busy = alike->second;
+      const auto alike = leasts_by_bytes.find({step.shape, step.bytes});
+      if (step.kind == kLaunches && alike != leasts_by_bytes.end()) time.busy = mean(alike->second);
     }
     ++result.on_device;
     ++result.of[static_cast<std::size_t>(time.source)];

@@ -1,12 +1,13 @@
 // How long the device took for the operations of an iteration, as a program's records say (kKernelTime): of one
 // operation in so many it was measured, each time the iteration came round of others.
 //
-// An operation has the least time that was measured of it in the iterations that were seen. Without any, it has the
-// least that was measured of one like it (a launch of the same function with the same grid, a copy of as many bytes in
-// the same direction, a memset of as many). Else it is guessed: a launch as long for each byte of the blocks that it
-// names as those of the iteration that are known (or the median of all launches), a copy as the least of the next
-// larger copy in that direction, or memset, or in proportion to the largest. How long its stream had nothing to do
-// before it is the least of its own.
+// An operation has the least time that was measured of it in the iterations that were seen. Without any, a launch has
+// what those of the same function with the same grid take on average in the iteration, of as many bytes if there are
+// any: so the sum is right where only a part of the iteration was measured, and that part was chosen by chance. Else it
+// has the least that was measured of one like it anywhere (a copy of as many bytes in the same direction, a memset of
+// as many). Else it is guessed: a launch as long for each byte of the blocks that it names as those of the iteration
+// that are known (or the median of all launches), a copy as the least of the next larger copy in that direction, or
+// memset, or in proportion to the largest. How long its stream had nothing to do before it is the least of its own.
 //
 // The device's clock tells how long the iteration takes, since some operations were measured in several. Where the
 // operations take less than that, what was seen of idle times fills the rest, made shorter if it is more. If it is
@@ -115,8 +116,8 @@ class MeasuredTimes {
   void measured(const shm::KernelTimeBody& body, std::uint32_t idle);
   const Recent* find(std::uint64_t sequence) const;
   std::uint64_t about_period() const;
-  using Medians = std::unordered_map<std::uint64_t, std::uint64_t>;  // by shape
-  IterationTimes::Time of_others(const Step& step, const Medians& alike_here, std::uint64_t launch,
+  using Means = std::unordered_map<std::uint64_t, std::uint64_t>;  // by shape
+  IterationTimes::Time of_others(const Step& step, const Means& alike_here, std::uint64_t launch,
                                  double launched_rate) const;
 
   std::vector<std::uint64_t> counts_;  // operations, by lane

@@ -59,8 +59,9 @@ void SwapPlanner::add(std::uint32_t lane, const shm::RecordView& record, bool ga
       ++measured_;
       break;
     case shm::RecordKind::kState:
-      if (static_cast<shm::StateChange>(record.header.aux) == shm::StateChange::kLive && first_sent_ != 0 &&
-          record.as<shm::StateBody>().generation >= first_sent_) {
+      keeps_to_swaps_ = static_cast<shm::StateChange>(record.header.aux) == shm::StateChange::kLive &&
+                        first_sent_ != 0 && record.as<shm::StateBody>().generation >= first_sent_;
+      if (keeps_to_swaps_) {
         followed_ = true;
         look_at_ = 0;
       }
@@ -107,7 +108,7 @@ void SwapPlanner::look_at_times(bool no_more, std::uint64_t unswapped) {
 IterationTimes SwapPlanner::times_of_iteration() {
   IterationTimes times = iteration_.times();
   if (terms_.memory_limit == 0) return times;
-  if (measures_on_demand_ && !followed_ && !inner_) on_demand_ = times.pace;
+  if (measures_on_demand_ && !followed_ && !inner_ && !found_by_plan_) on_demand_ = times.pace;
   times.forget_idle();
   return times;
 }
@@ -120,6 +121,10 @@ bool SwapPlanner::check(const IterationPlanner& planner, bool waiting) {
   if (another && !blind_) {
     stop("swaps will be planned when it is known how long the device takes (MEMOPT_DEVICE_TIMES)");
     writer_.emplace(planner.store(), *planner.plan(), planner.persistent());
+    // Found while swaps were followed, it is told by other calls than the last one, as a rule, and took as long on
+    // demand.
+    found_by_plan_ = keeps_to_swaps_;
+    if (!found_by_plan_ || operations_ != planner.plan()->lifetimes.operations) on_demand_ = 0;
     operations_ = planner.plan()->lifetimes.operations;
     if (followed_ && sent_) inner_ = sent_->cost;
     if (inner_ && !is_loop_within(inner_->operations, operations_)) inner_.reset();
@@ -129,7 +134,6 @@ bool SwapPlanner::check(const IterationPlanner& planner, bool waiting) {
     first_sent_ = look_at_ = 0;
     reserve_ = refusals_ = 0;
     planned_busy_ = changes_ = 0;
-    on_demand_ = 0;
     settled_ = false;
   }
   if (!pending_) look_at_changes(planner.plan() ? planner.plan()->footprint() : 0);

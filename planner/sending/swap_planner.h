@@ -105,6 +105,8 @@ class SwapPlanner {
   std::uint64_t unswapped_ = 0;     // of the task
   std::uint64_t planned_busy_ = 0;  // how long the operations take that swaps were planned for last; 0: none were
   bool measures_on_demand_ = true;
+  bool keeps_to_swaps_ = false;  // that were sent, of whichever iteration
+  bool found_by_plan_ = false;   // the iteration, while the program did: what it takes is not what it takes on demand
   std::uint64_t on_demand_ = 0;  // how long an iteration took while no swaps were followed; 0: not known
   std::uint32_t changes_ = 0;    // of that, for which they were planned again
   bool settled_ = false;         // nearly all operations were measured when they were looked at

@@ -256,5 +256,31 @@ TEST(SwapPlanner, ALayoutAboveTheLimitReplacesNoSwaps) {
   EXPECT_EQ(header_of(training.told.plans[1]).generation, 2u);
 }
 
+// What an iteration takes by a plan is not what it would take on demand.
+TEST(SwapPlanner, OnDemandIsWhatWasMeasuredWhileNoSwapsWereFollowed) {
+  shm::SwapTermsBody terms = kTerms;
+  terms.memory_limit = unswapped_footprint(4) * 6 / 10;
+  for (const bool leaves : {false, true}) {
+    Telling training(4, terms, true);
+    ToldPlanner& told = training.told;
+    training.waits = kOnDemand;
+    told.measured = [](std::uint64_t operation) { return operation % 2 == 0; };
+    while (told.plans.empty()) training.iterate();
+    const shm::PlanHeader first = header_of(told.plans[0]);
+    ASSERT_NE(first.swaps.count, 0u) << told.program.note();
+    told.follow();
+    if (leaves) told.deviate();
+    // The same operations, but by other functions.
+    training.waits = kOnDemand / 2;
+    told.other_functions = 1000;
+    iterate(training, 30);
+    ASSERT_EQ(told.plans.size(), 2u) << told.program.note();
+    const auto on_demand = static_cast<double>(first.otherwise_ns);
+    EXPECT_GT(on_demand, static_cast<double>(kOnDemand));
+    EXPECT_NEAR(static_cast<double>(header_of(told.plans[1]).otherwise_ns),
+                leaves ? on_demand - static_cast<double>(kOnDemand / 2) : on_demand, 0.02 * on_demand);
+  }
+}
+
 }  // namespace
 }  // namespace memopt::planner

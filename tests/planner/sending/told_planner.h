@@ -44,6 +44,7 @@ class ToldPlanner final : public Told {
     program.adopted(plans.size());
     add(builder_.state(shm::StateChange::kLive, plans.size(), 0));
   }
+  void deviate() { add(builder_.state(shm::StateChange::kDeviated, plans.size(), 0)); }
   void refuse(std::uint64_t excess = 0) { program.refused(plans.size(), excess); }
   // A better plan beside the records, if there is one.
   bool improve() {
