@@ -206,8 +206,10 @@ std::uint64_t ready_streams(const Release& former) noexcept {
   if (lane->live.lane != nullptr && lane->live.lane->is_told) [[unlikely]]
     find_round(lane->live, point_cursor.since);
   const bool due = arena.run_watch.due || arena.refill_due || arena.pace_watch.due;
-  if (due && lane->live.following && lane->live.position == 0) [[unlikely]] {
-    // In the middle of an iteration everything would leave that it uses.
+  if (due && lane->live.following && lane->live.position == 0 && is_next(lane->live, bytes, return_address))
+      [[unlikely]] {
+    // In the middle of an iteration everything would leave that it uses; behind the last one of a loop, what comes
+    // next.
     if (lane->live.lane->first && !arena_leave_slow_plan(arena)) arena_complete_slab(arena, lock);
     lane = refresh(arena, thread);
     if (lane == nullptr) return nullptr;

@@ -335,15 +335,15 @@ bool watch(LanePosition& at, std::uint64_t bytes, std::uint64_t return_address) 
 }
 
 void note(LanePosition& at, std::uint64_t bytes, std::uint64_t return_address) noexcept {
-  at.made[at.off % LanePosition::kKnown] = {bytes, return_address};
-  ++at.off;
+  at.made[at.seen++ % LanePosition::kKnown] = {bytes, return_address};
+  if (at.off < LanePosition::kLost) ++at.off;
 }
 
 // Are the last `count` mallocs off the plan those that end with the one at `position`?
 bool fits(const LanePosition& at, std::uint64_t position, std::uint32_t count) noexcept {
   const std::vector<FollowedMalloc>& mallocs = at.lane->mallocs;
   for (std::uint32_t back = 0; back < count; ++back) {
-    const LanePosition::Made& made = at.made[(at.off - 1 - back) % LanePosition::kKnown];
+    const LanePosition::Made& made = at.made[(at.seen - 1 - back) % LanePosition::kKnown];
     const std::uint64_t planned = (position + mallocs.size() - back % mallocs.size()) % mallocs.size();
     if (!equal(mallocs[planned], made.bytes, made.return_address)) return false;
   }
@@ -359,11 +359,18 @@ std::uint32_t needed(const LanePosition& at, std::uint64_t ahead) noexcept {
   return std::min(base + at.doubts, LanePosition::kKnown);
 }
 
+// The last mallocs are an iteration's last ones, as far as `match` goes: are those before them?
+bool is_end(const LanePosition& at) noexcept {
+  const std::uint32_t wanted = std::min(at.lane->match + at.end_doubts, LanePosition::kKnown);
+  return wanted <= at.lane->match || (wanted <= at.off && fits(at, at.lane->mallocs.size() - 1, wanted));
+}
+
 Step rejoin(LanePosition& at, std::uint64_t position, FollowedMalloc** expected) noexcept {
   at.following = true;
   at.left = at.position;
   at.rejoined = position;
   at.off = 0;
+  at.since = LanePosition::Since::kElsewhere;
   at.matched = 0;
   FollowedMalloc& found = at.lane->mallocs[position];
   at.position = position + 1 == at.lane->mallocs.size() ? 0 : position + 1;
@@ -377,13 +384,19 @@ Step rejoin(LanePosition& at, std::uint64_t position, FollowedMalloc** expected)
 Step look_for(LanePosition& at, std::uint64_t bytes, std::uint64_t return_address, FollowedMalloc** expected) noexcept {
   constexpr std::uint64_t kMostAhead = 1024;
   const std::uint64_t count = at.lane->mallocs.size();
-  const bool ends = watch(at, bytes, return_address);
   const bool known = at.off < LanePosition::kLost;
+  note(at, bytes, return_address);
+  const bool ends = watch(at, bytes, return_address) && is_end(at);
   // Of a lane that is told in which round it is only that is known which malloc comes next.
   const bool alone = !at.lane->is_told;
-  if (ends && known && alone) return rejoin(at, count - 1, expected);
+  if (ends && known && alone) {
+    const Step step = rejoin(at, count - 1, expected);
+    at.since = LanePosition::Since::kEnd;
+    return step;
+  }
   if (ends) {
     at.following = true;
+    at.since = LanePosition::Since::kEnd;
     at.is_in_round = false;
     at.left = known ? at.position : LanePosition::kNowhere;
     at.rejoined = LanePosition::kNowhere;
@@ -392,7 +405,6 @@ Step look_for(LanePosition& at, std::uint64_t bytes, std::uint64_t return_addres
     return Step::kOff;
   }
   if (!known) return Step::kOff;
-  note(at, bytes, return_address);
   const std::uint64_t most = alone ? std::min(count, kMostAhead) : 1;
   for (std::uint64_t ahead = 0; ahead < most; ++ahead) {
     const std::uint32_t wanted = needed(at, ahead);
@@ -407,6 +419,12 @@ Step deviate(LanePosition& at, std::uint64_t bytes, std::uint64_t return_address
   FollowedLane& lane = *at.lane;
   const std::size_t count = lane.mallocs.size();
   constexpr std::uint64_t kAtOnce = 2;
+  if (at.since == LanePosition::Since::kWhole) {
+    at.end_doubts -= std::min(at.end_doubts, 1u);
+  } else if (at.since == LanePosition::Since::kEnd && at.position <= kAtOnce) {
+    at.end_doubts = std::min(at.end_doubts + 1, LanePosition::kKnown);
+  }
+  at.since = LanePosition::Since::kElsewhere;
   const bool at_once = at.rejoined != LanePosition::kNowhere && (at.position + count - at.rejoined) % count <= kAtOnce;
   at.doubts = at_once ? std::min(at.doubts + 1, LanePosition::kKnown) : 0;
   at.following = false;
@@ -419,8 +437,9 @@ Step deviate(LanePosition& at, std::uint64_t bytes, std::uint64_t return_address
   }
   at.off = 0;
   // The end itself, too: then it goes on with the next iteration.
-  if (watch(at, bytes, return_address)) {
+  if (watch(at, bytes, return_address) && at.end_doubts == 0) {
     at.following = true;
+    at.since = LanePosition::Since::kEnd;
     at.is_in_round = false;
     at.left = at.position;
     at.rejoined = LanePosition::kNowhere;

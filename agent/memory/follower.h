@@ -2,8 +2,9 @@
 // expected one: size and return address. Else it has left the plan, and is looked for in it at each further malloc:
 // where it was, a little ahead (mallocs were left out), or in the next iteration; the farther away, the more mallocs in
 // a row have to fit (rejoin). A thread that was never in the plan, or is found nowhere, follows again from the
-// beginning when its last mallocs are those with which an iteration ends. What is given to a malloc that follows is its
-// place; whether that place can be had is not decided here but by the ownership map.
+// beginning when its last mallocs are those with which an iteration ends; more of them each time that it was gone again
+// at once, since the program makes such mallocs elsewhere, too. What is given to a malloc that follows is its place;
+// whether that place can be had is not decided here but by the ownership map.
 //
 // A lane's mallocs may be a shorter sequence several times over (rounds). Which of them it is in tells the position of
 // another lane, its clock, or how many operations it has queued since its malloc before (gaps).
@@ -167,6 +168,7 @@ struct LanePosition {
   static constexpr std::uint32_t kLost = 1024;
   static constexpr std::uint64_t kNowhere = ~std::uint64_t{0};
   static constexpr std::uint32_t kNotCounted = ~std::uint32_t{0};
+  enum class Since : std::uint8_t { kElsewhere, kEnd, kWhole };
   struct Made {
     std::uint64_t bytes = 0;
     std::uint64_t return_address = 0;
@@ -181,11 +183,14 @@ struct LanePosition {
   std::uint64_t left = kNowhere;      // position at which it left last, as it is back
   std::uint64_t rejoined = kNowhere;  // position at which it was found, in this iteration
   std::uint32_t doubts = 0;           // how often in a row it was gone again at once
-  std::uint32_t off = kLost;          // mallocs since it left
+  std::uint32_t off = kLost;          // mallocs since it left, not counted beyond kLost
+  Since since = Since::kElsewhere;    // what it has followed: behind the end of an iteration, or a whole one by now
+  std::uint32_t end_doubts = 0;       // more mallocs than `match` that are to fit such an end
   // Where gaps tell the round: whether one has, and the thread's count of operations at its last malloc.
   bool is_in_round = false;
   std::uint32_t counted = kNotCounted;
-  Made made[kKnown];  // of these, by number
+  std::uint32_t seen = 0;  // mallocs off the plan, ever
+  Made made[kKnown];       // the last of these, by number
 };
 
 enum class Step : std::uint8_t {
@@ -217,6 +222,7 @@ inline Step expect(LanePosition& at, std::uint64_t bytes, std::uint64_t return_a
       if (++at.position == at.lane->mallocs.size()) {
         at.position = 0;
         at.rejoined = LanePosition::kNowhere;
+        at.since = LanePosition::Since::kWhole;
       }
       at.lane->now = next.born;
       *expected = &next;
