@@ -37,9 +37,16 @@ Number median(std::vector<Number> numbers) {
   return *middle;
 }
 
-std::uint64_t mean(const std::vector<std::uint64_t>& numbers) {
-  return std::accumulate(numbers.begin(), numbers.end(), std::uint64_t{0}) / numbers.size();
-}
+// A sum of made-up times would be beyond an integer.
+struct Average {
+  double sum = 0;
+  double count = 0;
+  void add(std::uint64_t number) {
+    sum += static_cast<double>(number);
+    ++count;
+  }
+  std::uint64_t value() const { return static_cast<std::uint64_t>(sum / count); }
+};
 
 // The older one.
 template <typename Sample>
@@ -328,9 +335,9 @@ IterationTimes MeasuredTimes::of_iteration() const {
   double known_time = 0, known_bytes = 0;
   // Those of one function and grid may differ much, as products of matrices do in their inner length: the least of all
   // would say too little of each, and the median of their sum.
-  std::unordered_map<std::uint64_t, std::vector<std::uint64_t>> leasts_by_shape;
+  std::unordered_map<std::uint64_t, Average> by_shape;
   // Of the same function with the same grid, those that name as many bytes are more alike than others.
-  std::map<std::pair<std::uint64_t, std::uint64_t>, std::vector<std::uint64_t>> leasts_by_bytes;
+  std::map<std::pair<std::uint64_t, std::uint64_t>, Average> by_shape_and_bytes;
   for (const Step& step : steps_) {
     if (!step.on_device || step.kind != kLaunches || step.bytes == 0) continue;
     const Own& mine = own[step.lane][step.phase];
@@ -338,15 +345,15 @@ IterationTimes MeasuredTimes::of_iteration() const {
     const bool measured = mine.least != std::numeric_limits<std::uint64_t>::max();
     if (!measured && alike == least_by_shape_.end()) continue;
     if (measured) {
-      leasts_by_shape[step.shape].push_back(mine.least);
-      leasts_by_bytes[{step.shape, step.bytes}].push_back(mine.least);
+      by_shape[step.shape].add(mine.least);
+      by_shape_and_bytes[{step.shape, step.bytes}].add(mine.least);
     }
     known_time += static_cast<double>(measured ? mine.least : alike->second);
     known_bytes += static_cast<double>(step.bytes);
   }
   const double launched_rate = known_bytes > 0 ? known_time / known_bytes : 0;
   Means alike_here;
-  for (auto& [shape, leasts] : leasts_by_shape) alike_here.emplace(shape, mean(leasts));
+  for (const auto& [shape, average] : by_shape) alike_here.emplace(shape, average.value());
   std::uint64_t idle = 0;
   std::vector<IterationTimes::Time*> unknown;  // how long the device idles before it
   for (std::size_t k = 0; k < steps_.size(); ++k) {
@@ -363,8 +370,8 @@ IterationTimes MeasuredTimes::of_iteration() const {
       time.source = IterationTimes::Source::kMeasured;
     } else {
       time = of_others(step, alike_here, launch, launched_rate);
-      const auto alike = leasts_by_bytes.find({step.shape, step.bytes});
-      if (step.kind == kLaunches && alike != leasts_by_bytes.end()) time.busy = mean(alike->second);
+      const auto alike = by_shape_and_bytes.find({step.shape, step.bytes});
+      if (step.kind == kLaunches && alike != by_shape_and_bytes.end()) time.busy = alike->second.value();
     }
     ++result.on_device;
     ++result.of[static_cast<std::size_t>(time.source)];

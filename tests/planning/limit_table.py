@@ -7,7 +7,8 @@ Each trace is replayed natively, under memopt without a limit, and with MEMOPT_L
 planner, so that all swaps are made on demand, and with one. Footprint: the most that was held of the device at any time, by the driver's
 count, in either run. Time: virtual, of an iteration in the second half of the run; kernels take their bytes, or the trace's time until its
 next operation (--times trace). Natively each cudaFree waits for the device, under memopt none does. Expected: what the plan that was
-followed last says of an iteration, "-" where there is none. Without a TRACE: three networks of integration/workloads, and the traces of
+followed last says of an iteration, "-" where there is none. UVM: what uvm_model.py adds for managed memory to an iteration without a
+limit, on a device of the limit's size, with the simulated one's rates; no managed memory is used. Without a TRACE: three networks of integration/workloads, and the traces of
 ../shared that are there. TEST_BUILD names the build folder (default: build/release of this checkout). Exit code 1: something else was read
 than natively, or a limit was passed that is not said to be passed."""
 import argparse
@@ -23,6 +24,7 @@ os.environ.setdefault("TEST_BUILD", os.path.join(SOURCE, "build", "release"))
 sys.path.insert(0, os.path.join(SOURCE, "tests", "tools"))
 
 import runs  # noqa: E402 (it reads the environment)
+import uvm_model  # noqa: E402
 
 MIB = 1 << 20
 CHUNK = 2 * MIB
@@ -76,15 +78,33 @@ def replay(trace, options, limit=None, natively=False, on_demand=False):
     return run
 
 
+def iteration_of(trace, options, folder):
+    """Its operations, and the machine's rates."""
+    path = os.path.join(folder, "iteration.json")
+    plan = [runs.MEMOPTCTL, "plan", trace, "--strategy", "none", "--no-bound", "--machine", options.device, "--json", path]
+    done = subprocess.run(plan, capture_output=True, text=True)
+    if done.returncode != 0:
+        sys.exit(f"{trace}: {done.stderr}")
+    return uvm_model.read(path)
+
+
+def by_uvm(iteration, limit):
+    """Milliseconds that it takes longer; None: an operation needs more than all."""
+    machine = iteration["machine"]
+    stalled = uvm_model.stall_ns(iteration, limit, machine["out_bytes_per_ns"], machine["in_bytes_per_ns"], uvm_model.FAULT_US * 1e3)
+    return stalled and stalled[0] / 1e6
+
+
 def table(options, out=sys.stdout):
     """Is everything as it should be?"""
     right = True
     print("| workload | limit (MiB) | of the peak load | footprint (MiB) | ms natively | ms under memopt | ms on demand | ms planned | "
-          "expected | swaps |\n|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|", file=out)
+          "expected | swaps | ms by UVM (model) |\n|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|", file=out)
     with tempfile.TemporaryDirectory() as folder:
         for trace in traces_of(options, folder):
             native = replay(trace, options, natively=True)
             without = replay(trace, options)
+            iteration = iteration_of(trace, options, folder)
             before = [run.numbers["per_iteration"]["virtual_ns"] / 1e6 for run in (native, without)]
             for part in options.parts:
                 limit = native.numbers["peak_load"] * part // 100 // CHUNK * CHUNK
@@ -98,8 +118,10 @@ def table(options, out=sys.stdout):
                 if plans:
                     swaps, period, added = plans[-1]
                     expected = f"{float(period) + float(added):.2f}"
+                stalls = by_uvm(iteration, limit)
+                uvm = "-" if stalls is None else f"{before[1] + stalls:.2f}"
                 print(f"| {os.path.basename(trace)} | {limit // MIB} | {part} % | {held // MIB}{' (passed)' if passed else ''} | "
-                      f"{before[0]:.2f} | {before[1]:.2f} | {after[0]:.2f} | {after[1]:.2f} | {expected} | {swaps} |",
+                      f"{before[0]:.2f} | {before[1]:.2f} | {after[0]:.2f} | {after[1]:.2f} | {expected} | {swaps} | {uvm} |",
                       file=out, flush=True)
     return right
 

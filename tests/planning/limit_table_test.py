@@ -23,8 +23,11 @@ class LimitTable(PlanningCase):
             self.assertLessEqual(int(held), int(limit) + 2)
         on_demand = [float(row[5]) for row in rows]
         self.assertGreater(on_demand[1], on_demand[0], "more leaves where there is less room")
-        self.assertTrue(all(re.fullmatch(r"(\d+|-) \|", row[-1]) for row in rows), done.stdout)
-        self.assertRegex(rows[0][-1], r"\d+ \|", "at three quarters of the peak load swaps are planned")
+        self.assertTrue(all(re.fullmatch(r"\d+|-", row[-2]) for row in rows), done.stdout)
+        self.assertRegex(rows[0][-2], r"\d+", "at three quarters of the peak load swaps are planned")
+        by_uvm = [float(row[-1].rstrip(" |")) for row in rows]
+        self.assertGreater(by_uvm[1], by_uvm[0])
+        self.assertGreater(by_uvm[0], on_demand[0], "pages are waited for one by one")
         self.assertLess(float(rows[0][6]), on_demand[0])
 
 
