@@ -28,14 +28,12 @@ bool arena_on = false;
 
 // Leaked on purpose; a forked child gets a new one.
 constinit Arena* the_arena = nullptr;
+constinit bool arena_refused = false;
 
 namespace {
 
 // Where a variable is called `arena`.
 inline Arena* current() noexcept { return arena(); }
-
-// Nothing will be served, or the context has failed: the driver answers, and no lock is taken.
-constinit bool g_refused = false;
 
 // What a thread remembers; trivial, so that no destructor runs at its end.
 struct ThreadState {
@@ -43,14 +41,6 @@ struct ThreadState {
   bool known;       // has been given a lane, if there was one
 };
 constinit thread_local ThreadState t_state __attribute__((tls_model("initial-exec"))) = {};
-
-void set_range(std::uint64_t begin, std::uint64_t bytes) noexcept {
-  // In this order, which arena_may_own relies on.
-  __atomic_store_n(&arena_range_bytes, bytes, __ATOMIC_RELAXED);
-  __atomic_store_n(&arena_range_begin, begin, __ATOMIC_RELEASE);
-}
-
-void switch_on(bool on) noexcept { __atomic_store_n(&arena_on, on, __ATOMIC_RELEASE); }
 
 // Which streams need no wait before they touch bytes with these former users.
 std::uint64_t ready_streams(const Release& former) noexcept {
@@ -77,7 +67,7 @@ std::uint64_t ready_streams(const Release& former) noexcept {
       arena.service = Arena::Service::kNone;
       arena.why = "MEMOPT_PLAN=0: allocation is left to the driver";
       arena_limit(arena);
-      __atomic_store_n(&g_refused, true, __ATOMIC_RELAXED);
+      __atomic_store_n(&arena_refused, true, __ATOMIC_RELAXED);
       return;
     }
     if (arena.record_only) {
@@ -85,7 +75,7 @@ std::uint64_t ready_streams(const Release& former) noexcept {
       arena.why = "MEMOPT_RECORD=1: everything is recorded, nothing is planned";
     } else if (arena.chunks.start(device, &arena.why)) {
       arena.service = Arena::Service::kChunks;
-      set_range(arena.chunks.range_begin(), arena.chunks.range_bytes());
+      arena_set_range(arena.chunks.range_begin(), arena.chunks.range_bytes());
     } else {
       arena.service = Arena::Service::kDriver;
       arena.slab.use_driver_block();
@@ -93,7 +83,7 @@ std::uint64_t ready_streams(const Release& former) noexcept {
     }
     arena.streams.set_context(arena.context);
     arena.pools.start(device);
-    switch_on(true);
+    arena_switch_on(true);
     arena_limit(arena);
     start_device_times(shm::sampling(chosen.value(shm::OptionId::kDeviceTimes)));
     LinkOptions link = link_options(chosen);
@@ -323,7 +313,7 @@ void record(Arena& arena, const Made& made, std::size_t bytes, void* return_addr
 [[gnu::always_inline]] inline Served allocate(CUdeviceptr* address, std::size_t bytes, void* return_address,
                                               const StreamOrder* order) noexcept {
   if (address == nullptr || bytes == 0) return {};
-  if (__atomic_load_n(&g_refused, __ATOMIC_RELAXED)) [[unlikely]]
+  if (__atomic_load_n(&arena_refused, __ATOMIC_RELAXED)) [[unlikely]]
     return {};
   const bool stays = is_to_stay(bytes, return_address);
   const CostProbe probe;
@@ -433,55 +423,15 @@ void record(Arena& arena, const Made& made, std::size_t bytes, void* return_addr
   return {true, CUDA_SUCCESS};
 }
 
-bool serves(const Arena& arena, CUcontext context) noexcept {
-  return arena.context == context &&
-         (arena.service == Arena::Service::kChunks || arena.service == Arena::Service::kDriver);
-}
-
-// The blocks of a context that goes are freed with it: a recording says so.
-[[gnu::cold]] void record_frees_of(CUcontext context) noexcept {
-  std::vector<std::uint64_t> numbers;
-  {
-    ArenaLock lock;
-    Arena& arena = *current();
-    if (!serves(arena, context)) return;
-    try {
-      numbers.reserve(arena.blocks.size());
-    } catch (const std::bad_alloc&) {
-      return;  // its readers do without
-    }
-    arena.blocks.for_each([&](Block& block) { numbers.push_back(block.number); });
-  }
-  std::sort(numbers.begin(), numbers.end());
-  const int kept_errno = errno;
-  for (const std::uint64_t number : numbers) record_free({number, 0}, 0);
-  errno = kept_errno;
-}
-
-// The context is gone: everything goes back to the driver, and the arena is made anew where it is, so that nothing is
-// left of what was. Numbers that must not come twice go on, and so do sums for status.
-[[gnu::cold]] void begin_anew(Arena& arena) noexcept {
-  const std::uint64_t last_block = arena.blocks.last_number();
-  ArenaSums sums = arena;
-  ++sums.serial;
-  ++sums.releases;
-  sums.restarted = true;
-  sums.footprint_peak = arena_footprint_peak(arena);
-  if (arena.plan != nullptr || sums.footprint_at_end == 0) sums.footprint_at_end = arena_footprint(arena);
-  arena.streams.forget();
-  arena_release_all(arena);
-  arena.chunks.end();
-  std::destroy_at(&arena);
-  std::construct_at(&arena, driver());
-  arena.blocks.number_behind(last_block);
-  static_cast<ArenaSums&>(arena) = sums;
-  try {
-    arena.why = "the context in which memory was served is gone; the next one that allocates is served";
-  } catch (...) {
-  }
-}
-
 }  // namespace
+
+void arena_set_range(std::uint64_t begin, std::uint64_t bytes) noexcept {
+  // In this order, which arena_may_own relies on.
+  __atomic_store_n(&arena_range_bytes, bytes, __ATOMIC_RELAXED);
+  __atomic_store_n(&arena_range_begin, begin, __ATOMIC_RELEASE);
+}
+
+void arena_switch_on(bool on) noexcept { __atomic_store_n(&arena_on, on, __ATOMIC_RELEASE); }
 
 Arena* make_arena() noexcept {
   if (current() == nullptr) [[unlikely]] {
@@ -495,7 +445,7 @@ void arena_widen_range(std::uint64_t base, std::uint64_t bytes) noexcept {
   // The hull of all blocks so far, one byte more for pointers to the end.
   const std::uint64_t begin = arena_range_bytes == 0 ? base : std::min(arena_range_begin, base);
   const std::uint64_t end = std::max(arena_range_begin + arena_range_bytes, base + bytes + 1);
-  set_range(begin, end - begin);
+  arena_set_range(begin, end - begin);
 }
 
 Served arena_allocate(CUdeviceptr* address, std::size_t bytes, void* return_address) noexcept {
@@ -537,70 +487,14 @@ bool arena_note_async(CUdeviceptr address, std::size_t bytes, StreamName stream,
   return true;
 }
 
-namespace {
-
-// A context that has answered so can only be destroyed.
-bool is_fatal(CUresult result) noexcept {
-  switch (result) {
-    case CUDA_ERROR_ECC_UNCORRECTABLE:
-    case CUDA_ERROR_ILLEGAL_ADDRESS:
-    case CUDA_ERROR_LAUNCH_TIMEOUT:
-    case CUDA_ERROR_ASSERT:
-    case CUDA_ERROR_HARDWARE_STACK_ERROR:
-    case CUDA_ERROR_ILLEGAL_INSTRUCTION:
-    case CUDA_ERROR_MISALIGNED_ADDRESS:
-    case CUDA_ERROR_INVALID_ADDRESS_SPACE:
-    case CUDA_ERROR_INVALID_PC:
-    case CUDA_ERROR_LAUNCH_FAILED:
-    case CUDA_ERROR_EXTERNAL_DEVICE:
-      return true;
-    default:
-      return false;
-  }
-}
-
-}  // namespace
-
-void arena_failed(Arena& arena, CUresult result) noexcept {
-  if (!is_fatal(result)) return;
-  arena.failure = result;
-  __atomic_store_n(&g_refused, true, __ATOMIC_RELAXED);
-}
-
-void note_failure(CUresult result) noexcept {
-  if (!is_fatal(result) || !arena_is_on()) return;
-  CUcontext context = nullptr;
-  if (driver().current_context(&context) != CUDA_SUCCESS) return;
-  ArenaLock lock;
-  // Another context's error is none of ours.
-  if (context == current()->context) arena_failed(*current(), result);
-}
-
-void note_context_destroyed(CUcontext context) noexcept {
-  if (current() == nullptr || context == nullptr) return;
-  note_context_change();
-  if (recording()) record_frees_of(context);
-  ArenaLock lock;
-  Arena& arena = *current();
-  if (!serves(arena, context)) return;
-  // The driver takes the blocks of a context with it, and its work is over. Ours outlive it as chunks, so they are
-  // given back here.
-  switch_on(false);
-  set_range(0, 0);
-  __atomic_store_n(&g_refused, false, __ATOMIC_RELAXED);
-  stop_recording();
-  forget_device_times();
-  begin_anew(arena);
-}
-
 void forget_arena_after_fork() noexcept {
   forget_pins_after_fork();
   // The parent's device memory is nothing that a child can use, and its lock may be held by a thread that is not here.
   arena_lock_word = {};
-  switch_on(false);
-  g_refused = false;
+  arena_switch_on(false);
+  arena_refused = false;
   __atomic_store_n(&the_arena, nullptr, __ATOMIC_RELAXED);
-  set_range(0, 0);
+  arena_set_range(0, 0);
   t_state = {};
   arena_stop_points();
 }

@@ -260,6 +260,8 @@ inline constexpr std::uint64_t kMostCalm = 4096;
 std::string in_units(std::uint64_t bytes);
 
 extern Arena* the_arena;
+// Nothing will be served, or the context has failed: the driver answers, and no lock is taken.
+extern bool arena_refused;
 // Null before the first call. Acquire pairs with the release in make_arena: who sees the arena sees what it was made
 // of.
 inline Arena* arena() noexcept { return __atomic_load_n(&the_arena, __ATOMIC_ACQUIRE); }
@@ -441,6 +443,9 @@ bool arena_postpone(Arena& arena) noexcept;
 // Device bytes held for the program, as far as it is served here; and the most that ever were.
 std::uint64_t arena_footprint(const Arena& arena) noexcept;
 std::uint64_t arena_footprint_peak(const Arena& arena) noexcept;
+// Which addresses may be ours (arena_may_own), and whether hooks ask at all (arena_is_on).
+void arena_set_range(std::uint64_t begin, std::uint64_t bytes) noexcept;
+void arena_switch_on(bool on) noexcept;
 // Everything back to the driver; work on it is over.
 void arena_release_all(Arena& arena) noexcept;
 void arena_deviated(Arena& arena, const LanePosition& at) noexcept;

@@ -37,17 +37,6 @@ Number median(std::vector<Number> numbers) {
   return *middle;
 }
 
-// A sum of made-up times would be beyond an integer.
-struct Average {
-  double sum = 0;
-  double count = 0;
-  void add(std::uint64_t number) {
-    sum += static_cast<double>(number);
-    ++count;
-  }
-  std::uint64_t value() const { return static_cast<std::uint64_t>(sum / count); }
-};
-
 // The older one.
 template <typename Sample>
 void forget_half(std::vector<Sample>& samples) {
@@ -149,13 +138,13 @@ void MeasuredTimes::measured(const shm::KernelTimeBody& body, std::uint32_t idle
   }
 }
 
-// What others say of an operation that was never measured; `alike_here`: the means of those in the iteration that are
-// of the same shape, `launch`: the median of launches, 0 if there is none.
-IterationTimes::Time MeasuredTimes::of_others(const Step& step, const Means& alike_here, std::uint64_t launch,
+// What others say of an operation that was never measured; `alike_here`: the averages of those in the iteration that
+// are of the same shape, `launch`: the median of launches, 0 if there is none.
+IterationTimes::Time MeasuredTimes::of_others(const Step& step, const Averages& alike_here, std::uint64_t launch,
                                               double launched_rate) const {
   using Source = IterationTimes::Source;
   if (const auto alike = alike_here.find(step.shape); alike != alike_here.end()) {
-    return {0, alike->second, Source::kAlike};
+    return {0, alike->second.value(), Source::kAlike};
   }
   if (const auto alike = least_by_shape_.find(step.shape); alike != least_by_shape_.end()) {
     return {0, alike->second, Source::kAlike};
@@ -335,7 +324,7 @@ IterationTimes MeasuredTimes::of_iteration() const {
   double known_time = 0, known_bytes = 0;
   // Those of one function and grid may differ much, as products of matrices do in their inner length: the least of all
   // would say too little of each, and the median of their sum.
-  std::unordered_map<std::uint64_t, Average> by_shape;
+  Averages alike_here;
   // Of the same function with the same grid, those that name as many bytes are more alike than others.
   std::map<std::pair<std::uint64_t, std::uint64_t>, Average> by_shape_and_bytes;
   for (const Step& step : steps_) {
@@ -345,15 +334,13 @@ IterationTimes MeasuredTimes::of_iteration() const {
     const bool measured = mine.least != std::numeric_limits<std::uint64_t>::max();
     if (!measured && alike == least_by_shape_.end()) continue;
     if (measured) {
-      by_shape[step.shape].add(mine.least);
+      alike_here[step.shape].add(mine.least);
       by_shape_and_bytes[{step.shape, step.bytes}].add(mine.least);
     }
     known_time += static_cast<double>(measured ? mine.least : alike->second);
     known_bytes += static_cast<double>(step.bytes);
   }
   const double launched_rate = known_bytes > 0 ? known_time / known_bytes : 0;
-  Means alike_here;
-  for (const auto& [shape, average] : by_shape) alike_here.emplace(shape, average.value());
   std::uint64_t idle = 0;
   std::vector<IterationTimes::Time*> unknown;  // how long the device idles before it
   for (std::size_t k = 0; k < steps_.size(); ++k) {

@@ -116,8 +116,18 @@ class MeasuredTimes {
   void measured(const shm::KernelTimeBody& body, std::uint32_t idle);
   const Recent* find(std::uint64_t sequence) const;
   std::uint64_t about_period() const;
-  using Means = std::unordered_map<std::uint64_t, std::uint64_t>;  // by shape
-  IterationTimes::Time of_others(const Step& step, const Means& alike_here, std::uint64_t launch,
+  // A sum of made-up times would be beyond an integer.
+  struct Average {
+    double sum = 0;
+    double count = 0;
+    void add(std::uint64_t nanoseconds) {
+      sum += static_cast<double>(nanoseconds);
+      ++count;
+    }
+    std::uint64_t value() const { return static_cast<std::uint64_t>(sum / count); }
+  };
+  using Averages = std::unordered_map<std::uint64_t, Average>;  // by shape
+  IterationTimes::Time of_others(const Step& step, const Averages& alike_here, std::uint64_t launch,
                                  double launched_rate) const;
 
   std::vector<std::uint64_t> counts_;  // operations, by lane

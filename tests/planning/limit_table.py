@@ -8,9 +8,10 @@ planner, so that all swaps are made on demand, and with one. Footprint: the most
 count, in either run. Time: virtual, of an iteration in the second half of the run; kernels take their bytes, or the trace's time until its
 next operation (--times trace). Natively each cudaFree waits for the device, under memopt none does. Expected: what the plan that was
 followed last says of an iteration, "-" where there is none. UVM: what uvm_model.py adds for managed memory to an iteration without a
-limit, on a device of the limit's size, with the simulated one's rates; no managed memory is used. Without a TRACE: three networks of integration/workloads, and the traces of
-../shared that are there. TEST_BUILD names the build folder (default: build/release of this checkout). Exit code 1: something else was read
-than natively, or a limit was passed that is not said to be passed."""
+limit, on a device of the limit's size, with the simulated one's rates; no managed memory is used; "-" where the trace has no iteration or an
+operation needs more. Without a TRACE: three networks of integration/workloads, and the traces of ../shared that are there. TEST_BUILD names
+the build folder (default: build/release of this checkout). Exit code 1: something else was read than natively, or a limit was passed that is
+not said to be passed."""
 import argparse
 import os
 import re
@@ -32,6 +33,7 @@ REPLAY = os.path.join(runs.WORKLOADS, "replay")
 NETS = ("vgg11", "vgg16", "resnet18")
 TRACES = ("blockInfo_Alex_316.text", "blockInfo_VGG_315.text", "vec_block_fresh_vgg.csv")
 DEVICES = ("gtx1080ti", "a100-40g", "h200")
+NO_ITERATION = 4  # memoptctl plan's exit code
 # Said when a plan goes live.
 PLAN = re.compile(r"(\d+) swaps an iteration of ([\d.]+) ms, to which they are expected to add ([\d.]+)")
 
@@ -79,17 +81,21 @@ def replay(trace, options, limit=None, natively=False, on_demand=False):
 
 
 def iteration_of(trace, options, folder):
-    """Its operations, and the machine's rates."""
+    """Its operations, and the machine's rates; None: none is found."""
     path = os.path.join(folder, "iteration.json")
     plan = [runs.MEMOPTCTL, "plan", trace, "--strategy", "none", "--no-bound", "--machine", options.device, "--json", path]
     done = subprocess.run(plan, capture_output=True, text=True)
+    if done.returncode == NO_ITERATION:
+        return None
     if done.returncode != 0:
         sys.exit(f"{trace}: {done.stderr}")
     return uvm_model.read(path)
 
 
 def by_uvm(iteration, limit):
-    """Milliseconds that it takes longer; None: an operation needs more than all."""
+    """Milliseconds that it takes longer; None: not known, or an operation needs more than all."""
+    if iteration is None:
+        return None
     machine = iteration["machine"]
     stalled = uvm_model.stall_ns(iteration, limit, machine["out_bytes_per_ns"], machine["in_bytes_per_ns"], uvm_model.FAULT_US * 1e3)
     return stalled and stalled[0] / 1e6

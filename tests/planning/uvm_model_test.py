@@ -80,7 +80,11 @@ class UvmModel(unittest.TestCase):
                 done = self.run_model(*wrong)
                 self.assertEqual(done.returncode, 2, wrong)
                 self.assertIn(said, done.stderr)
-            for text in ("", "[]", "{}", '{"format": "memopt-plan-1"}'):
+            block = {"id": 0, "size": 2 * MIB}
+            broken = [iteration([], []), iteration([{"id": 0, "size": -1}], []), iteration([{"id": 0, "size": 1 << 60}], []), iteration([7], []),
+                      iteration([block], [["r", 1, 0]]), iteration([block], [["r"]]), iteration([block], 7),
+                      iteration([block], []) | {"machine": {"out_bytes_per_ns": 0, "in_bytes_per_ns": 1}}, iteration([block], []) | {"machine": 1}]
+            for text in ["", "[]", "{}", '{"format": "memopt-plan-1"}', "[" * 100_000, *map(json.dumps, broken)]:
                 with open(path, "w", encoding="utf-8") as file:
                     file.write(text)
                 done = self.run_model(path)
