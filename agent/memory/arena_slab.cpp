@@ -96,6 +96,15 @@ bool take_idle(Arena& arena, std::size_t count) noexcept {
   return true;
 }
 
+// Chunks in which nothing lies any more, but which are mapped beside the slab, become free ones: so many, or fewer.
+// False: there is none whose work is over.
+bool gather_idle(Arena& arena, std::size_t count) noexcept {
+  std::vector<Chunk*> gathered;
+  arena.bootstrap.take_chunks(count, false, &gathered);
+  for (Chunk* const chunk : gathered) arena.bootstrap.keep(chunk);
+  return !gathered.empty();
+}
+
 }  // namespace
 
 bool arena_take_left(Arena& arena, std::size_t count) noexcept {
@@ -126,7 +135,7 @@ bool arena_make_place(Arena& arena, ArenaLock& lock, std::uint64_t begin, std::u
     } catch (const std::bad_alloc&) {
     }
     arena.bootstrap.keep_given_up(freed);
-    if (!freed.empty()) continue;
+    if (!freed.empty() || gather_idle(arena, gone)) continue;
     if (!swaps && gone * kFewOf * arena.chunks.chunk_bytes() > bytes) return false;
     if (arena_send_away(arena, lock, gone, [](std::size_t) { return true; }) == 0) return false;
   }
