@@ -1,10 +1,13 @@
 #include "planner/swap/search/ruin_and_recreate.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <utility>
 
 #include "planner/layout/portfolio/solve.h"
+#include "planner/layout/problem/bounds.h"
+#include "planner/layout/problem/sections.h"
 #include "planner/swap/simulation/verify.h"
 #include "planner/swap/strategies/layout_problem.h"
 
@@ -23,19 +26,25 @@ constexpr double kSpread = 1, kHardly = 0.05, kHardlyChanged = 0.2;
 constexpr double kTowardsLimit = 0.7;
 // The first temperature, of the time that is added.
 constexpr double kHot = 0.02;
-// While the limit is passed: so many times the tries, those in a row that come no nearer, and this part of the time.
-constexpr std::uint64_t kUntilWithin = 16, kInVain = 4;
+// While the limit is passed: so many layouts, those in a row that come no nearer, and this part of the time. Of a
+// number of tries a layout is so many; many more tries need no layout.
+constexpr std::uint64_t kLayouts = 2, kInVain = 8, kLeastInVain = 4, kUntilWithin = 16;
 constexpr double kLongerUntilWithin = 1.25;
 // Steps of a layout that begins with the last one.
 constexpr std::uint64_t kLayoutWork = 1000;
 
+bool is_longer(const layout::Limits& one, const layout::Limits& other) {
+  return one.work > other.work || one.time > other.time;
+}
+
 }  // namespace
 
 RuinAndRecreate::RuinAndRecreate(const Problem& problem, const Liveness& liveness, const layout::Limits& layout,
-                                 std::uint64_t seed, Incumbent& incumbent)
+                                 const layout::Limits& thorough, std::uint64_t seed, Incumbent& incumbent)
     : problem_(problem),
       liveness_(liveness),
       layout_(layout),
+      thorough_(thorough),
       incumbent_(incumbent),
       limit_(problem.limit.value_or(kNever)),
       covering_(problem, liveness),
@@ -43,7 +52,8 @@ RuinAndRecreate::RuinAndRecreate(const Problem& problem, const Liveness& livenes
       random_(seed) {}
 
 bool RuinAndRecreate::begin() {
-  double goal = static_cast<double>(limit_), least = 0;
+  const auto limit = static_cast<double>(limit_);
+  double goal = limit, least = 0;
   for (int i = 0; i < kTriesToBegin; ++i) {
     if (!covering_.cover(static_cast<std::uint64_t>(goal))) {
       // Half of the way back to what can be covered.
@@ -53,16 +63,21 @@ bool RuinAndRecreate::begin() {
       return_to_kept();
       continue;
     }
-    std::optional<Result> result = evaluate(layout_);
+    std::optional<Result> result = evaluate(layout_, false);
     if (!result) return false;
+    if (result->above != 0 && result->bound <= limit_ && is_longer(thorough_, layout_)) {
+      std::optional<Result> thorough = evaluate(thorough_, true);
+      if (thorough && thorough->above < result->above) result = std::move(thorough);
+    }
+    // Where not even the bound is within the limit, no layout was tried for long.
+    const std::uint64_t footprint = result->bound > limit_ ? result->bound : limit_ + result->above;
     if (kept_.empty() || result->above <= current_.above) {
       kept_ = covering_.used();
       current_ = std::move(*result);
       goal_ = goal;
     }
     if (current_.above == 0) break;
-    const auto limit = static_cast<double>(limit_);
-    goal = std::max(goal * kLess * limit / (limit + static_cast<double>(current_.above)), (goal + least) / 2);
+    goal = std::max(goal * kLess * limit / static_cast<double>(footprint), (goal + least) / 2);
   }
   return_to_kept();
   return true;
@@ -72,12 +87,15 @@ void RuinAndRecreate::run(const Budget& budget, double part, std::uint64_t tries
   const double time = budget.seconds() * part;
   const bool above = current_.above != 0;
   // Nothing else may find a plan within the limit, so that this is worth more time than a better one is.
-  std::uint64_t in_vain = 0;
-  for (std::uint64_t i = 0; current_.above != 0 && i < kUntilWithin * tries && in_vain < kInVain * tries; ++i) {
+  const std::uint64_t before = layouts_;
+  std::uint64_t last = before;  // that came nearer
+  const std::uint64_t in_vain = std::max(kLeastInVain, tries / kInVain);
+  for (std::uint64_t i = 0; current_.above != 0 && i < kUntilWithin * tries; ++i) {
     if (budget.elapsed() >= kLongerUntilWithin * time) return;
-    const std::uint64_t before = current_.above;
+    if (layouts_ - before >= std::max(in_vain, tries / kLayouts) || layouts_ - last >= in_vain) return;
+    const std::uint64_t beyond = current_.above;
     attempt(0);
-    in_vain = current_.above < before ? 0 : in_vain + 1;
+    if (current_.above < beyond) last = layouts_;
   }
   if (current_.above != 0) return;
   const double begin = above ? budget.elapsed() : 0;
@@ -125,21 +143,37 @@ std::optional<RuinAndRecreate::Result> RuinAndRecreate::recreate() {
   for (double& factor : factors) factor = std::exp(spread * normal(random_));
   const double goal = goal_ + (static_cast<double>(limit_) - goal_) * kTowardsLimit * fraction();
   if (!covering_.cover(static_cast<std::uint64_t>(goal), factors)) return std::nullopt;
+  if (current_.above != 0) return evaluate(thorough_, true);
   layout::Limits limits = layout_;
-  limits.work = std::min(limits.work, current_.above != 0 ? 4 * kLayoutWork : kLayoutWork);
-  return evaluate(limits);
+  limits.work = std::min(limits.work, kLayoutWork);
+  return evaluate(limits, true);
 }
 
-// What is covered now is laid out, from the last layout on if there is one, and simulated. Nothing where it can't be.
-std::optional<RuinAndRecreate::Result> RuinAndRecreate::evaluate(const layout::Limits& limits) {
+// From nothing, until it is within the limit.
+layout::Outcome RuinAndRecreate::lay_out(const layout::Problem& problem, layout::Limits limits) {
+  ++layouts_;
+  std::atomic<bool> ends = false;
+  limits.cancelled = &ends;
+  return layout::solve_by_heuristics(problem, limits, [&](const layout::Outcome& better) {
+    const bool cancelled = layout_.cancelled != nullptr && layout_.cancelled->load(std::memory_order_relaxed);
+    if (better.solution.height <= limit_ || cancelled) ends.store(true, std::memory_order_relaxed);
+  });
+}
+
+// What is covered now is laid out, from the last layout on if there is one, and simulated. Nothing where it can't be;
+// `within`: nor where no layout can be within the limit.
+std::optional<RuinAndRecreate::Result> RuinAndRecreate::evaluate(const layout::Limits& limits, bool within) {
   Decisions decisions = covering_.decisions();
   Result result;
   if (problem_.layout) {
     LayoutProblem layout = make_layout_problem(problem_, liveness_, decisions);
     layout::Outcome outcome;
     if (current_.above != 0) {
+      if (within && layout::lower_bound_of(layout.problem, layout::Sections(layout.problem)) > limit_) {
+        return std::nullopt;
+      }
       // From the last one on, none would be lower.
-      outcome = layout::solve_by_heuristics(layout.problem, limits);
+      outcome = lay_out(layout.problem, limits);
     } else {
       layout.problem.capacity = limit_;
       std::vector<std::uint64_t> before(layout.problem.buffers.size(), layout::kAnywhere);
@@ -156,6 +190,7 @@ std::optional<RuinAndRecreate::Result> RuinAndRecreate::evaluate(const layout::L
     if (!outcome.found(layout.problem.buffers.size())) return std::nullopt;
     result.places = decisions.places = places_of(problem_, decisions, layout, outcome.solution);
     const std::uint64_t footprint = footprint_of(problem_, decisions);
+    result.bound = outcome.lower_bound;
     result.above = footprint - std::min(footprint, limit_);
     if (result.above != 0) {
       incumbent_.offer(std::move(decisions), 0);

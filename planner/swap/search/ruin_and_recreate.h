@@ -13,6 +13,8 @@
 #include <vector>
 
 #include "planner/layout/problem/limits.h"
+#include "planner/layout/problem/outcome.h"
+#include "planner/layout/problem/problem.h"
 #include "planner/swap/model/liveness.h"
 #include "planner/swap/model/model.h"
 #include "planner/swap/search/covering.h"
@@ -25,20 +27,22 @@ namespace memopt::swap {
 // Not thread-safe. What it is given must outlive it.
 class RuinAndRecreate {
  public:
-  // The problem has a limit. `layout`: for each layout at the beginning. What holds is offered to the incumbent.
-  RuinAndRecreate(const Problem& problem, const Liveness& liveness, const layout::Limits& layout, std::uint64_t seed,
-                  Incumbent& incumbent);
+  // The problem has a limit. `layout`: for each layout at the beginning; `thorough`: where that is above the limit, and
+  // need not be. What holds is offered to the incumbent.
+  RuinAndRecreate(const Problem& problem, const Liveness& liveness, const layout::Limits& layout,
+                  const layout::Limits& thorough, std::uint64_t seed, Incumbent& incumbent);
 
   // A covering within the limit, whatever it costs; or the smallest that was found. False: there is none.
   bool begin();
   // For so much of the budget's time, from its beginning, and so many tries at most, each of some milliseconds. Above
-  // the limit it begins with what it takes to come below it, which may be longer by a quarter, or sixteen times as many
-  // tries while they come nearer; then it has the same again.
+  // the limit it begins with what it takes to come below it, which may be longer by a quarter, or half as many thorough
+  // layouts, of some tenths of a second, while they come nearer; then it has the same again.
   void run(const Budget& budget, double part, std::uint64_t tries);
 
  private:
   struct Result {
     std::uint64_t above = ~std::uint64_t{0};  // bytes beyond the limit
+    std::uint64_t bound = 0;                  // no layout is smaller
     double added_ns = 0;
     std::vector<Place> places;
   };
@@ -49,18 +53,20 @@ class RuinAndRecreate {
   // Some of the evictions that are used, of all or of those that begin or end in one part of the iteration.
   void ruin();
   std::optional<Result> recreate();
-  std::optional<Result> evaluate(const layout::Limits& limits);
+  std::optional<Result> evaluate(const layout::Limits& limits, bool within);
+  layout::Outcome lay_out(const layout::Problem& problem, layout::Limits limits);
   void return_to_kept();
 
   const Problem& problem_;
   const Liveness& liveness_;
-  const layout::Limits layout_;
+  const layout::Limits layout_, thorough_;
   Incumbent& incumbent_;
   const std::uint64_t limit_;
   Covering covering_;
   Simulator simulator_;
   std::mt19937_64 random_;
-  double goal_ = 0;  // for loads; what lies between them and the limit is lost to layout
+  std::uint64_t layouts_ = 0;  // from nothing
+  double goal_ = 0;            // for loads; what lies between them and the limit is lost to layout
   std::vector<std::uint8_t> kept_;
   Result current_;
 };

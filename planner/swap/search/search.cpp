@@ -48,7 +48,8 @@ constexpr double kRefining = 0.25;  // part of all, where there are several roun
 constexpr std::size_t kShortEvictions = 64;
 constexpr std::chrono::milliseconds kLayoutTime{100};        // for one layout
 constexpr std::chrono::microseconds kLayoutTimePerBlock{5};  // for one skyline at least
-constexpr std::uint64_t kLayoutWork = 20000;
+constexpr std::uint64_t kLayoutWork = 20000, kThoroughWork = 400'000;
+constexpr double kThoroughPart = 0.03;  // of all the time
 
 // Where operations may wait: cheap until the limit is met, and dearer then.
 struct DelayPhase {
@@ -132,6 +133,18 @@ class Search {
     return layout;
   }
 
+  // Where nothing is within the limit otherwise: with less, layouts may lie far above the load.
+  layout::Limits thorough_layout() const {
+    layout::Limits layout = layout_;
+    if (timed()) {
+      const Seconds part(kThoroughPart * all_.seconds());
+      layout.time = std::max(layout.time, std::chrono::duration_cast<std::chrono::nanoseconds>(part));
+    } else {
+      layout.work = kThoroughWork;
+    }
+    return layout;
+  }
+
   bool is_over() const { return incumbent_.is_done() || all_.is_cancelled(); }
   bool timed() const { return limits_.time != std::chrono::nanoseconds::max(); }
 
@@ -192,7 +205,7 @@ class Search {
 
   // What fits into the limit, whatever it costs; then, what operations wait for in that is how long they are delayed.
   void begin_within_limit() {
-    RuinAndRecreate covering(problem_, liveness_, layout_, limits_.seed, incumbent_);
+    RuinAndRecreate covering(problem_, liveness_, layout_, thorough_layout(), limits_.seed, incumbent_);
     if (covering.begin() && !is_over()) {
       covering.run(all_, kRuining, limits_.attempts / kAttemptsPerRuin);
     }
