@@ -22,8 +22,9 @@ constexpr double kInOnePart = 0.5, kGivenUpThere = 0.7;
 constexpr double kLeastPart = 0.02, kMostMore = 0.3;
 // Costs are changed by a factor of this spread; by hardly any in some tries.
 constexpr double kSpread = 1, kHardly = 0.05, kHardlyChanged = 0.2;
-// Loads that are wanted lie between the goal and so much of the way to the limit.
-constexpr double kTowardsLimit = 0.7;
+// Loads that are wanted lie between the goal, or this part of the limit, which leaves room for other places than the
+// last, and so much of the way to the limit.
+constexpr double kRoomForOtherPlaces = 0.95, kTowardsLimit = 0.7;
 // The first temperature, of the time that is added.
 constexpr double kHot = 0.02;
 // While the limit is passed: so many layouts, those in a row that come no nearer, and this part of the time. Of a
@@ -141,7 +142,9 @@ std::optional<RuinAndRecreate::Result> RuinAndRecreate::recreate() {
   std::normal_distribution<double> normal;
   std::vector<double> factors(kept_.size());
   for (double& factor : factors) factor = std::exp(spread * normal(random_));
-  const double goal = goal_ + (static_cast<double>(limit_) - goal_) * kTowardsLimit * fraction();
+  const auto limit = static_cast<double>(limit_);
+  const double least = std::min(goal_, kRoomForOtherPlaces * limit);
+  const double goal = least + (limit - least) * kTowardsLimit * fraction();
   if (!covering_.cover(static_cast<std::uint64_t>(goal), factors)) return std::nullopt;
   if (current_.above != 0) return evaluate(thorough_, true);
   layout::Limits limits = layout_;
