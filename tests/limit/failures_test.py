@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """What goes wrong around a limit: a program reads what it must, or is given the driver's error; it never reads wrong bytes,
 never hangs, and the reason is told. With --full: more calls fail, each at more places."""
+import itertools
 import json
 import os
 import signal
@@ -13,6 +14,8 @@ from limit_runs import DEADLINE, LIMIT, MIB, PROGRAM, LimitCase, LimitRun, nativ
 from runs import FULL, LOOP, MEMOPTCTL, ORDER, PLANNER_NAME, POOLS, WORKLOADS, environment
 
 TURNS = [PROGRAM, "turns"]
+SWAPPED = [PROGRAM, "longer-launches", "40"]  # by a plan, from iteration 4 on
+SWAPPED_LIMIT = 28 * MIB
 OUT_OF_MEMORY, FAILED, NOT_SUPPORTED = 2, 719, 801
 # Of the driver, by the agent; which of them fails.
 CALLS = ("cuMemHostAlloc", "cuMemHostRegister_v2", "cuMemcpyDtoHAsync_v2", "cuMemcpyHtoDAsync_v2", "cuMemCreate",
@@ -28,19 +31,43 @@ PATIENCE = 60
 
 class Failures(LimitCase):
     def test_a_call_of_the_driver_fails(self):
-        """Code 3: the driver's error reached the program, which named it."""
+        """On demand. Where the error reaches the program, it names it."""
         reference = native(*TURNS)
         for call in CALLS:
             for place in PLACES:
                 for error in ERRORS:
                     with self.subTest(call=call, place=place, error=error):
-                        run = LimitRun(TURNS, LIMIT, CUDASIM_INJECT=f"{call}:{error}{place}")
-                        self.assertIn(run.code, (0, 3), run.output + run.errors)
-                        self.assertEqual(run.report["counters"]["races"], 0, run.report["last_race"])
-                        if run.code == 0:
-                            self.assertEqual(run.output, reference.output)
-                        else:
+                        run = self.fails(TURNS, LIMIT, reference, f"{call}:{error}{place}")
+                        if run.code == 3:
                             self.assertRegex(run.errors, r"limit_cases: \w+: error \d+")
+
+    def fails(self, command, limit, reference, inject):
+        """Code 3: the driver's error reached the program."""
+        run = LimitRun(command, limit, CUDASIM_INJECT=inject)
+        self.assertIn(run.code, (0, 3), run.output + run.errors)
+        self.assertEqual(run.report["counters"]["races"], 0, run.report["last_race"])
+        if run.code == 0:
+            self.assertEqual(run.output, reference.output)
+        return run
+
+    def test_a_call_fails_while_a_plan_swaps(self):
+        """Once in the run, in its middle or at several places, or again and again."""
+        reference = native(*SWAPPED)
+        calm = self.limited(SWAPPED, SWAPPED_LIMIT)
+        self.assertIn("swaps as planned", calm.last_words, calm.errors)
+        places = 24 if FULL else 1
+        for call in CALLS:
+            count = calm.report["calls"].get(call, 0)
+            for number in sorted({max(1, count * (2 * k + 1) // (2 * places)) for k in range(places)}) if count else ():
+                for error in ERRORS:
+                    with self.subTest(call=call, number=number, error=error):
+                        self.fails(SWAPPED, SWAPPED_LIMIT, reference, f"{call}:{error}@{number}")
+        # Of a block that is to leave some pieces have been queued when one fails: whoever has its bytes next is behind these.
+        for call in CALLS if FULL else ("cuMemcpyDtoHAsync_v2",):
+            count = calm.report["calls"].get(call, 0)
+            for first, step in itertools.product((10, 14, 18, 22), (7, 10, 11, 19, 37)) if FULL else ((10, 10), (14, 10)):
+                with self.subTest(call=call, first=first, step=step):
+                    self.fails(SWAPPED, SWAPPED_LIMIT, reference, ",".join(f"{call}:{OUT_OF_MEMORY}@{k}" for k in range(first, 2 * count + first + 1, step)))
 
     def test_no_page_locked_memory(self):
         """It may be refused at once or later: nothing leaves then, the limit is passed, and that is said."""
