@@ -11,6 +11,7 @@
 
 #include "planner/iteration/iteration_plan.h"
 #include "planner/sending/swap_plan.h"
+#include "planner/swap/model/load.h"
 #include "planner/swap/simulation/verify.h"
 
 namespace memopt::planner {
@@ -65,6 +66,12 @@ std::optional<PlannedSwaps> plan_swaps_of(const SwapTask& task, bool with_pages,
     const swap::Liveness liveness = swap::find_liveness(problem);
     if (const auto reason = why_not_swapped(problem)) {
       why = "no swaps can be planned, as " + *reason;
+      return std::nullopt;
+    }
+    // Nothing is searched for in vain.
+    if (const std::uint64_t least = swap::least_load(problem, liveness); problem.limit && least > *problem.limit) {
+      why = fmt::format("no swaps can keep to {}: one operation uses {}, beside {} that stay",
+                        mib(task.terms.memory_limit), mib(least), mib(beside));
       return std::nullopt;
     }
     const auto objective = problem.limit ? swap::Objective::kTime : swap::Objective::kFootprint;

@@ -23,6 +23,7 @@ MADE = re.compile(r"; (\d+) swaps as planned, (\d+) not")
 EXPECTED = re.compile(r"(\d+) swaps an iteration of ([\d.]+) ms, to which they are expected to add ([\d.]+)")
 LIVE = re.compile(r"^memopt: plan live at iteration (\d+)", re.MULTILINE)
 LEAST = re.compile(r"no swaps were found that keep to [\d.]+ MiB; the least so far is ([\d.]+) MiB")
+NEEDED = re.compile(r"no swaps can keep to [\d.]+ MiB: one operation uses ([\d.]+) MiB, beside ([\d.]+) MiB that stay")
 ROUTE = "async"
 NATIVE = "driver"
 
@@ -92,6 +93,8 @@ class Row:
         self.live = live and int(live.group(1))
         least = LEAST.findall(errors)
         self.least = float(least[-1]) if least and not made else None
+        needed = NEEDED.findall(errors)
+        self.needed = sum(map(float, needed[-1])) if needed and not made else None
         self.contents = {}
         for seed in options.seeds if not options.no_contents else []:
             run = results[f"{part}-contents-{seed}"]
@@ -106,6 +109,7 @@ class Row:
         held = "-" if not self.held else f"{figures.mib(self.held)}" if not self.passed else f"**{figures.mib(self.held)}, passed**"
         expected = f"{float(self.expected[1]):,.2f} + {float(self.expected[2]):,.2f}" if self.expected else "-"
         expected = f"none; {self.least:,.1f} MiB" if self.least else expected
+        expected = f"none can; {self.needed:,.1f} MiB" if self.needed else expected
         made = f"{int(self.made[0]):,} / {int(self.made[1]):,}" if self.made else "-"
         return [self.name, f"{self.part} %", load, figures.mib(self.limit), held, ms(self.native), ms(self.demand), ms(self.planned), expected, made,
                 contents if self.contents else "-"]
@@ -113,7 +117,7 @@ class Row:
     def faults(self):
         found = [f"`{self.name}` at {self.part} %, {which}: {why}" for which, why in self.failed.items()]
         if self.planned and self.passed:
-            why = ", where no plan was found" if self.least else ""
+            why = ", where no plan can be within it" if self.needed else ", where no plan was found" if self.least else ""
             found.append(f"`{self.name}` at {self.part} %: the limit was passed{why}")
         wrong = {seed: text for seed, text in self.contents.items() if text != "equal"}
         return found + [f"`{self.name}` at {self.part} %, contents with seed {seed}: {text}" for seed, text in wrong.items()]
@@ -134,7 +138,8 @@ def markdown(rows, options, versions, without_load):
              "A step in ms, the mean of those of the second half: natively without a limit, with swaps on demand only, and with planned ones "
              "(`MEMOPT_SYNC_PLAN=1`). *Held* is what memopt held at most, in MiB. *Expected*: what the plan that went live last says of an iteration and of "
              "what its swaps add; where an iteration is several steps, of all of them; a step's idle time is not in it. Where no plan was found within the limit, "
-             "what the best one needs that was found instead; a search for more time, or for another limit, may find less. "
+             "what the best one needs that was found instead; a search for more time, or for another limit, may find less. *None can*: what one "
+             "operation uses, beside what no plan swaps, is more than the limit. "
              f"Contents: {options.contents_steps} steps, in the orders {', '.join(options.seeds)}." if not options.no_contents else "", "",
              f"Where there is a plan, in {len(gain)} of {len(rows)} rows, a step is {min(gain):.2f} to {max(gain):.2f} times as fast as with swaps on demand." if gain else "", "",
              page.table(HEADS, [row.cells() for row in rows]), "", "## What went wrong", "",

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "planner/swap/model/liveness.h"
@@ -55,6 +56,32 @@ inline Load live_load(const Problem& problem, const Liveness& liveness) {
     load.add_life(problem, liveness, block, static_cast<std::int64_t>(problem.blocks[block].bytes));
   }
   return load;
+}
+
+// Of pinned blocks and of what one operation touches, all of a launch's blocks at once: no plan needs less, whatever it
+// swaps. O(n log n) for the operations of one launch.
+inline std::uint64_t least_load(const Problem& problem, const Liveness& liveness) {
+  Load load(liveness.operations);
+  for (std::uint32_t block = 0; block < problem.blocks.size(); ++block) {
+    if (!problem.blocks[block].pinned) continue;
+    load.add_life(problem, liveness, block, static_cast<std::int64_t>(problem.blocks[block].bytes));
+  }
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> touched;  // blocks, and which instances
+  for (std::size_t begin = 0, end = 0; begin < problem.operations.size(); begin = end) {
+    end = end_of_launch(problem, begin);
+    touched.clear();
+    for (std::size_t at = begin; at < end; ++at) {
+      const Operation& operation = problem.operations[at];
+      if (is_access(operation)) touched.emplace_back(operation.block, operation.age);
+    }
+    std::sort(touched.begin(), touched.end());
+    touched.erase(std::unique(touched.begin(), touched.end()), touched.end());
+    for (const auto& [block, age] : touched) {
+      if (problem.blocks[block].pinned) continue;
+      load.add(begin, end, static_cast<std::int64_t>(problem.blocks[block].bytes));
+    }
+  }
+  return load.peak();
 }
 
 }  // namespace memopt::swap
