@@ -301,9 +301,9 @@ bool arena_take_from_slab(Arena& arena, ArenaLock& lock, std::size_t count) noex
 // Where the program has left a plan that does not swap, as that of a loop within its iteration: up to so many chunks of
 // the slab that are idle serve before any block leaves. False: none.
 bool arena_take_left(Arena& arena, std::size_t count) noexcept;
-// The bytes of the slab have all their chunks afterwards: of what is free, of what the slab holds for nothing
-// elsewhere, and of what leaves for it. `swaps`: it is for a block that can leave again, and nothing leaves where
-// another has some of these bytes. Gives the lock back, and may wait.
+// The bytes of the slab have all their chunks afterwards: of what is free, of what is held for nothing elsewhere, in
+// the slab or beside it, and of what leaves for it. `swaps`: it is for a block that can leave again, and nothing leaves
+// where another has some of these bytes. Gives the lock back, and may wait.
 bool arena_make_place(Arena& arena, ArenaLock& lock, std::uint64_t begin, std::uint64_t bytes, bool swaps) noexcept;
 // A place of the malloc's that lacks chunks of the slab has them afterwards, and the plan is the same: it may be free
 // now. Gives the lock back, and may wait.
