@@ -224,6 +224,8 @@ class Solving {
 
 }  // namespace
 
+std::uint64_t bound_of(const Problem& problem) { return lower_bound_of(problem, Sections(problem)); }
+
 Outcome solve(const Problem& problem, const Limits& limits, const OnBetter& on_better) {
   return Solving(problem, limits, on_better, true).run();
 }

@@ -8,11 +8,16 @@
 // skyline; where not even that could be finished in time, all buffers stacked.
 #pragma once
 
+#include <cstdint>
+
 #include "planner/layout/problem/limits.h"
 #include "planner/layout/problem/outcome.h"
 #include "planner/layout/problem/problem.h"
 
 namespace memopt::layout {
+
+// No layout is smaller: the bound that solvers begin with. O(n log n).
+std::uint64_t bound_of(const Problem& problem);
 
 Outcome solve(const Problem& problem, const Limits& limits, const OnBetter& on_better = {});
 

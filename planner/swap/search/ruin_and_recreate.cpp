@@ -6,8 +6,6 @@
 #include <utility>
 
 #include "planner/layout/portfolio/solve.h"
-#include "planner/layout/problem/bounds.h"
-#include "planner/layout/problem/sections.h"
 #include "planner/swap/simulation/verify.h"
 #include "planner/swap/strategies/layout_problem.h"
 
@@ -172,9 +170,7 @@ std::optional<RuinAndRecreate::Result> RuinAndRecreate::evaluate(const layout::L
     LayoutProblem layout = make_layout_problem(problem_, liveness_, decisions);
     layout::Outcome outcome;
     if (current_.above != 0) {
-      if (within && layout::lower_bound_of(layout.problem, layout::Sections(layout.problem)) > limit_) {
-        return std::nullopt;
-      }
+      if (within && layout::bound_of(layout.problem) > limit_) return std::nullopt;
       // From the last one on, none would be lower.
       outcome = lay_out(layout.problem, limits);
     } else {
