@@ -1,6 +1,7 @@
 #include "planner/sending/swap_planner.h"
 
 #include <fmt/format.h>
+#include <time.h>
 
 #include <algorithm>
 #include <chrono>
@@ -21,7 +22,8 @@ constexpr std::uint64_t kAttemptsTimesOperations = 24'000'000;
 constexpr std::uint64_t kMoreAttempts = 3;
 constexpr double kLongWait = 0.1;
 constexpr int kMostLongerSearches = 2;
-// Unless it is to take longer: an agent does not wait for ever.
+// Unless it is to take longer: an agent does not wait for ever. Of this thread's time, so that what else the machine
+// does is not seen in the plan.
 constexpr std::chrono::seconds kLongestSearch{7};
 // Parts of kEnough: of the operations, how many have to be known.
 constexpr std::uint64_t kEnough = 10, kHalf = 5, kNearlyAll = 9;
@@ -36,6 +38,13 @@ constexpr std::uint32_t kMostRefusals = 4;
 constexpr double kWorthwhileGain = 0.05;
 // A plan of the same iteration for other times is to save so much of the iteration: a switch costs several of them.
 constexpr double kWorthwhilePeriod = 0.01;
+
+// That a processor has worked for this thread.
+std::chrono::nanoseconds time_of_thread() {
+  timespec time{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec);
+}
 
 // Does the iteration consist of a loop of so many operations, and little else?
 bool is_loop_within(std::uint64_t loop, std::uint64_t iteration) {
@@ -204,12 +213,12 @@ void SwapPlanner::start(const IterationTimes& times, std::uint64_t unswapped) {
     swap::SearchLimits limits;
     limits.time = std::chrono::nanoseconds::max();
     limits.attempts = std::clamp(kAttemptsTimesOperations / task.ranks.size(), kLeastAttempts, kMostAttempts);
-    auto begin = std::chrono::steady_clock::now();
+    auto begin = time_of_thread();
     found_ = plan_swaps(task, limits, note_);
     for (int i = 0; i < kMostLongerSearches && terms_.memory_limit != 0 && terms_.memory_limit < unswapped; ++i) {
       // Once more for less time that is added, and again only for any plan at all.
       if (found_ && (i != 0 || found_->added_ns <= kLongWait * found_->problem.period)) break;
-      const auto end = std::chrono::steady_clock::now();
+      const auto end = time_of_thread();
       if ((end - begin) * kMoreAttempts > kLongestSearch) break;
       begin = end;
       limits.attempts *= kMoreAttempts;
