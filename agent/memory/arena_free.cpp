@@ -42,14 +42,11 @@ void record_free_of(Arena& arena, CUdeviceptr address, StreamName stream) noexce
 }
 
 // A copy that brought the block's page back, for another block in it perhaps, is no work that a free sees; nor is one
-// that took the former owner of its bytes away, where nothing has used the block since; nor one that began to take the
-// block itself away, and was refused before the end.
+// that took the former owner of its bytes away, where nothing has used the block since.
 Release with_copies(const Block& block, Release uses) noexcept {
   uses.everything = uses.everything || block.former.everything;
-  for (const Release* const from : {&block.former, &block.uses}) {
-    for (std::uint32_t i = 0; i < from->count; ++i) {
-      if (from->uses[i].slot == kInSlot || from->uses[i].slot == kOutSlot) uses.add(from->uses[i]);
-    }
+  for (std::uint32_t i = 0; i < block.former.count; ++i) {
+    if (block.former.uses[i].slot == kInSlot || block.former.uses[i].slot == kOutSlot) uses.add(block.former.uses[i]);
   }
   return uses;
 }

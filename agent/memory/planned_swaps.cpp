@@ -244,10 +244,12 @@ void send_out(Arena& arena, ArenaLock& lock, Block& block, bool from_beside) noe
   for (HostPiece* const piece : window->pieces) piece->former = read;
   window->moving = false;
   if (!queued) {
-    // What has been queued of it only reads the block.
+    // What has been queued of it is, as a copy that brings a block, before all that uses it next, and what a free
+    // leaves behind (with_copies).
     block.former = former;
+    block.former.add(copy);
+    if (block.former.everything) arena.streams.cut();
     block.uses.add(uses);
-    block.uses.add(copy);
     block.away = 0;
     move_pages(arena, block, Region::Residency::kHere);
     ++swaps.left_out;

@@ -8,6 +8,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "planner/swap/model/load.h"
 #include "planner/swap/model/machines.h"
 #include "shm/plan.h"
 
@@ -335,16 +336,12 @@ IterationProblem IterationProblemBuilder::build(const IterationTimes& times, Nam
 std::uint64_t largest_launch(const IterationProblem& iteration) {
   const std::vector<swap::Operation>& operations = iteration.problem.operations;
   std::uint64_t largest = 0;
-  std::vector<std::pair<std::uint32_t, std::uint32_t>> named;  // blocks and ages
   for (std::size_t begin = 0, end = 0; begin < operations.size(); begin = end) {
-    named.clear();
-    for (end = begin; end < operations.size() && iteration.ranks[end] == iteration.ranks[begin]; ++end) {
-      if (swap::is_access(operations[end])) named.emplace_back(operations[end].block, operations[end].age);
-    }
-    std::sort(named.begin(), named.end());
-    named.erase(std::unique(named.begin(), named.end()), named.end());
+    for (end = begin; end < operations.size() && iteration.ranks[end] == iteration.ranks[begin];) ++end;
     std::uint64_t bytes = 0;
-    for (const auto& [block, age] : named) bytes += place_bytes(iteration.problem.blocks[block].bytes);
+    for (const auto& [block, age] : swap::accessed_by(iteration.problem, begin, end)) {
+      bytes += place_bytes(iteration.problem.blocks[block].bytes);
+    }
     largest = std::max(largest, bytes);
   }
   return largest;

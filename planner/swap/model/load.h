@@ -58,6 +58,19 @@ inline Load live_load(const Problem& problem, const Liveness& liveness) {
   return load;
 }
 
+// The blocks that operations [begin, end) access, and which instances, each once.
+inline std::vector<std::pair<std::uint32_t, std::uint32_t>> accessed_by(const Problem& problem, std::size_t begin,
+                                                                        std::size_t end) {
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> accessed;
+  for (std::size_t at = begin; at < end; ++at) {
+    const Operation& operation = problem.operations[at];
+    if (is_access(operation)) accessed.emplace_back(operation.block, operation.age);
+  }
+  std::sort(accessed.begin(), accessed.end());
+  accessed.erase(std::unique(accessed.begin(), accessed.end()), accessed.end());
+  return accessed;
+}
+
 // Of pinned blocks and of what one operation touches, all of a launch's blocks at once: no plan needs less, whatever it
 // swaps. O(n log n) for the operations of one launch.
 inline std::uint64_t least_load(const Problem& problem, const Liveness& liveness) {
@@ -66,17 +79,9 @@ inline std::uint64_t least_load(const Problem& problem, const Liveness& liveness
     if (!problem.blocks[block].pinned) continue;
     load.add_life(problem, liveness, block, static_cast<std::int64_t>(problem.blocks[block].bytes));
   }
-  std::vector<std::pair<std::uint32_t, std::uint32_t>> touched;  // blocks, and which instances
   for (std::size_t begin = 0, end = 0; begin < problem.operations.size(); begin = end) {
     end = end_of_launch(problem, begin);
-    touched.clear();
-    for (std::size_t at = begin; at < end; ++at) {
-      const Operation& operation = problem.operations[at];
-      if (is_access(operation)) touched.emplace_back(operation.block, operation.age);
-    }
-    std::sort(touched.begin(), touched.end());
-    touched.erase(std::unique(touched.begin(), touched.end()), touched.end());
-    for (const auto& [block, age] : touched) {
+    for (const auto& [block, age] : accessed_by(problem, begin, end)) {
       if (problem.blocks[block].pinned) continue;
       load.add(begin, end, static_cast<std::int64_t>(problem.blocks[block].bytes));
     }
