@@ -28,7 +28,8 @@ namespace memopt::swap {
 class RuinAndRecreate {
  public:
   // The problem has a limit. `layout`: for each layout at the beginning; `thorough`: where that is above the limit, and
-  // need not be. What holds is offered to the incumbent.
+  // need not be. A layout that has begun is not cancelled before it has found something better. What holds is offered
+  // to the incumbent.
   RuinAndRecreate(const Problem& problem, const Liveness& liveness, const layout::Limits& layout,
                   const layout::Limits& thorough, std::uint64_t seed, Incumbent& incumbent);
 
