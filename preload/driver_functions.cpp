@@ -45,6 +45,7 @@ agent::Driver real_driver() noexcept {
   driver.granularity = uncancellable<Hook::cuMemGetAllocationGranularity>();
   driver.host_register = uncancellable<Hook::cuMemHostRegister_v2>();
   driver.host_unregister = uncancellable<Hook::cuMemHostUnregister>();
+  driver.host_device_pointer = uncancellable<Hook::cuMemHostGetDevicePointer_v2>();
   driver.copy_to_host_async = uncancellable<Hook::cuMemcpyDtoHAsync_v2>();
   driver.copy_to_device_async = uncancellable<Hook::cuMemcpyHtoDAsync_v2>();
   driver.default_pool = uncancellable<Hook::cuDeviceGetDefaultMemPool>();
@@ -71,6 +72,9 @@ agent::Driver real_driver() noexcept {
   driver.kernel_parameter = uncancellable<Hook::cuKernelGetParamInfo>();
   driver.function_name = uncancellable<Hook::cuFuncGetName>();
   driver.kernel_name = uncancellable<Hook::cuKernelGetName>();
+  driver.module_load = uncancellable<Hook::cuModuleLoadData>();
+  driver.module_function = uncancellable<Hook::cuModuleGetFunction>();
+  driver.launch_kernel = uncancellable<Hook::cuLaunchKernel>();
   return driver;
 }
 

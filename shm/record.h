@@ -42,8 +42,9 @@ enum class RecordKind : std::uint8_t {
   kKernelTime = 16,  // KernelTimeBody: measured device time of an earlier launch, copy or memset
   kState = 17,       // StateBody: what the follower did
   kClock = 18,       // ClockBody: ticks and nanoseconds of the same instant
+  kEscape = 19,      // EscapeBody: the block's address is stored where uses are not seen
 };
-inline constexpr std::uint8_t kLastRecordKind = 18;
+inline constexpr std::uint8_t kLastRecordKind = 19;
 
 // Flags of a header.
 inline constexpr std::uint8_t kStreamOrdered = 1;  // kMalloc, kFree: on `stream`, not plain
@@ -146,6 +147,12 @@ struct ClockBody {
   std::uint64_t nanoseconds;  // CLOCK_MONOTONIC
 };
 
+// From here on the block may not leave the device. It may be gone by now: one that is allocated in its place in the
+// next iteration will hardly be another.
+struct EscapeBody {
+  std::uint64_t block;
+};
+
 static_assert(sizeof(RecordHeader) == 24 && sizeof(MallocBody) == 48 && sizeof(LaunchBody) == 40);
 
 // Size of a kind's fixed body, or nothing for a kind that does not exist.
@@ -185,6 +192,8 @@ constexpr std::optional<std::size_t> fixed_body_bytes(std::uint8_t kind) {
       return sizeof(StateBody);
     case RecordKind::kClock:
       return sizeof(ClockBody);
+    case RecordKind::kEscape:
+      return sizeof(EscapeBody);
   }
   return std::nullopt;
 }

@@ -195,11 +195,14 @@ std::uint64_t ready_streams(const Release& former) noexcept {
     step_in_next(arena, lock, thread, lane->next, bytes, return_address);
   if (lane->live.lane != nullptr && lane->live.lane->is_told) [[unlikely]]
     find_round(lane->live, point_cursor.since);
-  const bool due = arena.run_watch.due || arena.refill_due || arena.pace_watch.due;
+  const bool due = arena.run_watch.due || arena.refill_due || arena.pace_watch.due || arena.scans.due;
   if (due && lane->live.following && lane->live.position == 0 && is_next(lane->live, bytes, return_address))
       [[unlikely]] {
+    if (std::exchange(arena.scans.due, false)) arena_read_scans(arena, lock);
     // In the middle of an iteration everything would leave that it uses; behind the last one of a loop, what comes
     // next.
+    lane = refresh(arena, thread);
+    if (lane == nullptr || lane->live.lane == nullptr) return nullptr;
     if (lane->live.lane->first && !arena_leave_slow_plan(arena)) arena_complete_slab(arena, lock);
     lane = refresh(arena, thread);
     if (lane == nullptr) return nullptr;
@@ -286,10 +289,13 @@ void record(Arena& arena, const Made& made, std::size_t bytes, void* return_addr
   if (made.change != shm::StateChange{}) record_state(made.change, {made.generation, made.slab});
   record_malloc({made.number, bytes, 0, reinterpret_cast<std::uint64_t>(return_address), stream, made.base},
                 made.stays ? shm::kStays : 0);
+  std::vector<std::uint64_t> escaped;
   {
     ArenaLock lock;
     arena_look_for_plan(arena);
+    escaped.swap(arena.escaped);
   }
+  for (const std::uint64_t number : escaped) record_simple(shm::RecordKind::kEscape, shm::EscapeBody{number});
   errno = kept_errno;
 }
 
@@ -489,6 +495,7 @@ bool arena_note_async(CUdeviceptr address, std::size_t bytes, StreamName stream,
 
 void forget_arena_after_fork() noexcept {
   forget_pins_after_fork();
+  forget_scans_after_fork();
   // The parent's device memory is nothing that a child can use, and its lock may be held by a thread that is not here.
   arena_lock_word = {};
   arena_switch_on(false);

@@ -20,6 +20,7 @@
 #include "agent/order/arena_lock.h"
 #include "agent/order/streams.h"
 #include "agent/order/use_set.h"
+#include "agent/scan/address_scan.h"
 #include "shm/status.h"
 
 namespace memopt::agent {
@@ -93,7 +94,26 @@ void host_visible(const Operation& operation, bool held_up) noexcept;
 // The block counts as used by every stream, and its former users are waited for; the lock is given back meanwhile.
 void escaped(ArenaLock& lock, Block& block) noexcept;
 
+// The launch behind which this operation stands names the block, which is looked at for addresses behind it, if it is
+// due (is_scanned; scan/address_scan.h).
+void scan_block(const Block& block, const Operation& operation, StreamName stream, std::uint32_t function) noexcept;
+
 // Without the lock. ------------------------------------------------------------------------------------------------
+
+// Behind which launches device memory is looked at for addresses that they have stored: none, as nothing leaves; those
+// of functions behind which there was one, and what is recorded; all.
+enum class ScanMode : std::uint8_t { kOff, kSuspects, kAll };
+extern ScanMode scan_mode;
+inline bool is_scanned(bool recorded, std::uint32_t function) noexcept {
+  const ScanMode mode = __atomic_load_n(&scan_mode, __ATOMIC_RELAXED);
+  if (mode == ScanMode::kOff) [[likely]]
+    return false;
+  return recorded || mode == ScanMode::kAll || is_suspect(function);
+}
+// The calling thread has made a launch, or has not: what is due behind it.
+extern constinit thread_local bool scans_due __attribute__((tls_model("initial-exec")));
+void queue_due_scans() noexcept;
+void forget_due_scans() noexcept;
 
 // The whole way of an operation whose blocks the caller need not know: begin_operation, unless it has begun;
 // find_blocks and use_block for each of the addresses; order_operation. Returns whether there was a block.

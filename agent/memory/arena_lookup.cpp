@@ -234,6 +234,7 @@ void escaped(ArenaLock& lock, Block& block) noexcept {
   // Seen by no launch from now on: here for as long as it lives.
   if (!arena_bring_back(*arena(), lock, block)) return;
   block.escaped = true;
+  arena_tell_escape(*arena(), block.number);
   // From now on any stream may use it without our knowing, so its former users must be through.
   if (block.ready == kAllStreams) return;
   const std::uint64_t number = block.number;

@@ -245,6 +245,10 @@ void arena_record_anew(Arena& arena) noexcept {
   if (recording()) return;
   start_recording(false);
   arena.to_report = {shm::StateChange::kRestarted, 0};
+  arena.escaped.clear();
+  arena.blocks.for_each([&](const Block& block) {
+    if (block.escaped) arena_tell_escape(arena, block.number);
+  });
 }
 
 void arena_fit_plans(Arena& arena) noexcept {
@@ -392,7 +396,7 @@ void arena_at_boundary(Arena& arena, const FollowedLane& lane) noexcept {
   arena.iterations += lane.alike;
   if (!arena.plan->pages.empty() || !arena.runs.empty()) [[unlikely]]
     arena_watch_runs(arena);
-  if (arena.plan->otherwise_ns != 0) [[unlikely]]
+  if (arena.plan->swaps != 0 || arena.plan->otherwise_ns != 0) [[unlikely]]
     arena_watch_pace(arena);
   ++arena.calm_iterations;
   arena.deviating = false;
@@ -405,6 +409,7 @@ void arena_at_boundary(Arena& arena, const FollowedLane& lane) noexcept {
   arena.held_of_late = arena.chunks.take_peak();
   if (arena.housekeeping) [[unlikely]]
     tidy_up(arena);
+  arena.scans.due = arena_has_scans();
   arena.bootstrap.next_iteration();
   const bool beside = arena.displaced != std::exchange(arena.displaced_before, arena.displaced);
   arena.kept_iterations = beside ? 0 : arena.kept_iterations + 1;
@@ -483,6 +488,7 @@ void arena_release_all(Arena& arena) noexcept {
   arena.live_bytes = 0;
   arena.driver_bytes = 0;
   arena.slab.release();
+  arena_end_scans(arena);
   arena.runs.clear();
   arena.bootstrap.release_all();
   arena.host.release();

@@ -84,11 +84,25 @@ struct PlannedSwaps {
   std::uint64_t unplanned_returns = 0;  // touched while away
   std::uint64_t too_early = 0;          // of those: into their places, which they leave again at once
   std::uint64_t beside = 0;             // of those: into chunks beside the slab
-  bool told = false;                    // that one was left out
-  std::vector<LateReturn> late;         // blocks that are to come back as soon as their places are free
+  // How long an iteration took by the plan, the last time that it was measured, and was expected to. 0: it was not yet.
+  std::uint64_t takes_ns = 0;
+  std::uint64_t expected_ns = 0;
+  bool told = false;             // that one was left out
+  std::vector<LateReturn> late;  // blocks that are to come back as soon as their places are free
   // Blocks that have come back to their places before their time, as they were touched: they leave again behind that
   // operation, or blocks that the plan has there meanwhile would be served elsewhere, and others for them.
   std::vector<SwappedMalloc::Instance> early;
+};
+
+// Looking for addresses that kernels store in device memory (arena_scan.cpp).
+struct ScanState {
+  enum class Kernel : std::uint8_t { kNone, kBeingMade, kReady };
+
+  Kernel state = Kernel::kNone;
+  bool failed = false;  // it can't be had, and is not tried for again
+  bool missed = true;   // something on the device has not been looked at
+  bool due = false;     // what has been found is to be read when an iteration begins
+  std::string why;
 };
 
 // The limit has changed: until what is held is below it, and plans that need more have been left.
@@ -182,6 +196,9 @@ struct Arena : ArenaSums {
   RunWatch run_watch;
   PaceWatch pace_watch;
   HostStore host;
+  AddressScan scan;
+  ScanState scans;
+  std::vector<std::uint64_t> escaped;  // blocks, by number, whose address is stored: the planner is to be told
   BlockIndex blocks;
   std::map<std::uint64_t, Block*> driver_blocks;  // Service::kDriver: all blocks, by address
 
@@ -323,6 +340,21 @@ std::uint64_t arena_give_back(Arena& arena, ArenaLock& lock, Relief relief, Rele
 // Blocks leave for host memory, so that the driver has so many bytes (0: not known) more for another call. False: none.
 // Called without the lock.
 bool arena_relieve_by_swapping(std::size_t wanted) noexcept;
+// Before something leaves the device for the first time, or where a launch was not looked at: looks for addresses in
+// all that is there. True: the lock was given back. Waits for all work.
+bool arena_scan_before_leaving(Arena& arena, ArenaLock& lock) noexcept;
+// What launches that are over have stored: blocks whose address is among it stay from now on. True: there are such, and
+// the lock was given back.
+bool arena_read_scans(Arena& arena, ArenaLock& lock) noexcept;
+// Are there any that have not been read?
+bool arena_has_scans() noexcept;
+// The planner is to be told that the block stays, when the next malloc is recorded.
+void arena_tell_escape(Arena& arena, std::uint64_t number) noexcept;
+// The context goes, and the kernel with it.
+void arena_end_scans(Arena& arena) noexcept;
+void forget_scans_after_fork() noexcept;
+// A plan is followed: launches that are neither recorded nor suspect are looked at no more.
+void arena_scan_less(Arena& arena) noexcept;
 // Host memory can be had for what leaves the device.
 void arena_start_swapping(Arena& arena) noexcept;
 

@@ -438,6 +438,7 @@ std::size_t arena_send_away(Arena& arena, ArenaLock& lock, std::size_t chunks,
       say(arena, "nothing leaves while a stream is captured into a graph", CUDA_SUCCESS);
       return 0;
     }
+    if (arena_scan_before_leaving(arena, lock) && arena.releases != releases) return 0;
     if (arena.host.free_pieces() < chunks) {
       arena.host.grow(lock, chunks);
       if (arena.releases != releases) return 0;
@@ -454,6 +455,11 @@ std::size_t arena_send_away(Arena& arena, ArenaLock& lock, std::size_t chunks,
       pages = choose(arena, std::min(pieces, chunks), oldest, only, &awaited);
     } catch (const std::bad_alloc&) {
       return 0;
+    }
+    // Launches that name what is to leave are over: so is looking at what they have stored.
+    if (!pages.empty() && arena_read_scans(arena, lock)) {
+      if (arena.releases != releases) return 0;
+      continue;
     }
     begin(arena, &pages);
     if (!pages.empty()) {

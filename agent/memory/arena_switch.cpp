@@ -160,6 +160,14 @@ void arena_go_live(Arena& arena, ArenaLock& lock, const FollowedLane& lane) noex
   const std::uint64_t before = arena_footprint(arena);
   const std::uint64_t peak_before =
       arena.service == Arena::Service::kDriver ? arena.driver_peak : arena.chunks.counts().peak_bytes;
+  if (arena.next->swaps != 0 || !arena.next->pages.empty()) {
+    const std::uint64_t generation = arena.next->generation;
+    const std::uint64_t releases = arena.releases;
+    arena_scan_before_leaving(arena, lock);
+    if (!is_armed(arena, releases, generation)) return;
+    arena_read_scans(arena, lock);
+    if (!is_armed(arena, releases, generation)) return;
+  }
   if (!make_pages_leave(arena, lock)) return;
   if (arena.chunks.limit() != 0 && !make_room_for_slab(arena, lock)) return;
   if (!give_up_kept_chunks(arena, lock)) return;
@@ -181,12 +189,14 @@ void arena_go_live(Arena& arena, ArenaLock& lock, const FollowedLane& lane) noex
   arena.run_watch.followed = 0;
   arena.run_watch.due = false;
   arena.pace_watch = {};
+  arena.planned_swaps.takes_ns = 0;
   arena.refill_due = false;
   arena.limit_change.gone = false;
   arena.abandoned.clear();
   arena.phase = Arena::Phase::kLive;
   arena.planned = true;
   arena.housekeeping = true;
+  arena_scan_less(arena);
   arena.bootstrap.forget_needs();
   arena.loans = arena.slab.lent_chunks() != 0 ? kLoans : 0;
   arena.rest = 0;

@@ -112,6 +112,13 @@ std::uint64_t ChunkStore::reserve(std::uint64_t bytes) noexcept {
   return address;
 }
 
+std::uint64_t ChunkStore::used_end() const noexcept {
+  const std::uint64_t end = range_begin_ + range_bytes_;
+  if (free_.empty()) return end;
+  const auto last = std::prev(free_.end());
+  return last->first + last->second == end ? last->first : end;
+}
+
 void ChunkStore::unreserve(std::uint64_t address, std::uint64_t bytes) noexcept {
   std::uint64_t size = round_up(bytes, chunk_bytes_) + chunk_bytes_;
   // Joined with its free neighbours, in the entries of one of them.

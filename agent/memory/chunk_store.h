@@ -61,6 +61,8 @@ class ChunkStore {
   std::uint64_t chunk_bytes() const { return chunk_bytes_; }
   std::uint64_t range_begin() const { return range_begin_; }
   std::uint64_t range_bytes() const { return range_bytes_; }
+  // Behind it nothing of the range is used.
+  std::uint64_t used_end() const noexcept;
   std::uint64_t device_bytes() const { return device_bytes_; }
 
   // As many bytes of addresses as are wanted for one purpose, but no more than the range has for `parts` of them: a

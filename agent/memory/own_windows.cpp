@@ -22,6 +22,7 @@ OwnWindow* OwnWindows::open(std::uint64_t place, std::uint64_t bytes) noexcept {
     if (there->borrowed || there->wanted || there->place != place || there->chunks.size() != count) continue;
     if (there->block != nullptr || there->beside) continue;
     there->wanted = true;
+    there->stays = false;
     return there.get();
   }
   try {

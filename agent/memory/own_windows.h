@@ -29,6 +29,7 @@ struct OwnWindow : Window {
   bool wanted = false;      // by the plan that is live
   std::uint64_t place = 0;  // where it begins in the slab
   Block* block = nullptr;   // that lies in it; one at a time
+  bool stays = false;       // its block, and those that come after it by the same plan: the address is stored each time
   bool moving = false;      // a copy of the block is being queued: nothing else may be done with it
   bool beside = false;      // it is mapped onto chunks that are not the slab's
   Span* taken = nullptr;    // of the slab, for the block, which is away still

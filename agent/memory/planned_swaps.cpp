@@ -464,6 +464,7 @@ void arena_enter_window(Arena& arena, Block& block, SwappedMalloc& swapped, cons
   window->block = &block;
   block.window = window;
   block.base = window->base;
+  block.escaped = window->stays;
   swapped.last() = {block.base, block.number};
 }
 

@@ -30,6 +30,9 @@ class Touch {
  public:
   Touch(StreamName stream, bool captured, bool recorded) noexcept
       : stream_(stream), captured_(captured), recorded_(recorded) {}
+  // A launch of the function; `scanned`: what it stores is looked at behind it.
+  Touch(StreamName stream, bool captured, bool recorded, bool scanned, std::uint32_t function) noexcept
+      : stream_(stream), captured_(captured), recorded_(recorded), scanned_(scanned), function_(function) {}
 
   void add(std::uint64_t address) noexcept {
     if (arena_may_own(address)) add_ours(address);
@@ -52,7 +55,7 @@ class Touch {
 
   void look_up() noexcept {
     if (waiting_ == 0) return;
-    if (!recorded_ && !captured_) [[likely]] {
+    if (!recorded_ && !captured_ && !scanned_) [[likely]] {
       touched_ |= use_addresses(stream_, begun_, {addresses_, waiting_}, &operation_);
       begun_ = true;
     } else {
@@ -115,6 +118,7 @@ class Touch {
         // Also on a stream that was only drawn into the capture, by an event.
         if (captured_) found[k]->kept = true;
         if (recorded_) note(block_number(*found[k]), count > 1);
+        if (scanned_) scan_block(*found[k], operation_, stream_, function_);
       }
     }
     order_operation(lock, operation_);
@@ -137,6 +141,8 @@ class Touch {
   const StreamName stream_;
   const bool captured_;
   const bool recorded_;
+  const bool scanned_ = false;
+  const std::uint32_t function_ = 0;
   bool begun_ = false;
   bool touched_ = false;
   bool all_ = false;
@@ -350,7 +356,8 @@ bool before_launch(const LaunchCall& call) noexcept {
   const bool recorded = recording();
   const bool captured = is_captured(call.stream);
   const FunctionLayout& layout = launch_layout(call.function);
-  Touch touch(call.stream, captured, recorded);
+  const bool scanned = is_scanned(recorded, layout.id) && !captured && !captures_are_open();
+  Touch touch(call.stream, captured, recorded, scanned, layout.id);
   bool visible = false;
   // Read once for all words: arena_may_own(), is_pinned_memory().
   const std::uint64_t ours = __atomic_load_n(&arena_range_begin, __ATOMIC_ACQUIRE);

@@ -78,6 +78,11 @@ class QueuedAtEnd {
   QueuedAtEnd() = default;
   ~QueuedAtEnd() {
     const CleanStack clean(arena_has_limit());
+    if (scans_due) [[unlikely]] {
+      // Not measured with the launch.
+      operation_queued();
+      queue_due_scans();
+    }
     queued();
     operation_queued();
     look_for_points();
@@ -92,6 +97,7 @@ class QueuedAtEnd {
   CUresult ended(CUresult result) const noexcept {
     if (result != CUDA_SUCCESS) [[unlikely]] {
       forget_operation();
+      if (scans_due) forget_due_scans();
       note_failure(result);
     }
     return result;

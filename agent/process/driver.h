@@ -25,6 +25,7 @@ struct Driver {
   CUresult (*granularity)(size_t*, const CUmemAllocationProp*, CUmemAllocationGranularity_flags) = nullptr;
   CUresult (*host_register)(void*, size_t, unsigned int flags) = nullptr;
   CUresult (*host_unregister)(void*) = nullptr;
+  CUresult (*host_device_pointer)(CUdeviceptr*, void*, unsigned int flags) = nullptr;
   CUresult (*copy_to_host_async)(void*, CUdeviceptr, size_t, CUstream) = nullptr;
   CUresult (*copy_to_device_async)(CUdeviceptr, const void*, size_t, CUstream) = nullptr;
   CUresult (*default_pool)(CUmemoryPool*, CUdevice) = nullptr;
@@ -54,6 +55,11 @@ struct Driver {
   CUresult (*kernel_parameter)(CUkernel, size_t index, size_t* offset, size_t* bytes) = nullptr;
   CUresult (*function_name)(const char**, CUfunction) = nullptr;
   CUresult (*kernel_name)(const char**, CUkernel) = nullptr;
+  CUresult (*module_load)(CUmodule*, const void* image) = nullptr;
+  CUresult (*module_function)(CUfunction*, CUmodule, const char*) = nullptr;
+  CUresult (*launch_kernel)(CUfunction, unsigned int grid_x, unsigned int grid_y, unsigned int grid_z,
+                            unsigned int block_x, unsigned int block_y, unsigned int block_z, unsigned int shared_bytes,
+                            CUstream, void** parameters, void** extra) = nullptr;
 };
 
 // Asked of the preload at the first use; then the same for the life of the process.

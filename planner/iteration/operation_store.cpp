@@ -19,6 +19,7 @@ constexpr std::size_t kMaxLiveBlocks = std::size_t{4} << 20;
 constexpr std::size_t kAccessesPerOperation = 8;  // on average; more only makes memory shorter
 constexpr std::size_t kMostAccesses = shm::kMaxRecordBytes / sizeof(std::uint64_t);
 constexpr std::uint64_t kSlicesOfMemory = 64;
+constexpr std::size_t kMostEscapes = 4096;
 
 // One mixing per word, since millions a second are made.
 template <typename... Words>
@@ -293,6 +294,26 @@ void OperationStore::add(std::uint32_t lane, const shm::RecordView& record) {
   const Header header{record.kind(), record.header.flags, record.header.aux, record.header.sequence,
                       record.header.ticks};
   if (header.is_operation()) Appender(*this, lane_of(lane)).add(header, record.body.data());
+  if (header.kind == shm::RecordKind::kEscape) keep_here(record.as<shm::EscapeBody>().block);
+}
+
+void OperationStore::keep_here(std::uint64_t number) {
+  if (number == 0) return;
+  if (escapes_.size() == kMostEscapes) {
+    escapes_.erase(escapes_.begin(), escapes_.begin() + kMostEscapes / 2);
+    escapes_forgotten_ += kMostEscapes / 2;
+  }
+  escapes_.push_back(number);
+  if (const std::uint32_t block = find_block(number); block != kNone) stored_block(block).stays = true;
+}
+
+std::uint32_t OperationStore::find_block(std::uint64_t number) const {
+  if (const BlockNumbers::Entry* const found = live_.find(number)) return found->block;
+  // Freed meanwhile: few are asked for.
+  for (std::uint32_t index = 1; index < block_count_; ++index) {
+    if (blocks_[index >> kBlockChunkBits][index & kBlockChunkMask].number == number) return index;
+  }
+  return kNone;
 }
 
 shm::RecordRun::Iterator OperationStore::add(std::uint32_t lane, shm::RecordRun::Iterator first,
@@ -303,6 +324,8 @@ shm::RecordRun::Iterator OperationStore::add(std::uint32_t lane, shm::RecordRun:
     const Header header = header_at(first.bytes());
     if (header.kind == shm::RecordKind::kState) break;
     sequence = std::max(sequence, header.sequence);
+    if (header.kind == shm::RecordKind::kEscape)
+      keep_here(load<std::uint64_t>(first.bytes() + sizeof(shm::RecordHeader)));
     if (!header.is_operation()) continue;
     if (!appender) [[unlikely]]
       appender.emplace(*this, lane_of(lane));

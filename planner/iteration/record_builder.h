@@ -40,6 +40,7 @@ class RecordBuilder {
   shm::RecordView kernel_time(const shm::KernelTimeBody& body, std::uint32_t idle) {
     return make(shm::RecordKind::kKernelTime, idle, body);
   }
+  shm::RecordView escape(std::uint64_t block) { return make(shm::RecordKind::kEscape, 0, shm::EscapeBody{block}); }
   shm::RecordView state(shm::StateChange change, std::uint64_t generation, std::uint64_t slab) {
     return make(shm::RecordKind::kState, static_cast<std::uint32_t>(change), shm::StateBody{generation, slab});
   }

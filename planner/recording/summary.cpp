@@ -170,6 +170,7 @@ class Summariser {
         return summary_.clock.add({record.header.ticks, record.as<shm::ClockBody>().nanoseconds});
       case RecordKind::kSynchronize:
       case RecordKind::kState:
+      case RecordKind::kEscape:
       case RecordKind::kPad:
         return;
     }

@@ -15,6 +15,12 @@
 namespace memopt::planner {
 namespace {
 
+// How many operations of its lane lie between the beginning of an iteration and that one.
+std::uint32_t phase_of(const LanePeriod& lane, std::int64_t lane_index) {
+  const std::int64_t period = lane.period;
+  return static_cast<std::uint32_t>(((lane_index - lane.middle()) % period + period) % period);
+}
+
 // Which block of the problem an instance is, and how many iterations ago it was born.
 class Instances {
  public:
@@ -46,9 +52,7 @@ class Instances {
     if (lane == nullptr) return std::nullopt;
     const std::int64_t p = lane->period;
     const std::int64_t born = store_.operations()[b.birth].lane_index;
-    const std::int64_t from_middle = born - lane->middle();
-    const auto phase = static_cast<std::uint32_t>((from_middle % p + p) % p);
-    const auto found = blocks_.find(store_.lanes()[b.lane].operations[lane->middle() + phase]);
+    const auto found = blocks_.find(store_.lanes()[b.lane].operations[lane->middle() + phase_of(*lane, born)]);
     if (found == blocks_.end()) return std::nullopt;
     const std::int64_t from_cut = born - cuts_[b.lane];
     const std::int64_t frame = from_cut >= 0 ? from_cut / p : -((-from_cut + p - 1) / p);
@@ -254,6 +258,10 @@ IterationProblemBuilder::IterationProblemBuilder(const OperationStore& store, co
     for (std::size_t i = 0; i < places.size(); ++i) {
       const Operation op = operations[lifetimes.lanes[lane].operations[i]];
       std::vector<std::uint64_t>& offsets = places[i];
+      if (const LanePeriod* const period = plan.iteration.find(op.lane)) {
+        const Made made{static_cast<std::uint32_t>(problem_.blocks.size()), op.token};
+        sites_.emplace(Site(op.lane, phase_of(*period, op.lane_index)), made);
+      }
       if (std::equal(offsets.begin() + 1, offsets.end(), offsets.begin())) offsets.resize(1);
       add_block(store.blocks()[op.block], false, "malloc at record " + std::to_string(op.sequence), std::move(offsets));
     }
@@ -262,9 +270,27 @@ IterationProblemBuilder::IterationProblemBuilder(const OperationStore& store, co
   std::uint64_t offset = plan.outcome.solution.height;
   for (const std::uint32_t index : lifetimes.persistent) {
     const Block block = store.blocks()[index];
+    numbers_.emplace(block.number, static_cast<std::uint32_t>(problem_.blocks.size()));
     add_block(block, true, "block " + std::to_string(block.number), {offset});
     offset += place_bytes(block.bytes);
   }
+  iteration_ = plan.iteration;
+  for (const std::uint64_t number : store.escapes()) keep_here(store, number);
+}
+
+bool IterationProblemBuilder::keep_here(const OperationStore& store, std::uint64_t number) {
+  const auto keep = [&](std::uint32_t block) { return !std::exchange(problem_.blocks[block].pinned, true); };
+  if (const auto known = numbers_.find(number); known != numbers_.end()) return keep(known->second);
+  const std::uint32_t index = store.find_block(number);
+  if (index == kNone) return false;
+  const Block block = store.blocks()[index];
+  if (block.birth == kNone) return false;
+  const Operation birth = store.operations()[block.birth];
+  const LanePeriod* const lane = iteration_.find(birth.lane);
+  if (lane == nullptr) return false;
+  // Behind a deviation the program may be elsewhere in the iteration.
+  const auto site = sites_.find(Site(birth.lane, phase_of(*lane, birth.lane_index)));
+  return site != sites_.end() && site->second.token == birth.token && keep(site->second.block);
 }
 
 template <typename EachStep>

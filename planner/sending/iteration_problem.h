@@ -5,7 +5,10 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <string>
+#include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "planner/iteration/iteration_plan.h"
@@ -45,6 +48,10 @@ class IterationProblemBuilder {
   // `name` in UTF-8.
   IterationProblemBuilder(const OperationStore& store, const IterationPlan& plan, const std::string& name);
 
+  // The block's address is stored where its uses are not seen: the problem's block that it is an instance of is pinned
+  // from now on. True: it was not. `store`: the one of before, later.
+  bool keep_here(const OperationStore& store, std::uint64_t number);
+
   // In both an operation that does nothing while the device idles has the rank of the operation before. O(n).
 
   // Times are those of the records from the boundary on, their ticks made nanoseconds by `nanoseconds`, which must not
@@ -67,6 +74,17 @@ class IterationProblemBuilder {
   template <typename EachStep>
   IterationProblem build_with(Named named, std::uint64_t begin, EachStep&& each_step) const;
 
+  // Where in the iteration a malloc is: of which lane of the store, how many of its operations behind the iteration's
+  // beginning.
+  using Site = std::pair<std::uint32_t, std::uint32_t>;
+  struct Made {
+    std::uint32_t block;  // of the problem
+    std::uint64_t token;  // of the operation
+  };
+
+  std::map<Site, Made> sites_;
+  std::unordered_map<std::uint64_t, std::uint32_t> numbers_;  // of persistent blocks -> of the problem
+  Iteration iteration_;
   swap::Problem problem_;  // without operations and period
   std::vector<swap::Place> places_;
   std::vector<StayingBlock> persistent_;

@@ -145,6 +145,7 @@ bool SwapPlanner::check(const IterationPlanner& planner, bool waiting) {
     planned_busy_ = changes_ = 0;
     settled_ = false;
   }
+  look_at_escapes(planner);
   if (!pending_) look_at_changes(planner.plan() ? planner.plan()->footprint() : 0);
   if (!pending_) return another;
   const std::uint64_t since = planner.store().last_sequence() - planner.plan()->detected_at;
@@ -158,6 +159,26 @@ bool SwapPlanner::check(const IterationPlanner& planner, bool waiting) {
     stop("no swaps are planned: of most operations it is not known how long the device takes (MEMOPT_DEVICE_TIMES)");
   }
   return another;
+}
+
+// A block whose address a kernel has stored is not to be swapped, and may be by a plan that was made before that was
+// known: the program leaves these swaps out, but others have its bytes by then.
+void SwapPlanner::look_at_escapes(const IterationPlanner& planner) {
+  if (!iteration_) return;
+  const OperationStore& store = planner.store();
+  const std::span<const std::uint64_t> escapes = store.escapes();
+  bool any = false;
+  for (std::uint64_t at = std::max(escapes_, store.escapes_forgotten()) - store.escapes_forgotten();
+       at < escapes.size(); ++at) {
+    any = iteration_.keep_here(store, escapes[static_cast<std::size_t>(at)]) || any;
+  }
+  escapes_ = store.escapes_forgotten() + escapes.size();
+  if (!any || pending_ || blind_ || planned_busy_ == 0) return;
+  stop("swaps are planned again: the address of a block is stored where its uses are not seen");
+  // What is followed swaps it, perhaps.
+  if (sent_) sent_->decisions = {};
+  pending_ = true;
+  look_at_ = 0;
 }
 
 // The program follows swaps that were planned for other times: of more operations it is known by now how long they

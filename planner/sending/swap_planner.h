@@ -79,6 +79,7 @@ class SwapPlanner {
   void look_at_times(bool no_more, std::uint64_t unswapped);
   IterationTimes times_of_iteration();
   void look_at_changes(std::uint64_t unswapped);
+  void look_at_escapes(const IterationPlanner& planner);
   bool takes_longer(const IterationTimes& times) const;
   bool is_slower_than_on_demand(const PlannedSwaps& swaps);
   SwapTask task_of(const IterationTimes& times) const;
@@ -109,6 +110,7 @@ class SwapPlanner {
   bool found_by_plan_ = false;   // the iteration, while the program did: what it takes is not what it takes on demand
   std::uint64_t on_demand_ = 0;  // how long an iteration took while no swaps were followed; 0: not known
   std::uint32_t changes_ = 0;    // of that, for which they were planned again
+  std::uint64_t escapes_ = 0;    // that were looked at, of all that the store has been told
   bool settled_ = false;         // nearly all operations were measured when they were looked at
   bool had_pages_ = false;       // in the last plan that was sent
   std::uint64_t last_ = 0;       // what the last one that was sent needs, in bytes

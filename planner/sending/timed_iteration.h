@@ -26,6 +26,9 @@ class TimedIteration {
   // also one that is laid out as that was, and no plan of its own for that reason.
   bool look(const IterationPlanner& planner);
 
+  // As IterationProblemBuilder says; there must be one.
+  bool keep_here(const OperationStore& store, std::uint64_t number) { return builder_->keep_here(store, number); }
+
   // Whether there is one.
   explicit operator bool() const { return builder_.has_value(); }
   // Of what was measured until now, behind the record at which it was found, too.

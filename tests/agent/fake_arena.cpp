@@ -10,6 +10,8 @@ std::uint64_t arena_range_begin = 0;
 bool arena_limited = false;
 std::uint64_t arena_range_bytes = 0;
 bool arena_on = true;
+constinit ScanMode scan_mode = ScanMode::kOff;
+constinit thread_local bool scans_due __attribute__((tls_model("initial-exec"))) = false;
 constinit thread_local PointCursor point_cursor __attribute__((tls_model("initial-exec"))) = {};
 void arena_reach_points(bool /*behind_free*/) noexcept {}
 }  // namespace memopt::agent
@@ -21,6 +23,9 @@ struct State {
   std::deque<agent::Block> blocks;
   std::vector<CUstream> streams;  // by slot
   std::vector<Use> uses;
+  std::vector<Looked> looked;
+  int scans_queued = 0;
+  int scans_forgotten = 0;
   std::vector<CUstream> begun;
   std::vector<CUstream> ended;
   std::uint64_t position = 0;
@@ -54,6 +59,9 @@ const std::vector<Use>& uses() { return state().uses; }
 int uses_of_everything() { return state().everything; }
 int visible_operations() { return state().visible; }
 int operations() { return static_cast<int>(state().position); }
+const std::vector<Looked>& looked_at() { return state().looked; }
+int scans_queued() { return state().scans_queued; }
+int scans_forgotten() { return state().scans_forgotten; }
 const std::vector<CUstream>& captures_begun() { return state().begun; }
 const std::vector<CUstream>& captures_ended() { return state().ended; }
 
@@ -102,6 +110,18 @@ bool use_addresses(StreamName stream, bool begun, std::span<const std::uint64_t>
 }
 void use_everything(Operation&) noexcept { ++state().everything; }
 void host_visible(const Operation&, bool) noexcept { ++state().visible; }
+void scan_block(const Block& block, const Operation&, StreamName, std::uint32_t function) noexcept {
+  state().looked.push_back({block.number, function});
+  scans_due = true;
+}
+void queue_due_scans() noexcept {
+  ++state().scans_queued;
+  scans_due = false;
+}
+void forget_due_scans() noexcept {
+  ++state().scans_forgotten;
+  scans_due = false;
+}
 void escaped(ArenaLock&, Block& block) noexcept { block.escaped = true; }
 void note_stream_may_be_held_up(StreamName) noexcept {}
 void note_graph_launched() noexcept {}

@@ -18,6 +18,14 @@ struct Use {
   bool operator==(const Use&) const = default;
 };
 
+// That was to be looked at behind a launch of the function.
+struct Looked {
+  std::uint64_t block;
+  std::uint32_t function;
+
+  bool operator==(const Looked&) const = default;
+};
+
 // Forgets all; the range of addresses is [begin, begin + bytes).
 void reset_arena(std::uint64_t begin, std::uint64_t bytes);
 // Returns the block's number.
@@ -29,6 +37,9 @@ const std::vector<Use>& uses();
 int uses_of_everything();
 int visible_operations();
 int operations();
+const std::vector<Looked>& looked_at();
+int scans_queued();
+int scans_forgotten();
 const std::vector<CUstream>& captures_begun();
 const std::vector<CUstream>& captures_ended();
 

@@ -80,6 +80,7 @@ inline Driver functions() {
   driver.set_access = [](CUdeviceptr, std::size_t, const CUmemAccessDesc*, std::size_t) { return CUDA_SUCCESS; };
   driver.host_register = [](void*, std::size_t, unsigned) { return CUDA_SUCCESS; };
   driver.host_unregister = [](void*) { return CUDA_SUCCESS; };
+  driver.module_load = [](CUmodule*, const void*) { return CUDA_ERROR_NOT_SUPPORTED; };
   driver.exchange_capture_mode = [](CUstreamCaptureMode*) { return CUDA_SUCCESS; };
   driver.event_create = [](CUevent* event, unsigned) {
     *event = reinterpret_cast<CUevent>(0x10);

@@ -64,6 +64,11 @@ class Cases(LimitCase):
         self.same("escaped", moved=4)
         self.same("escaped-to-the-host", moved=1)
 
+    def test_addresses_that_kernels_store_keep_their_blocks(self):
+        self.same("stored-by-kernels", moved=4)
+        self.same("stored-before", moved=1)
+        self.same("stored-in-iterations", moved=8)
+
     def test_what_may_not_leave_is_more_than_the_limit(self):
         run = self.same("escaped-beyond-the-limit", moved=0, kept=False)
         self.assertAlmostEqual(run.passed_by, 72 * MIB - LIMIT, delta=4 * MIB)

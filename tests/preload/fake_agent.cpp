@@ -40,6 +40,9 @@ void before_unknown_work(StreamName) noexcept {
 void note_escape(std::uint64_t address) noexcept {
   if (arena_may_own(address)) note("escape");
 }
+constinit thread_local bool scans_due __attribute__((tls_model("initial-exec"))) = false;
+void queue_due_scans() noexcept {}
+void forget_due_scans() noexcept {}
 constinit thread_local PointCursor point_cursor __attribute__((tls_model("initial-exec"))) = {};
 void arena_reach_points(bool) noexcept { note("point reached"); }
 CUresult take_refusal() noexcept { return std::exchange(g_agent.refusal, CUDA_SUCCESS); }

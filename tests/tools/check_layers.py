@@ -19,7 +19,7 @@ LAYOUT_ROOMS = {"problem": [], "skyline": ["problem"], "local_search": ["problem
 LAYOUT_PUBLIC = {LAYOUT + header for header in ("problem/problem.h", "problem/limits.h", "problem/outcome.h", "problem/validation.h",
                                                 "portfolio/solve.h", "portfolio/solvers.h", "files")}
 # Each may include those before it.
-AGENT_ROOMS = ["agent/process", "agent/plan", "agent/link", "agent/order", "agent/recording", "agent/memory", "agent/operations",
+AGENT_ROOMS = ["agent/process", "agent/plan", "agent/link", "agent/order", "agent/recording", "agent/scan", "agent/memory", "agent/operations",
                "agent/status"]
 # planner/swap's rooms -> those of its others that each may include.
 SWAP = "planner/swap/"
@@ -46,6 +46,7 @@ RULES = {
     "planner/daemon": {"shm", "planner"},
     "tools": {"planner", "shm"},
     "integration/cudasim": set(),
+    "integration/agent_kernels": {"integration/cudasim", "agent/scan/scan_slot.h"},
     "integration/launch_effects": {"integration/cudasim"},
     "integration/workloads": {"integration/cudasim", "planner", "shm"},
     "integration/gpu": {"integration/cudasim"},

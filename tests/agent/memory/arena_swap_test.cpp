@@ -3,6 +3,8 @@
 
 #include <cstdint>
 #include <functional>
+#include <initializer_list>
+#include <map>
 #include <set>
 #include <span>
 #include <utility>
@@ -32,6 +34,29 @@ struct Work {
 };
 Work g_work;
 
+// The kernel that looks for addresses (scan/scan_kernel.h), where the driver has one.
+struct Kernel {
+  bool is_there = false;
+  bool does_nothing = false;
+  std::map<CUdeviceptr, CUdeviceptr> stored;  // address of a block -> a word that stands in it
+  int launches = 0;
+};
+Kernel g_kernel;
+
+// Each of the parameters is a word, but for the last.
+void run_kernel(void** parameters) {
+  ++g_kernel.launches;
+  if (g_kernel.does_nothing) return;
+  const auto word = [&](int i) { return *static_cast<const std::uint64_t*>(parameters[i]); };
+  auto* const slot = reinterpret_cast<ScanSlot*>(word(0));
+  slot->serial = *static_cast<const std::uint32_t*>(parameters[4]);
+  for (const ScanRange& range : slot->ranges) {
+    const auto stored = range.words != 0 ? g_kernel.stored.find(range.base) : g_kernel.stored.end();
+    if (stored == g_kernel.stored.end() || stored->second - word(2) >= word(3)) continue;
+    slot->words[slot->found++] = stored->second;
+  }
+}
+
 CUstream stream(std::uintptr_t number) { return reinterpret_cast<CUstream>(0x100 * number); }
 
 Driver functions_with_work() {
@@ -45,6 +70,17 @@ Driver functions_with_work() {
   driver.stream_create = [](CUstream* made, unsigned) { return *made = stream(90), CUDA_SUCCESS; };
   driver.copy_to_host_async = [](void*, CUdeviceptr, std::size_t, CUstream) { return CUDA_SUCCESS; };
   driver.copy_to_device_async = [](CUdeviceptr, const void*, std::size_t, CUstream) { return CUDA_SUCCESS; };
+  driver.module_load = [](CUmodule*, const void*) {
+    return g_kernel.is_there ? CUDA_SUCCESS : CUDA_ERROR_NOT_SUPPORTED;
+  };
+  driver.module_function = [](CUfunction* function, CUmodule, const char*) {
+    return *function = reinterpret_cast<CUfunction>(0x20), CUDA_SUCCESS;
+  };
+  driver.host_device_pointer = [](CUdeviceptr* address, void* memory, unsigned) {
+    return *address = reinterpret_cast<CUdeviceptr>(memory), CUDA_SUCCESS;
+  };
+  driver.launch_kernel = [](CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, CUstream,
+                            void** parameters, void**) { return run_kernel(parameters), CUDA_SUCCESS; };
   driver.unmap = [](CUdeviceptr address, std::size_t bytes) {
     EXPECT_TRUE(address + bytes <= g_work.begin || g_work.end <= address) << "work on it is under way";
     return functions().unmap(address, bytes);
@@ -69,6 +105,7 @@ class AtALimit : public testing::Test, protected ArenaCalls {
   static void SetUpTestSuite() { begin_without_planner(kInterposer, "error"); }
   void SetUp() override {
     g_work = {};
+    g_kernel = {};
     g_fake = &fake;
     note_context_change();
     forget_arena_after_fork();
@@ -78,6 +115,24 @@ class AtALimit : public testing::Test, protected ArenaCalls {
     EXPECT_EQ(arena_set_limit("none").error, "");
   }
 
+  // As before a launch of the function that names the blocks, and after it.
+  static void launch(std::uint32_t function, std::initializer_list<CUdeviceptr> addresses, bool made = true) {
+    Operation operation;
+    {
+      ArenaLock lock;
+      begin_operation({stream(1), false}, &operation);
+      for (const CUdeviceptr address : addresses) {
+        Block& block = *arena()->blocks.find(address);
+        use_block(block, operation);
+        if (is_scanned(false, function)) scan_block(block, operation, {stream(1), false}, function);
+      }
+      order_operation(lock, operation);
+    }
+    if (scans_due) {
+      made ? queue_due_scans() : forget_due_scans();
+    }
+    queued();
+  }
   static bool is_away(CUdeviceptr address) {
     ArenaLock lock;
     return arena()->blocks.find(address)->away != 0;
@@ -219,6 +274,94 @@ TEST_F(AtALimit, WhatAPlanHoldsThatTheProgramHasLeftServesBeforeBlocksLeave) {
     EXPECT_EQ(arena()->slab.gone_chunks(), 0u);
   }
   free(weights);
+}
+
+// A kernel has stored a block's address, so that another may use it without naming it.
+TEST_F(AtALimit, WhatStandsOnTheDeviceAsAnAddressStays) {
+  g_kernel.is_there = true;
+  const CUdeviceptr table = allocate(kChunk);
+  const CUdeviceptr stored = allocate(kChunk);
+  const CUdeviceptr other = allocate(kChunk);
+  const CUdeviceptr later = allocate(kChunk);
+  for (const CUdeviceptr block : {stored, other, later, table}) use(block, stream(1));
+  g_kernel.stored[table] = stored + 8;
+  ASSERT_EQ(arena_set_limit("8MiB").error, "");
+  const CUdeviceptr first = allocate(kChunk);
+  EXPECT_FALSE(is_away(stored));
+  EXPECT_TRUE(is_away(other));
+  EXPECT_EQ(g_kernel.launches, 1);
+  // From now on behind launches: the block that was used least lately is the next to leave, but its address is stored.
+  g_kernel.stored[table] = later;
+  launch(7, {table, later});
+  EXPECT_EQ(g_kernel.launches, 2);
+  for (const CUdeviceptr block : {table, first}) use(block, stream(1));
+  const CUdeviceptr second = allocate(kChunk);
+  EXPECT_FALSE(is_away(later));
+  // A function behind which there was an address is looked at again, others are not.
+  launch(8, {first});
+  launch(8, {first});
+  launch(8, {first});
+  EXPECT_EQ(g_kernel.launches, 4);
+  EXPECT_TRUE(is_suspect(7));
+  for (const CUdeviceptr block : {table, stored, other, later, first, second}) free(block);
+}
+
+TEST_F(AtALimit, ALaunchThatWasNotMadeIsNotLookedAt) {
+  g_kernel.is_there = true;
+  const CUdeviceptr table = allocate(kChunk);
+  const CUdeviceptr stored = allocate(kChunk);
+  for (const CUdeviceptr block : {stored, table}) use(block, stream(1));
+  ASSERT_EQ(arena_set_limit("4MiB").error, "");
+  const CUdeviceptr first = allocate(kChunk);
+  EXPECT_TRUE(is_away(stored));
+  g_kernel.stored[table] = stored;
+  launch(9, {table, stored}, false);
+  EXPECT_EQ(g_kernel.launches, 1);
+  for (std::uint32_t function = 100; function < 100 + 2 * AddressScan::kScans; ++function)
+    launch(function, {table}, false);
+  const CUdeviceptr second = allocate(kChunk);
+  launch(10, {table});
+  EXPECT_EQ(g_kernel.launches, 2) << "there is room for it again";
+  for (const CUdeviceptr block : {table, stored, first, second}) free(block);
+}
+
+// More launches than are kept in mind: all is looked at once more before something leaves.
+TEST_F(AtALimit, WhatCouldNotBeLookedAtIsLookedForBeforeSomethingLeaves) {
+  g_kernel.is_there = true;
+  const CUdeviceptr table = allocate(kChunk);
+  const CUdeviceptr stored = allocate(kChunk);
+  for (const CUdeviceptr block : {stored, table}) use(block, stream(1));
+  ASSERT_EQ(arena_set_limit("6MiB").error, "");
+  const CUdeviceptr first = allocate(kChunk);
+  const CUdeviceptr second = allocate(kChunk);
+  use(stored, stream(1));
+  for (std::uint32_t function = 1000; function < 1000 + AddressScan::kScans; ++function) launch(function, {table});
+  g_kernel.stored[table] = stored;
+  launch(5000, {table, stored});
+  const int before = g_kernel.launches;
+  for (const CUdeviceptr block : {first, second, table}) {
+    if (!is_away(block)) use(block, stream(1));
+  }
+  const CUdeviceptr third = allocate(kChunk);
+  EXPECT_GT(g_kernel.launches, before);
+  EXPECT_FALSE(is_away(stored));
+  for (const CUdeviceptr block : {table, stored, first, second, third}) free(block);
+}
+
+// As on a simulated device without our kernel: blocks leave as ever, and it is not tried again.
+TEST_F(AtALimit, AKernelThatDoesNothingIsGivenUp) {
+  g_kernel.is_there = true;
+  g_kernel.does_nothing = true;
+  const CUdeviceptr block = allocate(kChunk);
+  use(block, stream(1));
+  ASSERT_EQ(arena_set_limit("2MiB").error, "");
+  const CUdeviceptr first = allocate(kChunk);
+  EXPECT_TRUE(is_away(block));
+  const int launches = g_kernel.launches;
+  launch(11, {first});
+  EXPECT_EQ(g_kernel.launches, launches);
+  EXPECT_NE(arena()->scans.why, "");
+  for (const CUdeviceptr one : {block, first}) free(one);
 }
 
 }  // namespace

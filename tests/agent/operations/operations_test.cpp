@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "agent/operations/launch_parameters.h"
 #include "agent/operations/pinned_memory.h"
 #include "agent/recording/recorder.h"
 #include "tests/agent/fake_arena.h"
@@ -363,6 +364,41 @@ TEST_F(Operations, GraphsUseEverythingAndEscapesPin) {
   note_escape(kRange + 0x1800);
   EXPECT_TRUE(test::block_with(a_).escaped);
   note_escape(0x1800);
+}
+
+// What a launch may have stored is looked at behind it, where something may leave, and not else.
+TEST_F(Operations, LaunchesAreLookedAtBehindThemWhereBlocksMayLeave) {
+  std::uint64_t pointer = kRange + 0x1000;
+  void* parameters[] = {&pointer};
+  const CUfunction function = test::make_function("looked at", {{0, 8}});
+  const auto launch = [&](CUresult result) {
+    const QueuedAtEnd scope;
+    before_launch({.function = function, .stream = {stream(1), false}, .parameters = parameters});
+    EXPECT_EQ(scope.made([&] { return result; }), result);
+  };
+  const std::uint32_t id = launch_layout(function).id;
+  launch(CUDA_SUCCESS);
+  EXPECT_TRUE(test::looked_at().empty());
+  scan_mode = ScanMode::kAll;
+  launch(CUDA_SUCCESS);
+  EXPECT_EQ(test::looked_at(), (std::vector<test::Looked>{{a_, id}}));
+  EXPECT_EQ(test::scans_queued(), 1);
+  launch(CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(test::scans_queued(), 1);
+  EXPECT_EQ(test::scans_forgotten(), 1);
+  // Where a plan is followed, what is recorded.
+  scan_mode = ScanMode::kSuspects;
+  launch(CUDA_SUCCESS);
+  EXPECT_EQ(test::scans_queued(), 1);
+  start_recording(false);
+  launch(CUDA_SUCCESS);
+  EXPECT_EQ(test::scans_queued(), 2);
+  // While something is captured a kernel of ours may not be launched.
+  before_capture(stream(4));
+  launch(CUDA_SUCCESS);
+  EXPECT_EQ(test::scans_queued(), 2);
+  capture_ended(stream(4));
+  scan_mode = ScanMode::kOff;
 }
 
 TEST_F(Operations, NothingHappensWhileNobodyListens) {

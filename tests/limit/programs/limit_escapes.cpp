@@ -103,6 +103,89 @@ void in_tables() {
   });
 }
 
+// A kernel writes the table.
+void store(const Scene& scene, CUdeviceptr table, int each = 1) {
+  for (int i = 0; i < 2; ++i) {
+    check(launch(kernels.store, nullptr, static_cast<std::size_t>(each), table, i * each, each, scene.entries[i]),
+          "limit_store");
+  }
+}
+
+void stored_by_kernels() {
+  escape_both("by a kernel", [](Scene& s) { store(s, s.table.address); });
+  escape("by a kernel, of its middle", false, [](Scene& s) {
+    for (CUdeviceptr& entry : s.entries) entry += 3 * kMib;
+    store(s, s.table.address);
+  });
+  escape("by a kernel, and a copy of that", true, [](Scene& s) {
+    const Table other(2);
+    store(s, other.address);
+    check(cuMemcpyDtoD(s.table.address, other.address, sizeof(s.entries)), "copy");
+  });
+  escape("by a kernel, in a large table", false, [](Scene& s) {
+    s.table = Table(kMib / sizeof(CUdeviceptr));
+    store(s, s.table.address);
+  });
+  escape("by a kernel, more than are told apart", true, [](Scene& s) {
+    const Table many(4096);
+    store(s, many.address, 2048);
+    check(cuMemcpyDtoD(s.table.address, many.address, sizeof(CUdeviceptr)), "copy");
+    check(cuMemcpyDtoD(s.table.address + sizeof(CUdeviceptr), many.address + 2048 * sizeof(CUdeviceptr),
+                       sizeof(CUdeviceptr)),
+          "copy");
+  });
+}
+
+// Before the limit is reached: nothing has been looked for by then.
+void stored_before() {
+  Block first{kBytes, 11}, second{kBytes, 12}, result{kBytes, 0};
+  const Table table(2);
+  check(launch(kernels.store, nullptr, 1, table.address, 0, 1, first.address()), "limit_store");
+  check(launch(kernels.store, nullptr, 1, table.address, 1, 1, second.address()), "limit_store");
+  Crowd crowd;
+  for (unsigned round = 1; round <= 3; ++round) {
+    crowd.drive_away();
+    check(launch(kernels.scatter, nullptr, first.words.size(), table.address, 2, round, first.count()),
+          "limit_scatter");
+    crowd.drive_away();
+    check(launch(kernels.gather, nullptr, first.words.size(), result.address(), table.address, 2, first.count()),
+          "limit_gather");
+    for (std::size_t i = 0; i < result.words.size(); ++i) {
+      first.words[i] += round;
+      second.words[i] += round;
+      result.words[i] = first.words[i] + second.words[i];
+    }
+    say("stored before anything left", result.wrong());
+  }
+  say("  the blocks", first.wrong() + second.wrong());
+  say("  the crowd", crowd.wrong());
+}
+
+// In each iteration a kernel stores the address of a new block, which is then used through the table alone, behind
+// others that want the room.
+void stored_in_iterations() {
+  const Table table(1);
+  Block result{kBytes, 0};
+  Crowd crowd(kLimit / 2);
+  std::size_t wrong = 0;
+  for (unsigned iteration = 0; iteration < 40; ++iteration) {
+    Block block{kBytes, iteration};
+    check(launch(kernels.store, nullptr, 1, table.address, 0, 1, block.address()), "limit_store");
+    std::vector<Block> others;
+    for (unsigned i = 0; i < 5; ++i) others.emplace_back(kBytes, iteration + i);
+    for (std::size_t i = 1; i < others.size(); ++i) others[i].add(others[i - 1]);
+    crowd.use();
+    check(launch(kernels.gather, nullptr, block.words.size(), result.address(), table.address, 1, block.count()),
+          "limit_gather");
+    result.words = block.words;
+    wrong += result.wrong() + others.back().wrong();
+    for (Block& other : others) other.free();
+    block.free();
+  }
+  say("stored in each iteration", wrong);
+  say("  the crowd", crowd.wrong());
+}
+
 // The table is page-locked memory of the host, which the kernel reads.
 void in_host_memory() {
   Scene scene;
@@ -147,8 +230,12 @@ void more_than_the_limit() {
 }  // namespace
 
 std::span<const Case> escape_cases() {
-  static constexpr std::array kCases = {Case{"escaped", in_tables}, Case{"escaped-to-the-host", in_host_memory},
-                                        Case{"escaped-beyond-the-limit", more_than_the_limit}};
+  static constexpr std::array kCases = {Case{"escaped", in_tables},
+                                        Case{"escaped-to-the-host", in_host_memory},
+                                        Case{"escaped-beyond-the-limit", more_than_the_limit},
+                                        Case{"stored-by-kernels", stored_by_kernels},
+                                        Case{"stored-before", stored_before},
+                                        Case{"stored-in-iterations", stored_in_iterations}};
   return kCases;
 }
 

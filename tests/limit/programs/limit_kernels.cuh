@@ -47,6 +47,12 @@ extern "C" __global__ void limit_scatter(unsigned* const* table, int blocks, uns
   for (int block = 0; block < blocks; ++block) table[block][i] += seed;
 }
 
+// An address comes to stand in memory without the host.
+extern "C" __global__ void limit_store(unsigned** table, int first, int count, unsigned* block) {
+  const int i = this_word();
+  if (i < count) table[first + i] = block + i;
+}
+
 // Touches a word of each of four blocks, however large they are.
 extern "C" __global__ void limit_first_words(unsigned* a, unsigned* b, unsigned* c, unsigned* d) {
   if (this_word() != 0) return;

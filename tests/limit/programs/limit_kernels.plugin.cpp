@@ -16,4 +16,5 @@ CUDASIM_KERNEL(limit_gather, [](Grid, unsigned*, const unsigned* const*, int blo
 CUDASIM_KERNEL(limit_scatter, [](Grid, unsigned* const*, int blocks, unsigned, int count) {
   return Cost{.bytes = 8.0 * blocks * count};
 });
+CUDASIM_KERNEL(limit_store, [](Grid, unsigned**, int, int count, unsigned*) { return Cost{.bytes = 8.0 * count}; });
 CUDASIM_KERNEL(limit_first_words, [](Grid, unsigned*, unsigned*, unsigned*, unsigned*) { return Cost{.bytes = 32.0}; });

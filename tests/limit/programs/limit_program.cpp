@@ -46,6 +46,7 @@ void load_kernels() {
   find(&kernels.add_before, "limit_add_before");
   find(&kernels.gather, "limit_gather");
   find(&kernels.scatter, "limit_scatter");
+  find(&kernels.store, "limit_store");
   find(&kernels.first_words, "limit_first_words");
 }
 
@@ -108,9 +109,13 @@ Crowd::Crowd(std::size_t bytes, unsigned seed) : seed_(seed) {
   finish();
 }
 
+void Crowd::use(CUstream stream) {
+  for (Block& block : blocks_) block.fill(++seed_ * 2654435761u, stream);
+}
+
 void Crowd::drive_away(CUstream stream) {
   finish();
-  for (Block& block : blocks_) block.fill(++seed_ * 2654435761u, stream);
+  use(stream);
   finish();
 }
 

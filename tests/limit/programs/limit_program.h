@@ -21,7 +21,7 @@ constexpr std::size_t kBytes = 6 * kMib;   // of a block that is driven away
 struct Kernels {
   CUmodule module = nullptr;  // of the current context
   CUfunction fill = nullptr, add = nullptr, add_two = nullptr, add_before = nullptr, gather = nullptr,
-             scatter = nullptr, first_words = nullptr;
+             scatter = nullptr, store = nullptr, first_words = nullptr;
 };
 // The device's primary context is current, the kernels are loaded.
 extern CUdevice device;
@@ -71,7 +71,8 @@ class Block {
 class Crowd {
  public:
   explicit Crowd(std::size_t bytes = kLimit, unsigned seed = 1000);
-  void drive_away(CUstream stream = nullptr);  // uses all of them; what was queued before is waited for
+  void use(CUstream stream = nullptr);         // all of them
+  void drive_away(CUstream stream = nullptr);  // likewise; what was queued before is waited for
   std::size_t wrong() const;
   void free();
 

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <set>
 #include <string>
 
 #include "agent/plan/plan.h"
@@ -78,6 +79,55 @@ TEST(SwapPlanner, WhatIsToStayIsNotSwapped) {
     }
   }
   EXPECT_GT(others, 0);
+}
+
+// A kernel stores the address of a block in each iteration. Known before swaps are planned, the block is in none of
+// them; known later, they are planned again.
+TEST(SwapPlanner, BlocksWhoseAddressIsStoredAreNotSwapped) {
+  constexpr std::uint64_t kSeed = 4;
+  shm::SwapTermsBody terms = kTerms;
+  terms.memory_limit = unswapped_footprint(kSeed) * 7 / 10;
+  const auto swapped_bytes = [](const std::vector<std::byte>& bytes) {
+    std::string fault;
+    const auto plan = agent::parse_plan(bytes, &fault);
+    std::set<std::uint64_t> swapped;
+    if (plan == nullptr) ADD_FAILURE() << fault;
+    for (const shm::PlannedSwap& swap : plan->swaps) {
+      if ((swap.flags & shm::kSwapPages) == 0) swapped.insert(plan->mallocs[swap.block].bytes);
+    }
+    return swapped;
+  };
+  Telling all(kSeed, terms, true);
+  all.waits = kOnDemand;
+  iterate(all, 20);
+  const std::set<std::uint64_t> swapped = swapped_bytes(all.told.plans.at(0));
+  ASSERT_FALSE(swapped.empty());
+  const std::uint64_t bytes = *swapped.rbegin();
+  for (const bool late : {false, true}) {
+    Telling some(kSeed, terms, true);
+    some.waits = kOnDemand;
+    std::set<std::uint64_t> stored;  // of that size
+    const auto is_stored = [&](std::uint64_t block) { return stored.erase(block) != 0; };
+    (late ? some.told.escapes_late : some.told.escapes) = is_stored;
+    some.told.made = [&](std::uint64_t block, std::uint64_t its) {
+      if (its == bytes) stored.insert(block);
+    };
+    iterate(some, 20);
+    EXPECT_FALSE(swapped_bytes(some.told.plans.at(0)).contains(bytes)) << late;
+  }
+  // From the twentieth iteration on.
+  Telling some(kSeed, terms, true);
+  some.waits = kOnDemand;
+  iterate(some, 20);
+  ASSERT_EQ(some.told.plans.size(), 1u);
+  std::set<std::uint64_t> stored;
+  some.told.escapes = [&](std::uint64_t block) { return stored.erase(block) != 0; };
+  some.told.made = [&](std::uint64_t block, std::uint64_t its) {
+    if (its == bytes) stored.insert(block);
+  };
+  iterate(some, 20);
+  ASSERT_EQ(some.told.plans.size(), 2u) << some.told.program.note();
+  EXPECT_FALSE(swapped_bytes(some.told.plans[1]).contains(bytes));
 }
 
 // The iteration is known by the times of some of its operations each time, so that it is also known how long it took.

@@ -16,7 +16,11 @@ class Told {
  public:
   std::function<bool(std::uint64_t operation)> measured = [](std::uint64_t) { return true; };
   std::function<bool(std::uint64_t bytes)> stays = [](std::uint64_t) { return false; };  // a block of so many
-  bool blind = false;                                                                    // launches from here on
+  // A block whose address a kernel stores, as is known just before it is freed, or after that.
+  std::function<bool(std::uint64_t block)> escapes = [](std::uint64_t) { return false; };
+  std::function<bool(std::uint64_t block)> escapes_late = [](std::uint64_t) { return false; };
+  std::function<void(std::uint64_t block, std::uint64_t bytes)> made = [](std::uint64_t, std::uint64_t) {};
+  bool blind = false;                 // launches from here on
   std::uint32_t other_functions = 0;  // added to those that are launched
 
   virtual ~Told() = default;
@@ -25,9 +29,15 @@ class Told {
     if (stays(bytes)) builder_.flags = shm::kStays;
     add(builder_.malloc(next_block_, bytes, stack, return_address,
                         std::exchange(next_address_, next_address_ + bytes / 512 * 512 + 512)));
+    made(next_block_, bytes);
     return next_block_++;
   }
-  void free(std::uint64_t block) { add(builder_.free(block)); }
+  void free(std::uint64_t block) {
+    // Which is known late, as a rule.
+    if (escapes(block)) add(builder_.escape(block));
+    add(builder_.free(block));
+    if (escapes_late(block)) add(builder_.escape(block));
+  }
   void launch(std::uint32_t function, std::initializer_list<std::uint64_t> blocks) {
     if (blind) builder_.flags = shm::kBlindLaunch;
     add(builder_.launch(function + other_functions, {blocks.begin(), blocks.size()}));

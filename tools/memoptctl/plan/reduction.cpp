@@ -119,6 +119,11 @@ void Gathered::before(std::uint32_t lane, const RecordView& record) {
       blocks.erase(record.as<shm::FreeBody>().block);
       written.erase(record.as<shm::FreeBody>().block);
       break;
+    case RecordKind::kEscape:
+      if (const auto block = blocks.find(record.as<shm::EscapeBody>().block); block != blocks.end()) {
+        block->second.header.flags |= shm::kStays;
+      }
+      break;
     case RecordKind::kLaunch:
       for (std::size_t i = 0; i < record.as<shm::LaunchBody>().accesses; ++i) {
         const std::uint64_t access = record.word_behind<shm::LaunchBody>(i);

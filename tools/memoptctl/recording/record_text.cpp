@@ -16,7 +16,7 @@ using shm::RecordView;
 constexpr std::array<std::string_view, shm::kLastRecordKind + 1> kNames = {
     "pad",        "malloc",      "free",          "launch",         "copy",          "memset",   "event record",
     "event wait", "synchronize", "stream create", "stream destroy", "host function", "function", "stack",
-    "parameters", "module",      "kernel time",   "state",          "clock"};
+    "parameters", "module",      "kernel time",   "state",          "clock",         "escape"};
 
 // A row of blocks or addresses is cut here.
 constexpr std::size_t kShown = 16;
@@ -182,6 +182,9 @@ std::string describe(const RecordView& record, const std::map<std::uint64_t, std
     }
     case RecordKind::kClock:
       return fmt::format("{} ns", record.as<shm::ClockBody>().nanoseconds);
+    case RecordKind::kEscape:
+      return fmt::format("block {}: its address is stored where its uses are not seen",
+                         record.as<shm::EscapeBody>().block);
     case RecordKind::kPad:
       break;
   }

@@ -66,6 +66,7 @@ class Reduced : public testing::Test {
     add(Record::malloc(1, 4096, 0x10000, 7), 1);
     add(Record::malloc(2, 512, 0x20000, 7));
     add(Record::malloc(3, 8192, 0x30000, 7));
+    add(Record::make(RecordKind::kEscape, shm::EscapeBody{3}));
     add(Record::free(2));
     early_launch_ = add(Record::launch(3, {1, 3 | shm::kAccessReads}));
     first_ = add(Record::malloc(4, 256, 0x40000, 9), 1);
@@ -138,6 +139,8 @@ TEST_F(Reduced, HoldsTheWindowBehindWhatItFinds) {
   EXPECT_EQ(records_[2].as<shm::MallocBody>().block, 1u);
   EXPECT_EQ(records_[2].lane, 1u);
   EXPECT_EQ(records_[3].as<shm::MallocBody>().block, 3u);
+  EXPECT_EQ(records_[2].header.flags, 0u);
+  EXPECT_EQ(records_[3].header.flags, shm::kStays) << "its address was stored before the window";
   EXPECT_EQ(clocks_, (std::vector<planner::ClockPair>{{1, 11}, {2, 22}}));
   for (std::size_t i = 0; i < 4; ++i) EXPECT_EQ(records_[i].header.ticks, 1000 + first_);
 }
