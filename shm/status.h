@@ -125,12 +125,15 @@ struct SwapStatus {
   std::uint64_t swapped_in = 0;
   std::uint64_t pinned = 0;  // live blocks that may not leave: their addresses are stored, or a graph names them
   Bytes pinned_bytes;
-  std::string note;  // why nothing leaves; empty: it can
+  std::string pinned_why;  // how many of them for which reason
+  std::string unscanned;  // why addresses that kernels store are not looked for; empty: they are, once something leaves
+  std::string note;       // why nothing leaves; empty: it can
   // As the plan says: swaps an iteration; how long one takes without them, and how much longer with them. 0: none are
-  // planned.
+  // planned. And how long one took on the device, the last time that some were measured; 0: that is not known yet.
   std::uint64_t planned = 0;
   Nanoseconds planned_period;
   Nanoseconds planned_added;
+  Nanoseconds planned_measured;
   // What has become of planned swaps.
   std::uint64_t planned_out = 0;
   std::uint64_t planned_in = 0;

@@ -61,6 +61,10 @@ void arena_watch_pace(Arena& arena) noexcept {
   PaceWatch& watch = arena.pace_watch;
   const std::uint64_t takes = watch.due ? 0 : take_time(arena);
   if (takes == 0) return;
+  arena.planned_swaps.takes_ns = takes;
+  arena.planned_swaps.expected_ns = arena.plan->period_ns + arena.plan->added_ns;
+  // How long it would be on demand is not known.
+  if (arena.plan->otherwise_ns == 0) return;
   const std::uint64_t expected = arena.plan->expected_ns;
   const bool off = returns_off_plan(arena) - watch.returns >= kOffInThem && takes > expected + expected / kLongerPart;
   watch.slow = off || is_slower(takes, arena.plan->otherwise_ns) ? watch.slow + 1 : 0;

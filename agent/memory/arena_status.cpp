@@ -34,6 +34,36 @@ std::uint64_t arena_footprint_peak(const Arena& arena) noexcept {
 
 namespace {
 
+// Blocks that may not leave, by the first of the reasons that holds.
+class PinnedBlocks {
+ public:
+  void add(const Block& block) noexcept {
+    if (!is_pinned(block)) return;
+    ++(block.escaped ? stored_ : block.kept ? named_ : block.stays ? wanted_ : synchronous_);
+    bytes_ += block.bytes;
+  }
+  void tell(shm::SwapStatus* status) const {
+    status->pinned = stored_ + named_ + wanted_ + synchronous_;
+    status->pinned_bytes = shm::Bytes(bytes_);
+    const auto say = [&](std::uint64_t count, std::string_view why) {
+      if (count == 0) return;
+      if (!status->pinned_why.empty()) status->pinned_why += ", ";
+      status->pinned_why += fmt::format("{} {}", count, why);
+    };
+    say(stored_, "whose address is stored where uses are not seen");
+    say(named_, "named by a graph");
+    say(wanted_, "by MEMOPT_PIN");
+    say(synchronous_, "by cuPointerSetAttribute");
+  }
+
+ private:
+  std::uint64_t stored_ = 0;
+  std::uint64_t named_ = 0;
+  std::uint64_t wanted_ = 0;
+  std::uint64_t synchronous_ = 0;
+  std::uint64_t bytes_ = 0;
+};
+
 void read_swaps(const Arena& arena, shm::Status* status) {
   shm::SwapStatus swaps;
   if (!arena.host.is_started()) {
@@ -55,19 +85,19 @@ void read_swaps(const Arena& arena, shm::Status* status) {
   swaps.copied_in = shm::Bytes(arena.swaps.in_bytes);
   swaps.swapped_out = arena.swaps.out_pages;
   swaps.swapped_in = arena.swaps.in_pages;
-  std::uint64_t pinned_bytes = 0;
+  PinnedBlocks pinned;
   const_cast<Arena&>(arena).blocks.for_each([&](const Block& block) {
-    if (!lies_in_region(block) || !is_pinned(block)) return;
-    ++swaps.pinned;
-    pinned_bytes += block.bytes;
+    if (lies_in_region(block) || own_window(block) != nullptr) pinned.add(block);
   });
-  swaps.pinned_bytes = shm::Bytes(pinned_bytes);
+  pinned.tell(&swaps);
+  swaps.unscanned = arena.scans.why;
   swaps.note = arena.swaps.note;
   const PlannedSwaps& planned = arena.planned_swaps;
   if (arena.plan != nullptr && arena.plan->swaps != 0) {
     swaps.planned = arena.plan->swaps;
     swaps.planned_period = shm::Nanoseconds(arena.plan->period_ns);
     swaps.planned_added = shm::Nanoseconds(arena.plan->added_ns);
+    swaps.planned_measured = shm::Nanoseconds(arena.planned_swaps.takes_ns);
   }
   swaps.planned_out = planned.out;
   swaps.planned_in = planned.in;
@@ -145,6 +175,8 @@ void read_arena(shm::Status* status) {
 
 namespace {
 
+double in_ms(std::uint64_t nanoseconds) noexcept { return static_cast<double>(nanoseconds) / 1e6; }
+
 void say_how_limit_was_kept(const Arena& arena) noexcept {
   const SwapSums& swaps = arena.swaps;
   const PlannedSwaps& planned = arena.planned_swaps;
@@ -152,12 +184,15 @@ void say_how_limit_was_kept(const Arena& arena) noexcept {
   try {
     if (planned.out == 0) log(LogLevel::kInfo, "no swaps were planned; the planner says: {}", link_status().note);
     log_notice(fmt::format(
-        "{} {}: {} held at most; {} copied to the host, {} back{}{}", swaps.by_device ? "device full at" : "limit",
+        "{} {}: {} held at most; {} copied to the host, {} back{}{}{}", swaps.by_device ? "device full at" : "limit",
         in_units(swaps.limit), in_units(arena_footprint_peak(arena)), in_units(swaps.out_bytes),
         in_units(swaps.in_bytes),
         planned.out == 0 ? ""
                          : fmt::format("; {} swaps as planned, {} not", planned.out,
                                        planned.left_out + planned.late_returns + planned.unplanned_returns),
+        planned.takes_ns == 0 ? ""
+                              : fmt::format("; {:.3f} ms an iteration, {:.3f} expected", in_ms(planned.takes_ns),
+                                            in_ms(planned.expected_ns)),
         swaps.beyond == 0 ? "" : fmt::format("; passed by {}: {}", in_units(swaps.beyond), swaps.beyond_why)));
   } catch (...) {
   }

@@ -88,12 +88,13 @@ std::string swaps_json(const shm::SwapStatus& swaps) {
   add(R"({{"limit": {}, "device_full": {}, "held": {}, "held_peak": {}, "beyond": {}, "beyond_why": {}, "away": {}, "host": {}, )",
       swaps.limit.value(), swaps.device_full, swaps.held.value(), swaps.held_peak.value(), swaps.beyond.value(),
       quoted(swaps.beyond_why), swaps.away.value(), swaps.host.value());
-  add(R"("copied_out": {}, "copied_in": {}, "swapped_out": {}, "swapped_in": {}, "pinned": {}, "pinned_bytes": {}, )",
+  add(R"("copied_out": {}, "copied_in": {}, "swapped_out": {}, "swapped_in": {}, "pinned": {}, "pinned_bytes": {}, )"
+      R"("pinned_why": {}, "unscanned": {}, )",
       swaps.copied_out.value(), swaps.copied_in.value(), swaps.swapped_out, swaps.swapped_in, swaps.pinned,
-      swaps.pinned_bytes.value());
-  add(R"("note": {}, "planned": {{"swaps": {}, "period_ns": {}, "added_ns": {}, "out": {}, "in": {}, )",
-      quoted(swaps.note), swaps.planned, swaps.planned_period.value(), swaps.planned_added.value(), swaps.planned_out,
-      swaps.planned_in);
+      swaps.pinned_bytes.value(), quoted(swaps.pinned_why), quoted(swaps.unscanned));
+  add(R"("note": {}, "planned": {{"swaps": {}, "period_ns": {}, "added_ns": {}, "measured_ns": {}, "out": {}, "in": {}, )",
+      quoted(swaps.note), swaps.planned, swaps.planned_period.value(), swaps.planned_added.value(),
+      swaps.planned_measured.value(), swaps.planned_out, swaps.planned_in);
   add(R"("bytes_out": {}, "bytes_in": {}, "left_out": {}, "late": {}, "unplanned": {}}}}})",
       swaps.planned_bytes_out.value(), swaps.planned_bytes_in.value(), swaps.left_out, swaps.late, swaps.unplanned);
   return out;

@@ -95,6 +95,9 @@ class PlannedSwaps(LimitCase):
                     steady = run.numbers["per_iteration"]
                     self.assertEqual(steady["vmm_calls"], 0)
                     self.assertEqual(steady["host_synchronizations"], without["host_synchronizations"])
+                    told = re.search(r"; ([\d.]+) ms an iteration, ([\d.]+) expected", run.last_words)
+                    self.assertIsNotNone(told, run.errors)
+                    self.assertAlmostEqual(float(told.group(1)) * 1e6, steady["virtual_ns"], delta=0.02 * steady["virtual_ns"])
                     on_demand = self.replay(trace, limit, **WITHOUT_A_PLANNER).numbers["per_iteration"]
                     self.assertLess(steady["virtual_ns"], 0.6 * on_demand["virtual_ns"])
 

@@ -124,11 +124,14 @@ TEST(StatusJson, HasEveryMemberOfTheSwaps) {
   swaps.swapped_in = 10;
   swaps.pinned = 11;
   swaps.pinned_bytes = shm::Bytes(~std::uint64_t{0});
+  swaps.pinned_why = "3 \"so\"";
+  swaps.unscanned = "no kernel";
   swaps.note = "n\"";
   swaps.device_full = true;
   swaps.planned = 12;
   swaps.planned_period = shm::Nanoseconds(13);
   swaps.planned_added = shm::Nanoseconds(14);
+  swaps.planned_measured = shm::Nanoseconds(141);
   swaps.planned_out = 15;
   swaps.planned_in = 16;
   swaps.planned_bytes_out = shm::Bytes(17);
@@ -140,8 +143,9 @@ TEST(StatusJson, HasEveryMemberOfTheSwaps) {
   const nlohmann::json expected = nlohmann::json::parse(R"({
     "limit": 1, "device_full": true, "held": 2, "held_peak": 3, "beyond": 4, "beyond_why": "b\"", "away": 5, "host": 6, "copied_out": 7,
     "copied_in": 8, "swapped_out": 9, "swapped_in": 10, "pinned": 11, "pinned_bytes": 18446744073709551615,
+    "pinned_why": "3 \"so\"", "unscanned": "no kernel",
     "note": "n\"",
-    "planned": {"swaps": 12, "period_ns": 13, "added_ns": 14, "out": 15, "in": 16, "bytes_out": 17, "bytes_in": 18,
+    "planned": {"swaps": 12, "period_ns": 13, "added_ns": 14, "measured_ns": 141, "out": 15, "in": 16, "bytes_out": 17, "bytes_in": 18,
                 "left_out": 19, "late": 20, "unplanned": 21}})");
   EXPECT_EQ(nlohmann::json::parse(to_json(status)).at("swaps"), expected);
   status.plan.emplace();

@@ -76,6 +76,7 @@ void read_swaps(const nlohmann::json& status, StatusRow& row) {
   if (const auto pinned = bytes("pinned"); pinned && *pinned != 0) {
     line += fmt::format("; {} block{} ({}) may not leave", *pinned, *pinned == 1 ? "" : "s",
                         precise_amount(bytes("pinned_bytes")));
+    if (const std::string why = text_member(status, {"swaps", "pinned_why"}); !why.empty()) line += ": " + why;
   }
   row.swaps.push_back(std::move(line));
   const auto planned = [&](const char* name) { return count_member(status, {"swaps", "planned", name}).value_or(0); };
@@ -84,6 +85,9 @@ void read_swaps(const nlohmann::json& status, StatusRow& row) {
     std::string plan = fmt::format("{} planned swaps an iteration, expected to add {:.3f} ms to {:.3f}", count,
                                    static_cast<double>(planned("added_ns")) / kMillisecond,
                                    static_cast<double>(planned("period_ns")) / kMillisecond);
+    if (const std::uint64_t measured = planned("measured_ns"); measured != 0) {
+      plan += fmt::format("; it takes {:.3f}", static_cast<double>(measured) / kMillisecond);
+    }
     const std::uint64_t otherwise = planned("left_out") + planned("late") + planned("unplanned");
     if (otherwise != 0) plan += fmt::format("; {} times not as planned", otherwise);
     row.swaps.push_back(std::move(plan));
@@ -95,6 +99,9 @@ void read_swaps(const nlohmann::json& status, StatusRow& row) {
   }
   if (const std::string note = text_member(status, {"swaps", "note"}); !note.empty()) {
     row.swaps.push_back("nothing leaves: " + note);
+  }
+  if (const std::string why = text_member(status, {"swaps", "unscanned"}); !why.empty()) {
+    row.swaps.push_back("addresses that kernels store in device memory are not looked for: " + why);
   }
 }
 

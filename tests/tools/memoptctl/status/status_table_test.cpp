@@ -142,16 +142,17 @@ TEST(Join, ReadsHowALimitIsKept) {
   EXPECT_EQ(swaps_of(R"({"limit": 6442450944, "held": 6421479424, "held_peak": 6442450944, "beyond": 0,
       "beyond_why": "", "away": 3435973836, "host": 4294967296, "copied_out": 128849018880,
       "copied_in": 127775277056, "swapped_out": 61440, "swapped_in": 60928, "pinned": 3, "pinned_bytes": 12582912,
-      "note": ""})"),
+      "pinned_why": "3 by\u001b so", "unscanned": "", "note": ""})"),
             (std::vector<std::string>{"limit 6.00 GiB: 5.98 GiB held, 3.20 GiB away; 120 GiB out, 119 GiB in; 3 blocks "
-                                      "(12.0 MiB) may not leave"}));
-  EXPECT_EQ(swaps_of(R"({"limit": 1047552, "held": 0, "away": 512, "copied_out": 10480517, "copied_in": 104857599,
+                                      "(12.0 MiB) may not leave: 3 by? so"}));
+  EXPECT_EQ(
+      swaps_of(R"({"limit": 1047552, "held": 0, "away": 512, "copied_out": 10480517, "copied_in": 104857599,
       "pinned": 1, "pinned_bytes": 512, "beyond": 2097152, "beyond_why": "what is in\u001b use",
-      "note": "no\u001b room"})"),
-            (std::vector<std::string>{"limit 1023 KiB: 0 B held, 512 B away; 9.99 MiB out, 100 MiB in; 1 block (512 B) "
-                                      "may not leave",
-                                      "the limit was passed by 2.00 MiB at most: what is in? use",
-                                      "nothing leaves: no? room"}));
+      "note": "no\u001b room", "unscanned": "no kernel"})"),
+      (std::vector<std::string>{"limit 1023 KiB: 0 B held, 512 B away; 9.99 MiB out, 100 MiB in; 1 block (512 B) "
+                                "may not leave",
+                                "the limit was passed by 2.00 MiB at most: what is in? use", "nothing leaves: no? room",
+                                "addresses that kernels store in device memory are not looked for: no kernel"}));
   EXPECT_EQ(swaps_of(R"({"limit": 1048576, "device_full": true, "held": 1048576, "away": 0, "copied_out": 0,
       "copied_in": 0})"),
             (std::vector<std::string>{"device full at 1.00 MiB: 1.00 MiB held, 0 B away; 0 B out, 0 B in"}));
