@@ -94,6 +94,19 @@ class Script(unittest.TestCase):
             self.start("cupy_mlp", "--iterations", "1", GPU_KIT_CUPY_POOL=setting)
             self.assertEqual(self.calls.count("cupy.set_allocator"), calls)
 
+    def test_what_pytorch_offers_is_used_where_it_is_asked_for(self):
+        for case in "torch_resnet50", "torch_gpt":
+            for offer, call in (("", None), ("save_on_cpu", "torch.save_on_cpu"), ("checkpointing", "torch.checkpoint")):
+                with self.subTest(case=case, offer=offer):
+                    done, _ = self.start(case, "--iterations", "2", "--small", GPU_KIT_OFFER=offer)
+                    self.assertEqual(done.returncode, 0, done.stderr)
+                    used = {each: self.calls.count(each) for each in ("torch.save_on_cpu", "torch.checkpoint")}
+                    self.assertEqual({each for each, count in used.items() if count}, {call} - {None})
+        self.assertEqual(used["torch.checkpoint"], 2 * 2, "each block of each iteration")
+        done, _ = self.start("torch_gpt", GPU_KIT_OFFER="swapping")
+        self.assertEqual(done.returncode, 1)
+        self.assertEqual(done.stderr, "GPU_KIT_OFFER: expected save_on_cpu or checkpointing, not 'swapping'\n")
+
     def test_wrong_use(self):
         for options in (["--iterations", "0"], ["--iterations", "many"]):
             self.assertEqual(self.start("jax_mlp", *options)[0].returncode, 2)

@@ -99,7 +99,7 @@ class Whole(WithFolder):
     def test_comes_to_its_end(self):
         self.assertEqual(self.run_all.code, 0, self.run_all.output + self.run_all.errors)
         self.assertTrue(all(part["failure"] is None for part in self.run_all.results["parts"]), self.run_all.output)
-        self.assertEqual(len(self.run_all.results["parts"]), 6)
+        self.assertEqual(len(self.run_all.results["parts"]), 7)
 
     def test_writes_few_small_files_of_plain_names(self):
         self.assertEqual([name for name in self.run_all.files if not name.endswith(".rec")],
@@ -141,12 +141,25 @@ class Whole(WithFolder):
                 shimmed = self.run_all.row(case, "memopt")
                 self.assertEqual((shimmed["bits"], shimmed["iterations"]), ("same", 3))
         for case in "torch_resnet50", "torch_gpt", "torch_lstm":
+            offered = ["save_on_cpu", "checkpointing", "memopt, no limit"] if case != "torch_lstm" else []
             self.assertEqual([row["variant"] for row in self.run_all.rows(case) if not row["variant"].startswith("recording")],
-                             ["native", "memopt", "expandable segments", "cudaMallocAsync", "memopt, no caching"])
+                             ["native", "memopt", *offered, "expandable segments", "cudaMallocAsync", "memopt, no caching"])
+            for offer in offered:
+                self.assertEqual(self.run_all.row(case, offer)["bits"], "same")
             self.assertEqual(self.run_all.row(case, "cudaMallocAsync")["start"]["allocator"], "cudaMallocAsync")
             self.assertEqual(self.run_all.row(case, "native")["start"]["allocator"], "native")
             self.assertEqual(len(self.run_all.rows(case, "recording")), 1)
         self.assertEqual(self.run_all.row("cupy_mlp", "no pool")["start"]["allocator"], "none")
+
+    def test_a_program_keeps_to_a_limit(self):
+        run = self.run_all.row("replay vgg11", "memopt, 60 %")
+        self.assertEqual(run["bits"], "same", run["remark"])
+        swaps = run["swaps"]
+        self.assertLessEqual(swaps["held_peak"], swaps["limit"] + (2 << 20))
+        self.assertGreater(swaps["copied_out"], 0)
+        self.assertRegex(run["remark"], rf"^limit {swaps['limit'] >> 20} MiB, \d+ held at most")
+        whole = self.run_all.row("replay vgg11", "memopt, no limit")["status"]["plan"]["peak_load"]
+        self.assertEqual(swaps["limit"], whole * 60 // 100 // (2 << 20) * (2 << 20))
 
     def test_a_recording_is_reduced_and_can_be_read(self):
         path = os.path.join(self.run_all.folder, "digits_cnn.rec")

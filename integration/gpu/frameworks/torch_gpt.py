@@ -4,7 +4,7 @@
 Attention is written out as products and a softmax: the fused kernels' gradients are not deterministic everywhere.
 """
 import report
-from torch_setup import device, torch, train
+from torch_setup import device, through, torch, train
 
 nn, F = torch.nn, torch.nn.functional
 
@@ -41,7 +41,7 @@ class Gpt(nn.Module):
     def forward(self, ids):
         x = self.token(ids) + self.place
         for block in self.blocks:
-            x = block(x, self.mask)
+            x = through(block, x, self.mask)
         return self.head(self.norm(x))
 
 

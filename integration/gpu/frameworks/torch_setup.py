@@ -1,4 +1,8 @@
-"""PyTorch, set so that it repeats bit by bit; for the scripts that train with it."""
+"""PyTorch, set so that it repeats bit by bit; for the scripts that train with it.
+
+GPU_KIT_OFFER: what PyTorch offers against a full device, used here. `save_on_cpu`: what the backward pass needs is kept in host memory;
+`checkpointing`: it is computed again, block by block."""
+import contextlib
 import os
 
 # Read when cuBLAS makes its handles: two workspaces of a fixed size, or sums may come in another order.
@@ -10,6 +14,23 @@ try:
     import torch
 except ImportError as error:
     report.missing(f"PyTorch: {error}")
+
+
+OFFER = os.environ.get("GPU_KIT_OFFER", "")
+if OFFER not in ("", "save_on_cpu", "checkpointing"):
+    raise SystemExit(f"GPU_KIT_OFFER: expected save_on_cpu or checkpointing, not '{OFFER}'")
+
+
+def through(block, *inputs):
+    """What the block makes of the inputs."""
+    if OFFER == "checkpointing":
+        from torch.utils.checkpoint import checkpoint
+        return checkpoint(block, *inputs, use_reentrant=False)
+    return block(*inputs)
+
+
+def kept():
+    return torch.autograd.graph.save_on_cpu(pin_memory=True) if OFFER == "save_on_cpu" else contextlib.nullcontext()
 
 
 def device():
@@ -49,7 +70,8 @@ def train(name, model, batch, loss_of, options, rate=1e-3):
 
     def step(iteration):
         optimizer.zero_grad(set_to_none=True)
-        loss = loss_of(model, *batch(iteration))
+        with kept():
+            loss = loss_of(model, *batch(iteration))
         loss.backward()
         optimizer.step()
         return loss.item()

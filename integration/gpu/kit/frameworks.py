@@ -3,8 +3,9 @@ import measured
 
 # Would decide what this is to find out.
 SETTINGS = ("PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF", "PYTORCH_NO_CUDA_MEMORY_CACHING", "XLA_PYTHON_CLIENT_ALLOCATOR",
-            "XLA_PYTHON_CLIENT_PREALLOCATE", "XLA_PYTHON_CLIENT_MEM_FRACTION", "XLA_FLAGS", "CUDA_LAUNCH_BLOCKING")
+            "XLA_PYTHON_CLIENT_PREALLOCATE", "XLA_PYTHON_CLIENT_MEM_FRACTION", "XLA_FLAGS", "CUDA_LAUNCH_BLOCKING", "GPU_KIT_OFFER")
 ITERATIONS = 30
+OFFER = "GPU_KIT_OFFER"  # what a PyTorch script does of itself to hold less (torch_setup.py)
 
 _TORCH = (("expandable segments", {"PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:True"}, False),
           ("cudaMallocAsync", {"PYTORCH_CUDA_ALLOC_CONF": "backend:cudaMallocAsync"}, False),
@@ -22,7 +23,7 @@ class Frameworks:
         self._setting = setting
         self._native = {}
 
-    def _once(self, case, variant, extra, shim):
+    def once(self, case, variant, extra, shim):
         setting = self._setting
         command = [setting.python, setting.file("frameworks", case + ".py"), "--hold", "--iterations", str(3 if setting.small else ITERATIONS),
                    *(["--small"] if setting.small else [])]
@@ -32,19 +33,27 @@ class Frameworks:
         limit = setting.limit(3 * native.ended.seconds + setting.run_limit / 4 if native else setting.run_limit)
         return measured.measure(setting, f"{case}, {variant}", command, limit, environment)
 
+    def native(self, case):
+        """Natively, run now if it was not yet; None, and a row that says why, where it can't run."""
+        if case not in self._native:
+            native = self.once(case, "native", {}, False)
+            if native.missing or not native.ended.ok:
+                self._setting.results.row(measured.row(case, "native", native))
+                return None
+            self._native[case] = native
+        return self._native[case]
+
     def first(self):
         """Every case native, native again and with memopt."""
         for case in (case for case, _ in CASES if self._setting.wants(case)):
-            native = self._once(case, "native", {}, False)
-            if native.missing or not native.ended.ok:
-                self._setting.results.row(measured.row(case, "native", native))
+            native = self.native(case)
+            if native is None:
                 continue
-            self._native[case] = native
-            again = self._once(case, "native again", {}, False)
+            again = self.once(case, "native again", {}, False)
             repeats = measured.compared(again, native)
             self._setting.results.row(measured.row(case, "native", native, "repeats" if repeats == "same" else repeats,
                                                    "" if again.ended.ok else "again: " + again.ended.why()))
-            shimmed = self._once(case, "memopt", {}, True)
+            shimmed = self.once(case, "memopt", {}, True)
             self._setting.results.row(measured.row(case, "memopt", shimmed, measured.compared(shimmed, native)))
 
     def others(self):
@@ -52,7 +61,7 @@ class Frameworks:
             if case not in self._native:
                 continue
             for variant, extra, shim in variants:
-                found = self._once(case, variant, extra, shim)
+                found = self.once(case, variant, extra, shim)
                 self._setting.results.row(measured.row(case, variant, found, measured.compared(found, self._native[case])))
 
     def recorded(self):

@@ -48,25 +48,30 @@ def unable_to_run(setting, program):
     return ""
 
 
+def named(setting, name):
+    """The program of that name, if it is wanted and can run here."""
+    return [program for program in _programs(setting) if program.name == name and setting.wants(name) and not unable_to_run(setting, program)]
+
+
+def once(setting, program, variant, shim, extra=None, limit=None):
+    command = [word() if callable(word) else word for word in program.command]
+    return measured.measure(setting, f"{program.name}, {variant}", command, setting.limit(limit or setting.run_limit),
+                            setting.environment(extra, shim=shim, runtime=program.runtime))
+
+
 def run(setting):
     for program in filter(lambda one: setting.wants(one.name), _programs(setting)):
         unable = unable_to_run(setting, program)
         if unable:
             setting.results.row({"case": program.name, "variant": "native", "remark": unable})
             continue
-        command = [word() if callable(word) else word for word in program.command]
-
-        def once(variant, shim, limit=setting.run_limit):
-            return measured.measure(setting, f"{program.name}, {variant}", command, setting.limit(limit),
-                                    setting.environment(shim=shim, runtime=program.runtime))
-
-        native = once("native", False)
+        native = once(setting, program, "native", False)
         if not native.ended.ok:
             setting.results.row(measured.row(program.name, "native", native))
             continue
-        again = once("native again", False)
+        again = once(setting, program, "native again", False)
         repeats = measured.compared(again, native)
         setting.results.row(measured.row(program.name, "native", native, "repeats" if repeats == "same" else repeats,
                                          "" if again.ended.ok else "again: " + again.ended.why()))
-        shimmed = once("memopt", True, 3 * native.ended.seconds + setting.run_limit / 4)
+        shimmed = once(setting, program, "memopt", True, limit=3 * native.ended.seconds + setting.run_limit / 4)
         setting.results.row(measured.row(program.name, "memopt", shimmed, measured.compared(shimmed, native)))

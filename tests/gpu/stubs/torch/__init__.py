@@ -1,11 +1,12 @@
 """Stands in for PyTorch: the control flow of the scripts, no arithmetic."""
+import contextlib
 import os
 import types
 
 import stub
 
 stub.imported("torch")
-from torch import nn  # noqa: E402
+from torch import nn, utils  # noqa: E402, F401
 
 __version__ = "0.stub"
 int32, int64, float32 = "int32", "int64", "float32"
@@ -40,7 +41,16 @@ class _AdamW:
 
 
 optim = types.SimpleNamespace(AdamW=_AdamW)
-utils = types.SimpleNamespace(deterministic=types.SimpleNamespace(fill_uninitialized_memory=True))
+
+
+@contextlib.contextmanager
+def _save_on_cpu(pin_memory):
+    assert pin_memory
+    stub.note("torch.save_on_cpu")
+    yield
+
+
+autograd = types.SimpleNamespace(graph=types.SimpleNamespace(save_on_cpu=_save_on_cpu))
 backends = types.SimpleNamespace(cudnn=types.SimpleNamespace(deterministic=False, benchmark=True))
 
 

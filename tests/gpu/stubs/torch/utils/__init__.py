@@ -1,0 +1,4 @@
+"""What the scripts use of it."""
+import types
+
+deterministic = types.SimpleNamespace(fill_uninitialized_memory=True)
