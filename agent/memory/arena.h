@@ -110,6 +110,8 @@ inline bool is_scanned(bool recorded, std::uint32_t function) noexcept {
     return false;
   return recorded || mode == ScanMode::kAll || is_suspect(function);
 }
+// A launch can't be looked at: all that is there is, before something leaves.
+void scan_missed() noexcept;
 // The calling thread has made a launch, or has not: what is due behind it.
 extern constinit thread_local bool scans_due __attribute__((tls_model("initial-exec")));
 void queue_due_scans() noexcept;

@@ -222,6 +222,11 @@ void scan_block(const Block& block, const Operation& operation, StreamName strea
   AddressScan::add(*scan, block.base, block.bytes);
 }
 
+void scan_missed() noexcept {
+  const ArenaLock lock;
+  if (Arena* const now = arena()) now->scans.missed = true;
+}
+
 void queue_due_scans() noexcept {
   LaunchScans& launch = t_launch;
   // The arena is made anew in place, and its kernel's handle is one word.

@@ -356,7 +356,11 @@ bool before_launch(const LaunchCall& call) noexcept {
   const bool recorded = recording();
   const bool captured = is_captured(call.stream);
   const FunctionLayout& layout = launch_layout(call.function);
-  const bool scanned = is_scanned(recorded, layout.id) && !captured && !captures_are_open();
+  const bool due = is_scanned(recorded, layout.id) && !captured;
+  // A kernel of ours beside a capture may be an error that ends it.
+  const bool scanned = due && !captures_are_open();
+  if (due && !scanned) [[unlikely]]
+    scan_missed();
   Touch touch(call.stream, captured, recorded, scanned, layout.id);
   bool visible = false;
   // Read once for all words: arena_may_own(), is_pinned_memory().

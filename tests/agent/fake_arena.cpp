@@ -26,6 +26,7 @@ struct State {
   std::vector<Looked> looked;
   int scans_queued = 0;
   int scans_forgotten = 0;
+  int scans_missed = 0;
   std::vector<CUstream> begun;
   std::vector<CUstream> ended;
   std::uint64_t position = 0;
@@ -62,6 +63,7 @@ int operations() { return static_cast<int>(state().position); }
 const std::vector<Looked>& looked_at() { return state().looked; }
 int scans_queued() { return state().scans_queued; }
 int scans_forgotten() { return state().scans_forgotten; }
+int scans_missed() { return state().scans_missed; }
 const std::vector<CUstream>& captures_begun() { return state().begun; }
 const std::vector<CUstream>& captures_ended() { return state().ended; }
 
@@ -114,6 +116,7 @@ void scan_block(const Block& block, const Operation&, StreamName, std::uint32_t 
   state().looked.push_back({block.number, function});
   scans_due = true;
 }
+void scan_missed() noexcept { ++state().scans_missed; }
 void queue_due_scans() noexcept {
   ++state().scans_queued;
   scans_due = false;

@@ -40,6 +40,7 @@ int operations();
 const std::vector<Looked>& looked_at();
 int scans_queued();
 int scans_forgotten();
+int scans_missed();
 const std::vector<CUstream>& captures_begun();
 const std::vector<CUstream>& captures_ended();
 

@@ -394,9 +394,11 @@ TEST_F(Operations, LaunchesAreLookedAtBehindThemWhereBlocksMayLeave) {
   launch(CUDA_SUCCESS);
   EXPECT_EQ(test::scans_queued(), 2);
   // While something is captured a kernel of ours may not be launched.
+  EXPECT_EQ(test::scans_missed(), 0);
   before_capture(stream(4));
   launch(CUDA_SUCCESS);
   EXPECT_EQ(test::scans_queued(), 2);
+  EXPECT_EQ(test::scans_missed(), 1);
   capture_ended(stream(4));
   scan_mode = ScanMode::kOff;
 }
