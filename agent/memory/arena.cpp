@@ -195,14 +195,19 @@ std::uint64_t ready_streams(const Release& former) noexcept {
     step_in_next(arena, lock, thread, lane->next, bytes, return_address);
   if (lane->live.lane != nullptr && lane->live.lane->is_told) [[unlikely]]
     find_round(lane->live, point_cursor.since);
-  const bool due = arena.run_watch.due || arena.refill_due || arena.pace_watch.due || arena.scans.due;
-  if (due && lane->live.following && lane->live.position == 0 && is_next(lane->live, bytes, return_address))
-      [[unlikely]] {
-    if (std::exchange(arena.scans.due, false)) arena_read_scans(arena, lock);
+  const auto begins_now = [&] {
+    return lane->live.following && lane->live.position == 0 && is_next(lane->live, bytes, return_address);
+  };
+  if (arena.scans.due && begins_now()) [[unlikely]] {
+    arena.scans.due = false;
+    arena_read_scans(arena, lock);
+    lane = refresh(arena, thread);
+    if (lane == nullptr) return nullptr;
+  }
+  const bool due = arena.run_watch.due || arena.refill_due || arena.pace_watch.due;
+  if (due && begins_now()) [[unlikely]] {
     // In the middle of an iteration everything would leave that it uses; behind the last one of a loop, what comes
     // next.
-    lane = refresh(arena, thread);
-    if (lane == nullptr || lane->live.lane == nullptr) return nullptr;
     if (lane->live.lane->first && !arena_leave_slow_plan(arena)) arena_complete_slab(arena, lock);
     lane = refresh(arena, thread);
     if (lane == nullptr) return nullptr;

@@ -47,6 +47,7 @@ void give_up(Arena& arena, std::string why) noexcept {
   arena.scans.state = ScanState::Kernel::kNone;
   arena.scans.failed = true;
   arena.scan.stop();
+  __atomic_store_n(&g_queued, 0, __ATOMIC_RELAXED);
   set_mode(ScanMode::kOff);
   try {
     log(LogLevel::kInfo, "addresses that kernels store in device memory are not looked for: {}", why);
@@ -143,7 +144,7 @@ bool look_at_everything(Arena& arena, CUstream stream, Found* found) {
       return;
     for (;;) {
       if (!begun.empty() && AddressScan::add(*begun.back(), block.base, block.bytes)) return;
-      if (!begun.empty()) done = arena.scan.queue(driver, *begun.back()) == CUDA_SUCCESS;
+      if (!begun.empty()) done = AddressScan::queue(driver, *begun.back()) == CUDA_SUCCESS;
       Scan* next = done ? arena.scan.begin(0, {stream, false}, {}, arena.chunks.used_end()) : nullptr;
       if (next == nullptr && done && !begun.empty()) {
         done = finish();
@@ -158,7 +159,7 @@ bool look_at_everything(Arena& arena, CUstream stream, Found* found) {
   };
   begun.reserve(AddressScan::kScans);
   arena.blocks.for_each(look_at);
-  if (!begun.empty() && done) done = arena.scan.queue(driver, *begun.back()) == CUDA_SUCCESS;
+  if (!begun.empty() && done) done = AddressScan::queue(driver, *begun.back()) == CUDA_SUCCESS;
   return finish() && done;
 }
 
@@ -229,12 +230,10 @@ void scan_missed() noexcept {
 
 void queue_due_scans() noexcept {
   LaunchScans& launch = t_launch;
-  // The arena is made anew in place, and its kernel's handle is one word.
-  const AddressScan& scan = arena()->scan;
   for (std::size_t i = 0; i < launch.count; ++i) {
     Scan& one = *launch.scans[i];
     for (std::size_t k = 0; k < launch.named; ++k) AddressScan::name(one, launch.blocks[k]);
-    const bool queued = scan.queue(driver(), one) == CUDA_SUCCESS;
+    const bool queued = AddressScan::queue(driver(), one) == CUDA_SUCCESS;
     __atomic_fetch_add(&g_queued, 1, __ATOMIC_RELAXED);
     __atomic_store_n(&one.state, queued ? Scan::State::kQueued : Scan::State::kRefused, __ATOMIC_RELEASE);
   }

@@ -151,6 +151,9 @@ Scan* AddressScan::begin(std::uint32_t function, StreamName stream, StreamUse us
     scan.ranges = 0;
     scan.named = 0;
     scan.most_words = 0;
+    scan.kernel = kernel_.function;
+    scan.pages = kernel_.slots_on_device + kSlotsBytes;
+    scan.range_begin = range_begin_;
     scan.range_bytes = range_end - range_begin_;
     scan.stream = stream;
     scan.use = use;
@@ -173,15 +176,11 @@ void AddressScan::name(Scan& scan, const NamedBlock& block) noexcept {
   if (scan.named < ScanSlot::kMostRanges) scan.blocks[scan.named++] = block;
 }
 
-CUresult AddressScan::queue(const Driver& driver, Scan& scan) const noexcept {
-  if (scan.ranges == 0 || kernel_.function == nullptr) return CUDA_ERROR_NOT_INITIALIZED;
-  CUdeviceptr slot = scan.slot_on_device;
-  CUdeviceptr pages = kernel_.slots_on_device + kSlotsBytes;
-  std::uint64_t begin = range_begin_;
-  void* parameters[] = {&slot, &pages, &begin, &scan.range_bytes, &scan.serial};
+CUresult AddressScan::queue(const Driver& driver, Scan& scan) noexcept {
+  void* parameters[] = {&scan.slot_on_device, &scan.pages, &scan.range_begin, &scan.range_bytes, &scan.serial};
   const std::uint64_t blocks = scan.most_words / (kThreads * kWordsPerThread) + 1;
   const CUstream stream = is_own_default(scan.stream) ? CU_STREAM_PER_THREAD : scan.stream.handle;
-  return driver.launch_kernel(kernel_.function, static_cast<unsigned>(std::min(blocks, kMostBlocks)), scan.ranges, 1,
+  return driver.launch_kernel(scan.kernel, static_cast<unsigned>(std::min(blocks, kMostBlocks)), scan.ranges, 1,
                               kThreads, 1, 1, 0, stream, parameters, nullptr);
 }
 

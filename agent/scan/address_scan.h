@@ -54,6 +54,9 @@ struct Scan {
   std::uint32_t ranges = 0;
   std::uint32_t named = 0;
   std::uint64_t most_words = 0;  // of a range
+  CUfunction kernel = nullptr;
+  CUdeviceptr pages = 0;
+  std::uint64_t range_begin = 0;
   std::uint64_t range_bytes = 0;
   StreamName stream;
   StreamUse use;  // of the launch
@@ -93,7 +96,7 @@ class AddressScan {
   static bool add(Scan& scan, std::uint64_t base, std::uint64_t bytes) noexcept;
   static void name(Scan& scan, const NamedBlock& block) noexcept;
   // Without the lock, by the thread that has begun it: behind its launch, on its stream.
-  CUresult queue(const Driver& driver, Scan& scan) const noexcept;
+  static CUresult queue(const Driver& driver, Scan& scan) noexcept;
   // It has been read, or was not to be queued.
   static void end(Scan& scan) noexcept;
   Scan* scans() noexcept { return scans_; }

@@ -85,7 +85,7 @@ TEST_F(Scans, ALaunchOfTheKernelSaysWhereToLookAndWhatFor) {
   ASSERT_NE(one, nullptr);
   ASSERT_TRUE(AddressScan::add(*one, kBegin + 512, 64));
   ASSERT_TRUE(AddressScan::add(*one, kBegin + 4096, (1 << 20) + 4));
-  ASSERT_EQ(scan.queue(driver, *one), CUDA_SUCCESS);
+  ASSERT_EQ(AddressScan::queue(driver, *one), CUDA_SUCCESS);
   ASSERT_EQ(g_fake.launches.size(), 1u);
   const Launch& launch = g_fake.launches[0];
   EXPECT_EQ(launch.grid_y, 2u);
@@ -112,7 +112,7 @@ TEST_F(Scans, ALaunchOfTheKernelSaysWhereToLookAndWhatFor) {
 TEST_F(Scans, AThreadsOwnStreamIsNamedAsSuch) {
   Scan* const one = scan.begin(3, {nullptr, true}, {5, 17}, kBegin + 1);
   ASSERT_TRUE(AddressScan::add(*one, kBegin, 64));
-  ASSERT_EQ(scan.queue(driver, *one), CUDA_SUCCESS);
+  ASSERT_EQ(AddressScan::queue(driver, *one), CUDA_SUCCESS);
   EXPECT_EQ(g_fake.launches[0].stream, CU_STREAM_PER_THREAD);
   AddressScan::end(*one);
 }
