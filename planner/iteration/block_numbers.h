@@ -31,8 +31,6 @@ class BlockNumbers {
     }
   }
 
-  const Entry* find(std::uint64_t number) const { return const_cast<BlockNumbers*>(this)->find(number); }
-
   // `number` is not 0 and not there.
   void insert(std::uint64_t number, std::uint32_t block, bool watched) {
     if ((size_ + 1) * 2 > entries_.size()) grow();

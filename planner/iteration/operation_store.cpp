@@ -20,6 +20,8 @@ constexpr std::size_t kAccessesPerOperation = 8;  // on average; more only makes
 constexpr std::size_t kMostAccesses = shm::kMaxRecordBytes / sizeof(std::uint64_t);
 constexpr std::uint64_t kSlicesOfMemory = 64;
 constexpr std::size_t kMostEscapes = 4096;
+constexpr std::uint64_t kLooksPerRecord = 64;
+constexpr std::uint64_t kMostLooks = std::uint64_t{1} << 26;
 
 // One mixing per word, since millions a second are made.
 template <typename... Words>
@@ -303,15 +305,20 @@ void OperationStore::keep_here(std::uint64_t number) {
     escapes_.erase(escapes_.begin(), escapes_.begin() + kMostEscapes / 2);
     escapes_forgotten_ += kMostEscapes / 2;
   }
-  escapes_.push_back(number);
-  if (const std::uint32_t block = find_block(number); block != kNone) stored_block(block).stays = true;
+  const std::uint32_t block = find_block(number);
+  if (block != kNone) stored_block(block).stays = true;
+  escapes_.push_back({number, block});
 }
 
-std::uint32_t OperationStore::find_block(std::uint64_t number) const {
+std::uint32_t OperationStore::find_block(std::uint64_t number) {
   if (const BlockNumbers::Entry* const found = live_.find(number)) return found->block;
-  // Freed meanwhile: few are asked for.
+  // Freed meanwhile. Few are, as a rule.
+  looks_ = std::min(looks_ + kLooksPerRecord * (last_sequence_ - looks_until_), kMostLooks);
+  looks_until_ = last_sequence_;
+  if (looks_ < block_count_) return kNone;
+  looks_ -= block_count_;
   for (std::uint32_t index = 1; index < block_count_; ++index) {
-    if (blocks_[index >> kBlockChunkBits][index & kBlockChunkMask].number == number) return index;
+    if (stored_block(index).number == number) return index;
   }
   return kNone;
 }
@@ -324,8 +331,10 @@ shm::RecordRun::Iterator OperationStore::add(std::uint32_t lane, shm::RecordRun:
     const Header header = header_at(first.bytes());
     if (header.kind == shm::RecordKind::kState) break;
     sequence = std::max(sequence, header.sequence);
-    if (header.kind == shm::RecordKind::kEscape)
+    if (header.kind == shm::RecordKind::kEscape) {
+      last_sequence_ = sequence;
       keep_here(load<std::uint64_t>(first.bytes() + sizeof(shm::RecordHeader)));
+    }
     if (!header.is_operation()) continue;
     if (!appender) [[unlikely]]
       appender.emplace(*this, lane_of(lane));

@@ -119,11 +119,14 @@ class OperationStore {
   // The largest sum of bytes of placeable blocks that lived at once since the last gap.
   std::uint64_t peak_bytes() const { return peak_bytes_; }
 
-  // Numbers of blocks whose address is stored where uses are not seen (kEscape), of late; and how many there were.
-  std::span<const std::uint64_t> escapes() const { return escapes_; }
+  // A block whose address is stored where uses are not seen (kEscape).
+  struct Escape {
+    std::uint64_t number;
+    std::uint32_t block;  // if that is still its number; kNone: nothing of it was stored
+  };
+  // Of late; and how many there were before these.
+  std::span<const Escape> escapes() const { return escapes_; }
   std::uint64_t escapes_forgotten() const { return escapes_forgotten_; }
-  // The block of that number, as far as something of it is stored; kNone: nothing is. O(1) while it lives, else O(n).
-  std::uint32_t find_block(std::uint64_t number) const;
 
   // Every block that has not been freed, in order of their numbers.
   std::vector<std::uint32_t> live_blocks() const;
@@ -205,6 +208,7 @@ class OperationStore {
   std::uint32_t new_block(std::uint64_t number);
   // Its address is stored where uses are not seen.
   void keep_here(std::uint64_t number);
+  std::uint32_t find_block(std::uint64_t number);
   void list(std::uint32_t index, std::uint64_t until);
   void add_access(std::uint64_t number, bool reads, bool writes, bool ambiguous = false);
   void make_room(std::size_t accesses);
@@ -214,7 +218,10 @@ class OperationStore {
   void forget_before(std::uint64_t first);
   void bury(std::uint32_t block);
 
-  std::vector<std::uint64_t> escapes_;
+  std::vector<Escape> escapes_;
+  // Blocks that may be looked at for one that is no more: some for each record, so that all of it takes linear time.
+  std::uint64_t looks_ = 0;
+  std::uint64_t looks_until_ = 0;  // last_sequence_, up to which there were
   std::uint64_t escapes_forgotten_ = 0;
   std::size_t max_operations_;
   std::uint64_t slice_;  // operations

@@ -275,16 +275,15 @@ IterationProblemBuilder::IterationProblemBuilder(const OperationStore& store, co
     offset += place_bytes(block.bytes);
   }
   iteration_ = plan.iteration;
-  for (const std::uint64_t number : store.escapes()) keep_here(store, number);
+  for (const OperationStore::Escape& escape : store.escapes()) keep_here(store, escape);
 }
 
-bool IterationProblemBuilder::keep_here(const OperationStore& store, std::uint64_t number) {
+bool IterationProblemBuilder::keep_here(const OperationStore& store, const OperationStore::Escape& escape) {
   const auto keep = [&](std::uint32_t block) { return !std::exchange(problem_.blocks[block].pinned, true); };
-  if (const auto known = numbers_.find(number); known != numbers_.end()) return keep(known->second);
-  const std::uint32_t index = store.find_block(number);
-  if (index == kNone) return false;
-  const Block block = store.blocks()[index];
-  if (block.birth == kNone) return false;
+  if (const auto known = numbers_.find(escape.number); known != numbers_.end()) return keep(known->second);
+  if (escape.block == kNone) return false;
+  const Block block = store.blocks()[escape.block];
+  if (block.number != escape.number || block.birth == kNone) return false;
   const Operation birth = store.operations()[block.birth];
   const LanePeriod* const lane = iteration_.find(birth.lane);
   if (lane == nullptr) return false;

@@ -50,7 +50,7 @@ class IterationProblemBuilder {
 
   // The block's address is stored where its uses are not seen: the problem's block that it is an instance of is pinned
   // from now on. True: it was not. `store`: the one of before, later.
-  bool keep_here(const OperationStore& store, std::uint64_t number);
+  bool keep_here(const OperationStore& store, const OperationStore::Escape& escape);
 
   // In both an operation that does nothing while the device idles has the rank of the operation before. O(n).
 

@@ -166,7 +166,7 @@ bool SwapPlanner::check(const IterationPlanner& planner, bool waiting) {
 void SwapPlanner::look_at_escapes(const IterationPlanner& planner) {
   if (!iteration_) return;
   const OperationStore& store = planner.store();
-  const std::span<const std::uint64_t> escapes = store.escapes();
+  const std::span<const OperationStore::Escape> escapes = store.escapes();
   bool any = false;
   for (std::uint64_t at = std::max(escapes_, store.escapes_forgotten()) - store.escapes_forgotten();
        at < escapes.size(); ++at) {

@@ -27,7 +27,9 @@ class TimedIteration {
   bool look(const IterationPlanner& planner);
 
   // As IterationProblemBuilder says; there must be one.
-  bool keep_here(const OperationStore& store, std::uint64_t number) { return builder_->keep_here(store, number); }
+  bool keep_here(const OperationStore& store, const OperationStore::Escape& escape) {
+    return builder_->keep_here(store, escape);
+  }
 
   // Whether there is one.
   explicit operator bool() const { return builder_.has_value(); }

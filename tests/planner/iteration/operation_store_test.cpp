@@ -44,6 +44,49 @@ TEST(OperationStore, OtherRecordsPassBy) {
   EXPECT_EQ(store.last_sequence(), 1u);
 }
 
+TEST(OperationStore, BlocksWhoseAddressIsStoredStayAlsoWhenTheyAreFreedByThen) {
+  OperationStore store;
+  RecordBuilder builder;
+  store.add(0, builder.malloc(1, 512));
+  store.add(0, builder.malloc(2, 512));
+  store.add(0, builder.malloc(3, 512));
+  store.add(0, builder.free(2));
+  const auto block_of = [&](std::size_t malloc) { return store.blocks()[store.operations()[malloc].block]; };
+  store.add(0, builder.escape(1));
+  store.add(0, builder.escape(2));
+  store.add(0, builder.escape(77));
+  store.add(0, builder.escape(0));
+  EXPECT_TRUE(block_of(0).stays);
+  EXPECT_TRUE(block_of(1).stays);
+  EXPECT_FALSE(block_of(2).stays);
+  ASSERT_EQ(store.escapes().size(), 3u);
+  EXPECT_EQ(store.blocks()[store.escapes()[1].block].number, 2u);
+  EXPECT_EQ(store.escapes()[2].block, kNone);
+  EXPECT_EQ(store.operations().size(), 4u) << "it is no operation";
+}
+
+// Whoever sends many escapes of what never was has them looked for only so often.
+TEST(OperationStore, ManyEscapesOfUnknownBlocksTakeLinearTime) {
+  constexpr std::uint64_t kBlocks = 20'000;
+  OperationStore store;
+  RecordBuilder builder;
+  for (std::uint64_t block = 1; block <= kBlocks; ++block) store.add(0, builder.malloc(block, 512));
+  store.add(0, builder.free(7));
+  for (std::uint64_t i = 0; i < 2'000; ++i) store.add(0, builder.escape(kBlocks + 1 + i));
+  store.add(0, builder.escape(7));
+  store.add(0, builder.escape(8));
+  EXPECT_EQ(store.escapes().back().number, 8u);
+  EXPECT_NE(store.escapes().back().block, kNone) << "it lives";
+  EXPECT_EQ(store.escapes()[store.escapes().size() - 2].block, kNone) << "it would have been one search too many";
+  for (std::uint64_t i = 0; i < kBlocks; ++i) store.add(0, builder.memset(8, 1));
+  store.add(0, builder.escape(7));
+  EXPECT_NE(store.escapes().back().block, kNone);
+  // Only the last ones are kept.
+  for (std::uint64_t i = 0; i < 10'000; ++i) store.add(0, builder.escape(8));
+  EXPECT_LE(store.escapes().size(), 4096u);
+  EXPECT_EQ(store.escapes_forgotten() + store.escapes().size(), 12'003u);
+}
+
 TEST(OperationStore, MemoryIsBoundedAndLiveBlocksStayKnown) {
   constexpr std::size_t kMost = 1000;
   OperationStore store(kMost);
