@@ -233,13 +233,20 @@ void escaped(ArenaLock& lock, Block& block) noexcept {
   if (block.escaped) return;
   // Seen by no launch from now on: here for as long as it lives.
   if (!arena_bring_back(*arena(), lock, block)) return;
+  arena_keep_here(*arena(), block);
+  arena_open_to_all(*arena(), lock, block);
+}
+
+void arena_keep_here(Arena& arena, Block& block) noexcept {
   block.escaped = true;
-  arena_tell_escape(*arena(), block.number);
-  // From now on any stream may use it without our knowing, so its former users must be through.
+  arena_tell_escape(arena, block.number);
+}
+
+void arena_open_to_all(Arena& arena, ArenaLock& lock, Block& block) noexcept {
   if (block.ready == kAllStreams) return;
   const std::uint64_t number = block.number;
   const Release former = block.former;
-  if (arena()->streams.finish(lock, former) == CUDA_SUCCESS && block.number == number) block.ready = kAllStreams;
+  if (arena.streams.finish(lock, former) == CUDA_SUCCESS && block.number == number) block.ready = kAllStreams;
 }
 
 bool arena_block_at(std::uint64_t address, BlockExtent* extent) noexcept {

@@ -79,10 +79,21 @@ void note_planned(Arena& arena, std::uint64_t address) noexcept {
   if (!own->borrowed) own->stays = true;
 }
 
-// Did any of it mean a block? Gives the lock back.
-bool make_stay(Arena& arena, ArenaLock& lock, Found found) {
-  const std::uint64_t releases = arena.releases;
+// Blocks that are meant by what was found. Those that are here stay from now on, before anything else is done.
+struct Meant {
   bool any = false;
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> blocks;  // address and number, of those that did not stay yet
+};
+
+void keep(Arena& arena, Block& block, Meant* meant) {
+  meant->any = true;
+  if (block.escaped) return;
+  meant->blocks.emplace_back(block.base, block.number);
+  if (block.away == 0) arena_keep_here(arena, block);
+}
+
+Meant keep_what_is_meant(Arena& arena, Found& found) {
+  Meant result;
   std::sort(found.words.begin(), found.words.end());
   found.words.erase(std::unique(found.words.begin(), found.words.end()), found.words.end());
   for (const std::uint64_t word : found.words) {
@@ -90,77 +101,105 @@ bool make_stay(Arena& arena, ArenaLock& lock, Found found) {
     const auto meant = std::find_if(found.named.begin(), found.named.end(),
                                     [&](const NamedBlock& block) { return word - block.base < block.bytes; });
     Block* there[2] = {nullptr, nullptr};
-    std::size_t count = find_blocks(word, there);
-    // The end of the one before is hardly what is meant where another begins.
-    if (count == 2) count = 1;
-    if (meant != found.named.end() && (count == 0 || there[0]->number != meant->number)) {
+    // Where another begins, the end of the one before is hardly what is meant.
+    Block* const block = find_blocks(word, there) != 0 ? there[0] : nullptr;
+    if (meant != found.named.end() && (block == nullptr || block->number != meant->number)) {
       arena_tell_escape(arena, meant->number);
-      any = true;
+      result.any = true;
       note_planned(arena, word);
-      if (count == 0 || own_window(*there[0]) == nullptr) continue;
+      if (block == nullptr || own_window(*block) == nullptr) continue;
     }
-    if (count == 0) continue;
-    any = true;
+    if (block == nullptr) continue;
     note_planned(arena, word);
-    escaped(lock, *there[0]);
-    if (arena.releases != releases) return any;
+    keep(arena, *block, &result);
   }
-  if (!found.more) return any;
-  std::vector<std::uint64_t> bases;
-  arena.blocks.for_each([&](const Block& block) {
-    if (block.window != nullptr && !block.escaped && arena.scan.is_marked(block.base, block.bytes)) {
-      bases.push_back(block.base);
-    }
-  });
-  for (const std::uint64_t base : bases) {
+  if (found.more) {
+    arena.blocks.for_each([&](Block& block) {
+      if (block.window != nullptr && arena.scan.is_marked(block.base, block.bytes)) keep(arena, block, &result);
+    });
+  }
+  return result;
+}
+
+// Did any of it mean a block? Gives the lock back.
+bool make_stay(Arena& arena, ArenaLock& lock, Found found) {
+  const std::uint64_t releases = arena.releases;
+  const Meant meant = keep_what_is_meant(arena, found);
+  for (const auto& [base, number] : meant.blocks) {
     Block* const block = arena.blocks.find(base);
-    if (block != nullptr) escaped(lock, *block);
+    if (block == nullptr || block->number != number) continue;
+    if (block->escaped) {
+      arena_open_to_all(arena, lock, *block);
+    } else {
+      escaped(lock, *block);
+    }
     if (arena.releases != releases) break;
   }
-  return true;
+  return meant.any;
 }
 
 bool has_run(const Scan& scan) noexcept { return scan.slot->serial == scan.serial; }
 
-// All that lies on the device; nothing of the program's goes on. With the lock held: what is looked at stays where it
-// is, and the stream is ours, with nothing on it that waits for the program.
-bool look_at_everything(Arena& arena, CUstream stream, Found* found) {
-  const Driver& driver = arena.driver;
-  std::vector<Scan*> begun;
-  const auto finish = [&] {
-    bool done = driver.stream_synchronize(stream) == CUDA_SUCCESS;
+struct BegunScans : std::vector<Scan*> {
+  BegunScans() = default;
+  BegunScans(const BegunScans&) = delete;
+  BegunScans& operator=(const BegunScans&) = delete;
+  ~BegunScans() {
+    for (Scan* const scan : *this) AddressScan::end(*scan);
+  }
+};
+
+// All that lies on the device. False: the kernel does not work, or the context is gone. Gives the lock back while it
+// runs: it counts as a use of the blocks, which are not unmapped before it is over.
+bool look_at_everything(Arena& arena, ArenaLock& lock, CUstream stream, Found* found) {
+  const std::uint64_t releases = arena.releases;
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> all;  // address and number
+  arena.blocks.for_each([&](const Block& block) {
+    if (block.window != nullptr && block.bytes >= sizeof(std::uint64_t)) all.emplace_back(block.base, block.number);
+  });
+  for (std::size_t next = 0; next < all.size();) {
+    BegunScans begun;
+    begun.reserve(AddressScan::kScans);
+    std::vector<Block*> blocks;
+    blocks.reserve(AddressScan::kScans * ScanSlot::kMostRanges);
+    for (; next < all.size(); ++next) {
+      Block* const block = arena.blocks.find(all[next].first);
+      if (block == nullptr || block->number != all[next].second || block->away != 0) continue;
+      if (begun.empty() || !AddressScan::add(*begun.back(), block->base, block->bytes)) {
+        Scan* const scan = arena.scan.begin(0, {stream, false}, {}, arena.chunks.used_end());
+        if (scan == nullptr) break;
+        begun.push_back(scan);
+        AddressScan::add(*scan, block->base, block->bytes);
+      }
+      blocks.push_back(block);
+    }
+    if (begun.empty()) {
+      // Other threads have all of them.
+      arena.scans.missed = arena.scans.missed || next < all.size();
+      return true;
+    }
+    bool done = true;
+    {
+      const BesideCaptures beside(driver());
+      const CurrentContext current(driver(), arena.context);
+      for (Scan* const scan : begun) done = done && AddressScan::queue(driver(), *scan) == CUDA_SUCCESS;
+    }
+    Release use;
+    use.add(arena.streams.queued_on_own(kOutSlot));
+    for (Block* const block : blocks) {
+      // All of it is, as a rule, and there is room for a few only.
+      if (arena.streams.is_over(block->uses, false)) block->uses = {};
+      block->uses.add(use);
+    }
+    done = arena.streams.finish(lock, use) == CUDA_SUCCESS && done;
+    if (arena.releases != releases) return false;
     for (Scan* const scan : begun) {
       done = done && has_run(*scan);
       if (done) add_found(*scan, found);
-      AddressScan::end(*scan);
     }
-    begun.clear();
-    return done;
-  };
-  bool done = true;
-  const auto look_at = [&](const Block& block) {
-    if (!done || arena.scans.missed || block.window == nullptr || block.away != 0 ||
-        block.bytes < sizeof(std::uint64_t))
-      return;
-    for (;;) {
-      if (!begun.empty() && AddressScan::add(*begun.back(), block.base, block.bytes)) return;
-      if (!begun.empty()) done = AddressScan::queue(driver, *begun.back()) == CUDA_SUCCESS;
-      Scan* next = done ? arena.scan.begin(0, {stream, false}, {}, arena.chunks.used_end()) : nullptr;
-      if (next == nullptr && done && !begun.empty()) {
-        done = finish();
-        next = done ? arena.scan.begin(0, {stream, false}, {}, arena.chunks.used_end()) : nullptr;
-      }
-      if (next == nullptr) {
-        arena.scans.missed = true;
-        return;
-      }
-      begun.push_back(next);
-    }
-  };
-  begun.reserve(AddressScan::kScans);
-  arena.blocks.for_each(look_at);
-  if (!begun.empty() && done) done = AddressScan::queue(driver, *begun.back()) == CUDA_SUCCESS;
-  return finish() && done;
+    if (!done) return false;
+  }
+  return true;
 }
 
 // False: not now.
@@ -295,9 +334,17 @@ bool arena_read_scans(Arena& arena, ArenaLock& lock) noexcept {
 }
 
 bool arena_scan_before_leaving(Arena& arena, ArenaLock& lock) noexcept {
-  if (arena.scans.failed || (arena.scan.is_ready() && !arena.scans.missed) || captures_are_open()) return false;
+  if (arena.scans.failed || (arena.scan.is_ready() && !arena.scans.missed && !arena.scans.looking)) return false;
+  if (captures_are_open()) return false;
   const std::uint64_t releases = arena.releases;
   if (!make_kernel(arena, lock)) return true;
+  while (arena.scans.looking) {
+    {
+      const Unlocked unlocked(lock);
+      sched_yield();
+    }
+    if (arena.releases != releases) return true;
+  }
   if (!arena.scans.missed) return true;
   // What is launched from now on is looked at behind its launch.
   set_mode(arena.plan == nullptr ? ScanMode::kAll : ScanMode::kSuspects);
@@ -308,26 +355,29 @@ bool arena_scan_before_leaving(Arena& arena, ArenaLock& lock) noexcept {
   if (arena.releases != releases) return true;
   // So that there is room for others.
   arena_read_scans(arena, lock);
-  if (arena.releases != releases || !arena.scan.is_ready()) return true;
-  arena.scans.missed = false;
+  if (arena.releases != releases || !arena.scan.is_ready() || arena.scans.looking) return true;
   const CUstream stream = arena.streams.own_stream(kOutSlot);
   if (stream == nullptr) return true;
+  arena.scans.missed = false;
+  arena.scans.looking = true;
+  Found found;
+  bool done = false;
   try {
-    Found found;
-    bool done = false;
-    {
-      const BesideCaptures beside(driver());
-      const CurrentContext current(driver(), arena.context);
-      done = look_at_everything(arena, stream, &found);
-    }
-    if (!done) {
-      give_up(arena, kDoesNothing);
-      return true;
-    }
-    if (!finished) arena.scans.missed = true;
+    done = look_at_everything(arena, lock, stream, &found);
+  } catch (const std::bad_alloc&) {
+    arena.scans.missed = done = arena.releases == releases;
+  }
+  if (arena.releases != releases) return true;
+  arena.scans.looking = false;
+  if (!done) {
+    give_up(arena, kDoesNothing);
+    return true;
+  }
+  arena.scans.missed = arena.scans.missed || !finished;
+  try {
     make_stay(arena, lock, std::move(found));
   } catch (const std::bad_alloc&) {
-    arena.scans.missed = true;
+    if (arena.releases == releases) arena.scans.missed = true;
   }
   return true;
 }

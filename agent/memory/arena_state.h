@@ -99,9 +99,10 @@ struct ScanState {
   enum class Kernel : std::uint8_t { kNone, kBeingMade, kReady };
 
   Kernel state = Kernel::kNone;
-  bool failed = false;  // it can't be had, and is not tried for again
-  bool missed = true;   // something on the device has not been looked at
-  bool due = false;     // what has been found is to be read when an iteration begins
+  bool looking = false;  // a thread looks at all that is on the device: nothing leaves meanwhile
+  bool failed = false;   // it can't be had, and is not tried for again
+  bool missed = true;    // something on the device has not been looked at
+  bool due = false;      // what has been found is to be read when an iteration begins
   std::string why;
 };
 
@@ -348,6 +349,10 @@ bool arena_scan_before_leaving(Arena& arena, ArenaLock& lock) noexcept;
 bool arena_read_scans(Arena& arena, ArenaLock& lock) noexcept;
 // Are there any that have not been read?
 bool arena_has_scans() noexcept;
+// The block, which is on the device, stays there.
+void arena_keep_here(Arena& arena, Block& block) noexcept;
+// From now on any stream may use the block without our knowing: its former users are waited for.
+void arena_open_to_all(Arena& arena, ArenaLock& lock, Block& block) noexcept;
 // The planner is to be told that the block stays, when the next malloc is recorded.
 void arena_tell_escape(Arena& arena, std::uint64_t number) noexcept;
 // The context goes, and the kernel with it.
