@@ -52,7 +52,10 @@ Release with_copies(const Block& block, Release uses) noexcept {
 }
 
 // In a window that is not the slab, or where there have been copies of ours.
-[[gnu::noinline]] void give_back_otherwise(Arena& arena, Block* block, const Release& uses) noexcept {
+[[gnu::noinline]] void give_back_otherwise(Arena& arena, Block* block, Release uses) noexcept {
+  // Perhaps this block, too.
+  if (arena.scans.looking) [[unlikely]]
+    uses.add(arena.scans.reading);
   if (block->window->kind == Window::Kind::kSlab) {
     const bool unused = block->uses.count == 0 && !block->uses.everything;
     block->window->map.give_back(block->span, unused ? with_copies(*block, uses) : uses);

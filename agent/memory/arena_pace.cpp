@@ -53,8 +53,6 @@ std::uint64_t take_time(Arena& arena) noexcept {
 
 bool is_slower(std::uint64_t one, std::uint64_t other) noexcept { return one > other + other / kSlowerPart; }
 
-double in_ms(std::uint64_t nanoseconds) noexcept { return static_cast<double>(nanoseconds) / 1e6; }
-
 }  // namespace
 
 void arena_watch_pace(Arena& arena) noexcept {

@@ -44,8 +44,7 @@ constinit std::uint32_t g_queued = 0;
 void set_mode(ScanMode mode) noexcept { __atomic_store_n(&scan_mode, mode, __ATOMIC_RELAXED); }
 
 void give_up(Arena& arena, std::string why) noexcept {
-  arena.scans.state = ScanState::Kernel::kNone;
-  arena.scans.failed = true;
+  arena.scans.kernel = ScanState::Kernel::kFailed;
   arena.scan.stop();
   __atomic_store_n(&g_queued, 0, __ATOMIC_RELAXED);
   set_mode(ScanMode::kOff);
@@ -150,7 +149,7 @@ struct BegunScans : std::vector<Scan*> {
 };
 
 // All that lies on the device. False: the kernel does not work, or the context is gone. Gives the lock back while it
-// runs: it counts as a use of the blocks, which are not unmapped before it is over.
+// runs: blocks that are freed meanwhile are not unmapped before it is over (ScanState::reading).
 bool look_at_everything(Arena& arena, ArenaLock& lock, CUstream stream, Found* found) {
   const std::uint64_t releases = arena.releases;
   std::vector<std::pair<std::uint64_t, std::uint64_t>> all;  // address and number
@@ -160,10 +159,8 @@ bool look_at_everything(Arena& arena, ArenaLock& lock, CUstream stream, Found* f
   for (std::size_t next = 0; next < all.size();) {
     BegunScans begun;
     begun.reserve(AddressScan::kScans);
-    std::vector<Block*> blocks;
-    blocks.reserve(AddressScan::kScans * ScanSlot::kMostRanges);
     for (; next < all.size(); ++next) {
-      Block* const block = arena.blocks.find(all[next].first);
+      const Block* const block = arena.blocks.find(all[next].first);
       if (block == nullptr || block->number != all[next].second || block->away != 0) continue;
       if (begun.empty() || !AddressScan::add(*begun.back(), block->base, block->bytes)) {
         Scan* const scan = arena.scan.begin(0, {stream, false}, {}, arena.chunks.used_end());
@@ -171,7 +168,6 @@ bool look_at_everything(Arena& arena, ArenaLock& lock, CUstream stream, Found* f
         begun.push_back(scan);
         AddressScan::add(*scan, block->base, block->bytes);
       }
-      blocks.push_back(block);
     }
     if (begun.empty()) {
       // Other threads have all of them.
@@ -184,14 +180,9 @@ bool look_at_everything(Arena& arena, ArenaLock& lock, CUstream stream, Found* f
       const CurrentContext current(driver(), arena.context);
       for (Scan* const scan : begun) done = done && AddressScan::queue(driver(), *scan) == CUDA_SUCCESS;
     }
-    Release use;
-    use.add(arena.streams.queued_on_own(kOutSlot));
-    for (Block* const block : blocks) {
-      // All of it is, as a rule, and there is room for a few only.
-      if (arena.streams.is_over(block->uses, false)) block->uses = {};
-      block->uses.add(use);
-    }
-    done = arena.streams.finish(lock, use) == CUDA_SUCCESS && done;
+    arena.scans.reading.add(arena.streams.queued_on_own(kOutSlot));
+    const Release reading = arena.scans.reading;
+    done = arena.streams.finish(lock, reading) == CUDA_SUCCESS && done;
     if (arena.releases != releases) return false;
     for (Scan* const scan : begun) {
       done = done && has_run(*scan);
@@ -205,16 +196,16 @@ bool look_at_everything(Arena& arena, ArenaLock& lock, CUstream stream, Found* f
 // False: not now.
 bool make_kernel(Arena& arena, ArenaLock& lock) noexcept {
   const std::uint64_t releases = arena.releases;
-  while (arena.scans.state == ScanState::Kernel::kBeingMade) {
+  while (arena.scans.kernel == ScanState::Kernel::kBeingMade) {
     {
       const Unlocked unlocked(lock);
       sched_yield();
     }
     if (arena.releases != releases) return false;
   }
-  if (arena.scans.state == ScanState::Kernel::kReady) return true;
-  if (arena.scans.failed) return false;
-  arena.scans.state = ScanState::Kernel::kBeingMade;
+  if (arena.scan.is_ready()) return true;
+  if (arena.scans.kernel == ScanState::Kernel::kFailed) return false;
+  arena.scans.kernel = ScanState::Kernel::kBeingMade;
   const CUcontext context = arena.context;
   const std::uint64_t range_bytes = arena.chunks.range_bytes();
   ScanKernel kernel;
@@ -228,13 +219,13 @@ bool make_kernel(Arena& arena, ArenaLock& lock) noexcept {
     made = AddressScan::make(driver(), range_bytes, &kernel, &why);
   }
   if (arena.releases != releases) return false;
-  if (!made) {
-    give_up(arena, std::move(why));
-    return false;
+  if (made && !arena.scan.use(kernel, arena.chunks.range_begin())) {
+    made = false;
+    why = "out of memory";
   }
-  arena.scan.use(kernel, arena.chunks.range_begin());
-  arena.scans.state = ScanState::Kernel::kReady;
-  return true;
+  arena.scans.kernel = ScanState::Kernel::kNone;
+  if (!made) give_up(arena, std::move(why));
+  return made;
 }
 
 }  // namespace
@@ -334,7 +325,8 @@ bool arena_read_scans(Arena& arena, ArenaLock& lock) noexcept {
 }
 
 bool arena_scan_before_leaving(Arena& arena, ArenaLock& lock) noexcept {
-  if (arena.scans.failed || (arena.scan.is_ready() && !arena.scans.missed && !arena.scans.looking)) return false;
+  if (arena.scans.kernel == ScanState::Kernel::kFailed) return false;
+  if (arena.scan.is_ready() && !arena.scans.missed && !arena.scans.looking) return false;
   if (captures_are_open()) return false;
   const std::uint64_t releases = arena.releases;
   if (!make_kernel(arena, lock)) return true;
@@ -369,6 +361,7 @@ bool arena_scan_before_leaving(Arena& arena, ArenaLock& lock) noexcept {
   }
   if (arena.releases != releases) return true;
   arena.scans.looking = false;
+  arena.scans.reading = {};
   if (!done) {
     give_up(arena, kDoesNothing);
     return true;

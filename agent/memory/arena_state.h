@@ -96,11 +96,12 @@ struct PlannedSwaps {
 
 // Looking for addresses that kernels store in device memory (arena_scan.cpp).
 struct ScanState {
-  enum class Kernel : std::uint8_t { kNone, kBeingMade, kReady };
+  // Until it is ready (AddressScan::is_ready).
+  enum class Kernel : std::uint8_t { kNone, kBeingMade, kFailed };
 
-  Kernel state = Kernel::kNone;
+  Kernel kernel = Kernel::kNone;
   bool looking = false;  // a thread looks at all that is on the device: nothing leaves meanwhile
-  bool failed = false;   // it can't be had, and is not tried for again
+  Release reading;       // that work; what is freed meanwhile is behind it
   bool missed = true;    // something on the device has not been looked at
   bool due = false;      // what has been found is to be read when an iteration begins
   std::string why;
@@ -276,6 +277,7 @@ inline constexpr std::uint64_t kMostCalm = 4096;
 
 // Of bytes, for people. May throw std::bad_alloc.
 std::string in_units(std::uint64_t bytes);
+inline double in_ms(std::uint64_t nanoseconds) noexcept { return static_cast<double>(nanoseconds) / 1e6; }
 
 extern Arena* the_arena;
 // Nothing will be served, or the context has failed: the driver answers, and no lock is taken.

@@ -175,8 +175,6 @@ void read_arena(shm::Status* status) {
 
 namespace {
 
-double in_ms(std::uint64_t nanoseconds) noexcept { return static_cast<double>(nanoseconds) / 1e6; }
-
 void say_how_limit_was_kept(const Arena& arena) noexcept {
   const SwapSums& swaps = arena.swaps;
   const PlannedSwaps& planned = arena.planned_swaps;

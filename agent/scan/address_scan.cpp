@@ -78,10 +78,10 @@ bool AddressScan::make(const Driver& driver, std::uint64_t range_bytes, ScanKern
   return false;
 }
 
-void AddressScan::use(const ScanKernel& kernel, std::uint64_t range_begin) noexcept {
+bool AddressScan::use(const ScanKernel& kernel, std::uint64_t range_begin) noexcept {
   if (g_scans == nullptr) {
     auto* const memory = static_cast<Scan*>(map_pages(kScans * sizeof(Scan)));
-    if (memory == nullptr) return;
+    if (memory == nullptr) return false;
     for (std::size_t i = 0; i < kScans; ++i) new (memory + i) Scan();
     g_scans = memory;
   }
@@ -92,6 +92,7 @@ void AddressScan::use(const ScanKernel& kernel, std::uint64_t range_begin) noexc
     scans_[i].slot = kernel.slots + i;
     scans_[i].slot_on_device = kernel.slots_on_device + i * sizeof(ScanSlot);
   }
+  return true;
 }
 
 void AddressScan::stop() noexcept {

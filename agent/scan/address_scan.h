@@ -77,7 +77,8 @@ class AddressScan {
   // Makes the kernel ready in the current context, without the lock: the driver may wait for work. False, with the
   // reason; never tried again in that context.
   static bool make(const Driver& driver, std::uint64_t range_bytes, ScanKernel* kernel, std::string* why) noexcept;
-  void use(const ScanKernel& kernel, std::uint64_t range_begin) noexcept;
+  // False: out of memory.
+  bool use(const ScanKernel& kernel, std::uint64_t range_begin) noexcept;
   bool is_ready() const { return kernel_.function != nullptr; }
   // It does not work.
   void stop() noexcept;

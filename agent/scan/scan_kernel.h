@@ -1,5 +1,5 @@
-// The kernel that looks for addresses in device memory, as PTX that every driver of CUDA 11 or later translates for
-// every device since Maxwell:
+// The kernel that looks for addresses in device memory, as PTX (version 6.0, sm_50 and later), which the driver
+// translates. Tests assemble it for sm_75 to sm_100; it has not run on a GPU yet.
 //
 //   memopt_scan_words(ScanSlot* slot, uint8* pages, uint64 begin, uint64 bytes, uint32 serial)
 //

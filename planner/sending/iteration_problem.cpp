@@ -15,16 +15,11 @@
 namespace memopt::planner {
 namespace {
 
-// How many operations of its lane lie between the beginning of an iteration and that one.
-std::uint32_t phase_of(const LanePeriod& lane, std::int64_t lane_index) {
-  const std::int64_t period = lane.period;
-  return static_cast<std::uint32_t>(((lane_index - lane.middle()) % period + period) % period);
-}
-
 // Which block of the problem an instance is, and how many iterations ago it was born.
 class Instances {
  public:
-  Instances(const OperationStore& store, const IterationPlan& plan) : store_(store), plan_(plan) {
+  Instances(const OperationStore& store, const IterationPlan& plan, const IterationMallocs& mallocs)
+      : store_(store), mallocs_(mallocs) {
     const IterationLifetimes& lifetimes = plan.lifetimes;
     cuts_.assign(store.lanes().size(), std::numeric_limits<std::uint32_t>::max());
     for (const LanePeriod& lane : plan.iteration.lanes) cuts_[lane.lane] = lane.end;
@@ -32,10 +27,7 @@ class Instances {
       const Operation& op = store.operations()[lifetimes.order[k]];
       cuts_[op.lane] = std::min(cuts_[op.lane], op.lane_index);
     }
-    std::uint32_t count = 0;
-    for (const LaneMallocs& lane : lifetimes.lanes) {
-      for (const std::uint32_t operation : lane.operations) blocks_.emplace(operation, count++);
-    }
+    std::uint32_t count = mallocs.count();
     for (const std::uint32_t block : lifetimes.persistent) persistent_.emplace(block, count++);
   }
 
@@ -48,23 +40,21 @@ class Instances {
     if (const auto found = persistent_.find(block); found != persistent_.end()) return Instance{found->second, 0};
     const Block& b = store_.blocks()[block];
     if (b.birth == kNone) return std::nullopt;
-    const LanePeriod* lane = plan_.iteration.find(b.lane);
-    if (lane == nullptr) return std::nullopt;
-    const std::int64_t p = lane->period;
-    const std::int64_t born = store_.operations()[b.birth].lane_index;
-    const auto found = blocks_.find(store_.lanes()[b.lane].operations[lane->middle() + phase_of(*lane, born)]);
-    if (found == blocks_.end()) return std::nullopt;
+    const std::uint32_t lane_index = store_.operations()[b.birth].lane_index;
+    const IterationMallocs::Malloc* const found = mallocs_.find(b.lane, lane_index);
+    if (found == nullptr) return std::nullopt;
+    const std::int64_t p = mallocs_.iteration().find(b.lane)->period;
+    const std::int64_t born = lane_index;
     const std::int64_t from_cut = born - cuts_[b.lane];
     const std::int64_t frame = from_cut >= 0 ? from_cut / p : -((-from_cut + p - 1) / p);
     const Operation& op = store_.operations()[operation];
-    return Instance{found->second, static_cast<std::uint32_t>((op.lane_index >= cuts_[op.lane] ? 0 : -1) - frame)};
+    return Instance{found->block, static_cast<std::uint32_t>((op.lane_index >= cuts_[op.lane] ? 0 : -1) - frame)};
   }
 
  private:
   const OperationStore& store_;
-  const IterationPlan& plan_;
-  std::vector<std::uint32_t> cuts_;                          // where the boundary lies in the last repeat, by lane
-  std::unordered_map<std::uint32_t, std::uint32_t> blocks_;  // of the iteration's mallocs
+  const IterationMallocs& mallocs_;
+  std::vector<std::uint32_t> cuts_;  // where the boundary lies in the last repeat, by lane
   std::unordered_map<std::uint32_t, std::uint32_t> persistent_;
 };
 
@@ -203,11 +193,36 @@ class IterationProblemBuilder::Operations {
   std::span<const swap::Operation> accessed_;  // of the last rank
 };
 
+IterationMallocs::IterationMallocs(const OperationStore& store, const IterationPlan& plan)
+    : iteration_(plan.iteration) {
+  std::uint32_t count = 0;
+  for (const LaneMallocs& lane : plan.lifetimes.lanes) {
+    for (const std::uint32_t index : lane.operations) {
+      const Operation op = store.operations()[index];
+      mallocs_.emplace(key(*iteration_.find(op.lane), op.lane_index), Malloc{count++, op.token});
+    }
+  }
+}
+
+std::uint64_t IterationMallocs::key(const LanePeriod& lane, std::int64_t lane_index) {
+  const std::int64_t period = lane.period;
+  const std::int64_t behind_begin = ((lane_index - lane.middle()) % period + period) % period;
+  return std::uint64_t{lane.lane} << 32 | static_cast<std::uint64_t>(behind_begin);
+}
+
+const IterationMallocs::Malloc* IterationMallocs::find(std::uint32_t lane, std::uint32_t lane_index) const {
+  const LanePeriod* const period = iteration_.find(lane);
+  if (period == nullptr) return nullptr;
+  const auto found = mallocs_.find(key(*period, lane_index));
+  return found != mallocs_.end() ? &found->second : nullptr;
+}
+
 IterationProblemBuilder::IterationProblemBuilder(const OperationStore& store, const IterationPlan& plan,
-                                                 const std::string& name) {
+                                                 const std::string& name)
+    : mallocs_(store, plan) {
   const IterationLifetimes& lifetimes = plan.lifetimes;
   const auto operations = store.operations();
-  const Instances instances(store, plan);
+  const Instances instances(store, plan, mallocs_);
   NamedBlocks named(store, plan.iteration, instances);
   unwrapped_ = lifetimes.unwrapped;
   const LanePeriod& main = plan.iteration.lanes[plan.iteration.main];
@@ -258,10 +273,6 @@ IterationProblemBuilder::IterationProblemBuilder(const OperationStore& store, co
     for (std::size_t i = 0; i < places.size(); ++i) {
       const Operation op = operations[lifetimes.lanes[lane].operations[i]];
       std::vector<std::uint64_t>& offsets = places[i];
-      if (const LanePeriod* const period = plan.iteration.find(op.lane)) {
-        const Made made{static_cast<std::uint32_t>(problem_.blocks.size()), op.token};
-        sites_.emplace(Site(op.lane, phase_of(*period, op.lane_index)), made);
-      }
       if (std::equal(offsets.begin() + 1, offsets.end(), offsets.begin())) offsets.resize(1);
       add_block(store.blocks()[op.block], false, "malloc at record " + std::to_string(op.sequence), std::move(offsets));
     }
@@ -274,7 +285,6 @@ IterationProblemBuilder::IterationProblemBuilder(const OperationStore& store, co
     add_block(block, true, "block " + std::to_string(block.number), {offset});
     offset += place_bytes(block.bytes);
   }
-  iteration_ = plan.iteration;
   for (const OperationStore::Escape& escape : store.escapes()) keep_here(store, escape);
 }
 
@@ -285,11 +295,9 @@ bool IterationProblemBuilder::keep_here(const OperationStore& store, const Opera
   const Block block = store.blocks()[escape.block];
   if (block.number != escape.number || block.birth == kNone) return false;
   const Operation birth = store.operations()[block.birth];
-  const LanePeriod* const lane = iteration_.find(birth.lane);
-  if (lane == nullptr) return false;
+  const IterationMallocs::Malloc* const malloc = mallocs_.find(birth.lane, birth.lane_index);
   // Behind a deviation the program may be elsewhere in the iteration.
-  const auto site = sites_.find(Site(birth.lane, phase_of(*lane, birth.lane_index)));
-  return site != sites_.end() && site->second.token == birth.token && keep(site->second.block);
+  return malloc != nullptr && malloc->token == birth.token && keep(malloc->block);
 }
 
 template <typename EachStep>

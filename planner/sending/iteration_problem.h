@@ -5,10 +5,8 @@
 
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <string>
 #include <unordered_map>
-#include <utility>
 #include <vector>
 
 #include "planner/iteration/iteration_plan.h"
@@ -36,6 +34,28 @@ struct IterationProblem {
   std::vector<std::uint64_t> ranks;  // of the problem's operations (planner/iteration/lifetimes.h)
   // Where the persistent blocks lie, in their order; address 0: in the slab of the program's plans.
   std::vector<StayingBlock> persistent;
+};
+
+// The mallocs of an iteration by where they are in it, whichever repeat of it an operation belongs to.
+class IterationMallocs {
+ public:
+  struct Malloc {
+    std::uint32_t block;  // of the problem
+    std::uint64_t token;  // of the operation
+  };
+
+  IterationMallocs(const OperationStore& store, const IterationPlan& plan);
+
+  const Iteration& iteration() const { return iteration_; }
+  std::uint32_t count() const { return static_cast<std::uint32_t>(mallocs_.size()); }
+  // Of the lane of the store, at the place where that operation of it is. Null: there is none. O(1).
+  const Malloc* find(std::uint32_t lane, std::uint32_t lane_index) const;
+
+ private:
+  static std::uint64_t key(const LanePeriod& lane, std::int64_t lane_index);
+
+  Iteration iteration_;
+  std::unordered_map<std::uint64_t, Malloc> mallocs_;
 };
 
 // Of the blocks that one launch accesses: the most in all.
@@ -74,18 +94,9 @@ class IterationProblemBuilder {
   template <typename EachStep>
   IterationProblem build_with(Named named, std::uint64_t begin, EachStep&& each_step) const;
 
-  // Where in the iteration a malloc is: of which lane of the store, how many of its operations behind the iteration's
-  // beginning.
-  using Site = std::pair<std::uint32_t, std::uint32_t>;
-  struct Made {
-    std::uint32_t block;  // of the problem
-    std::uint64_t token;  // of the operation
-  };
-
-  std::map<Site, Made> sites_;
+  IterationMallocs mallocs_;
   std::unordered_map<std::uint64_t, std::uint32_t> numbers_;  // of persistent blocks -> of the problem
-  Iteration iteration_;
-  swap::Problem problem_;  // without operations and period
+  swap::Problem problem_;                                     // without operations and period
   std::vector<swap::Place> places_;
   std::vector<StayingBlock> persistent_;
   std::vector<Step> steps_;

@@ -20,7 +20,7 @@ import uvm_model  # noqa: E402 (it is in this room)
 
 SOURCE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 SHARED = os.environ.get("MEMOPT_SHARED") or os.path.join(os.path.dirname(SOURCE), "shared")
-# Seconds an iteration, in G10's simulation: figures 11 to 13 and the artifact's results.
+# Seconds an iteration with 40 GB of device memory, in G10's own simulation.
 PUBLISHED = {"BERT-256": {"UVM": 19.65, "FlashNeuron": 10.22, "DeepUM": 9.16, "G10": 7.31},
              "ViT-1280": {"UVM": 24.60, "DeepUM": 7.56, "G10": 5.54}}
 AUTOSWAP = ("autoswap:doa", "autoswap:aoa", "autoswap:wdoa", "autoswap:swdoa")

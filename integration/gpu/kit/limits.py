@@ -50,17 +50,18 @@ class Limits:
         setting = self._setting
         for program in programs.named(setting, OWN):
             once = lambda variant, extra, shim, program=program: programs.once(setting, program, variant, shim, extra)  # noqa: E731
-            self._within(program.name, once, once("native", {}, False), ())
+            self._within(program.name, once, once("native", {}, False), once("memopt", {}, True), ())
         for case in (case for case in FRAMEWORKS if setting.wants(case)):
             native = self._kit.native(case)
             if native is not None:
-                self._within(case, lambda variant, extra, shim, case=case: self._kit.once(case, variant, extra, shim), native, OFFERS)
+                self._within(case, lambda variant, extra, shim, case=case: self._kit.once(case, variant, extra, shim), native,
+                             self._kit.memopt(case), OFFERS)
 
-    def _within(self, case, once, native, offers):
+    def _within(self, case, once, native, whole, offers):
+        """`whole`: the run with memopt and no limit."""
         results = self._setting.results
         for offer in offers:
             results.row(row(case, offer, once(offer, {frameworks.OFFER: offer}, False), native))
-        whole = once("memopt", {}, True)
         plan = (whole.status or {}).get("plan") or {}
         results.row(row(case, "memopt, no limit", whole, native))
         if not plan.get("peak_load"):

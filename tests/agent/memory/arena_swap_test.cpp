@@ -1,12 +1,14 @@
 // What leaves for host memory at a limit, over a driver that knows what is mapped where: nothing that is in use.
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <initializer_list>
 #include <map>
 #include <set>
 #include <span>
+#include <string_view>
 #include <utility>
 
 #include "agent/agent.h"
@@ -39,6 +41,7 @@ struct Kernel {
   bool is_there = false;
   bool does_nothing = false;
   std::map<CUdeviceptr, CUdeviceptr> stored;  // address of a block -> a word that stands in it
+  std::function<void()> while_it_runs;        // while the host waits for a stream
   int launches = 0;
 };
 Kernel g_kernel;
@@ -89,6 +92,10 @@ Driver functions_with_work() {
     g_work = {};
     return CUDA_SUCCESS;
   };
+  driver.stream_synchronize = [](CUstream) {
+    if (const auto meanwhile = std::exchange(g_kernel.while_it_runs, nullptr)) meanwhile();
+    return CUDA_SUCCESS;
+  };
   driver.synchronize_context = [] {
     g_work.end = g_work.begin;
     // What is queued meanwhile is not waited for.
@@ -115,6 +122,15 @@ class AtALimit : public testing::Test, protected ArenaCalls {
     EXPECT_EQ(arena_set_limit("none").error, "");
   }
 
+  // Where there is a kernel that looks for addresses: the second was used before the first.
+  static std::array<CUdeviceptr, 2> blocks_at_a_limit(std::string_view limit) {
+    g_kernel.is_there = true;
+    const CUdeviceptr first = allocate(kChunk);
+    const CUdeviceptr second = allocate(kChunk);
+    for (const CUdeviceptr block : {second, first}) use(block, stream(1));
+    EXPECT_EQ(arena_set_limit(limit).error, "");
+    return {first, second};
+  }
   // As before a launch of the function that names the blocks, and after it.
   static void launch(std::uint32_t function, std::initializer_list<CUdeviceptr> addresses, bool made = true) {
     Operation operation;
@@ -307,11 +323,7 @@ TEST_F(AtALimit, WhatStandsOnTheDeviceAsAnAddressStays) {
 }
 
 TEST_F(AtALimit, ALaunchThatWasNotMadeIsNotLookedAt) {
-  g_kernel.is_there = true;
-  const CUdeviceptr table = allocate(kChunk);
-  const CUdeviceptr stored = allocate(kChunk);
-  for (const CUdeviceptr block : {stored, table}) use(block, stream(1));
-  ASSERT_EQ(arena_set_limit("4MiB").error, "");
+  const auto [table, stored] = blocks_at_a_limit("4MiB");
   const CUdeviceptr first = allocate(kChunk);
   EXPECT_TRUE(is_away(stored));
   g_kernel.stored[table] = stored;
@@ -327,11 +339,7 @@ TEST_F(AtALimit, ALaunchThatWasNotMadeIsNotLookedAt) {
 
 // More launches than are kept in mind: all is looked at once more before something leaves.
 TEST_F(AtALimit, WhatCouldNotBeLookedAtIsLookedForBeforeSomethingLeaves) {
-  g_kernel.is_there = true;
-  const CUdeviceptr table = allocate(kChunk);
-  const CUdeviceptr stored = allocate(kChunk);
-  for (const CUdeviceptr block : {stored, table}) use(block, stream(1));
-  ASSERT_EQ(arena_set_limit("6MiB").error, "");
+  const auto [table, stored] = blocks_at_a_limit("6MiB");
   const CUdeviceptr first = allocate(kChunk);
   const CUdeviceptr second = allocate(kChunk);
   use(stored, stream(1));
@@ -346,6 +354,31 @@ TEST_F(AtALimit, WhatCouldNotBeLookedAtIsLookedForBeforeSomethingLeaves) {
   EXPECT_GT(g_kernel.launches, before);
   EXPECT_FALSE(is_away(stored));
   for (const CUdeviceptr block : {table, stored, first, second, third}) free(block);
+}
+
+// All else that used the block is over: that it is read is what its chunk waits for.
+TEST_F(AtALimit, WhatIsFreedWhileAllIsLookedAtIsNotUnmappedBeforeThatIsOver) {
+  const auto [other, freed] = blocks_at_a_limit("4MiB");
+  const CUdeviceptr is_freed = freed;  // lambdas capture no structured binding
+  bool met = false;
+  g_kernel.while_it_runs = [&] {
+    met = g_kernel.launches == 1;
+    fake.busy = true;
+    g_work.begin = is_freed;
+    g_work.end = is_freed + kChunk;
+    free(is_freed);
+    {
+      ArenaLock lock;
+      arena()->bootstrap.trim(~std::size_t{0});
+    }
+    EXPECT_TRUE(fake.mapped.contains(is_freed));
+    g_work = {};
+    fake.busy = false;
+  };
+  const CUdeviceptr next = allocate(kChunk);
+  EXPECT_TRUE(met);
+  EXPECT_NE(next, 0u);
+  for (const CUdeviceptr block : {other, next}) free(block);
 }
 
 // As on a simulated device without our kernel: blocks leave as ever, and it is not tried again.

@@ -70,7 +70,7 @@ class Scans : public testing::Test {
   void SetUp() override {
     g_fake = {};
     ASSERT_TRUE(AddressScan::make(driver, kBytes, &kernel, &why)) << why;
-    scan.use(kernel, kBegin);
+    ASSERT_TRUE(scan.use(kernel, kBegin));
   }
   void TearDown() override { scan.end(driver); }
 
@@ -171,7 +171,7 @@ TEST_F(Scans, TheEndOfAContextEndsItsScans) {
   EXPECT_FALSE(scan.is_ready());
   EXPECT_EQ(scan.begin(1, {}, {5, 1}, kBegin), nullptr);
   ASSERT_TRUE(AddressScan::make(driver, kBytes, &kernel, &why)) << why;
-  scan.use(kernel, kBegin);
+  ASSERT_TRUE(scan.use(kernel, kBegin));
   EXPECT_EQ(queued->state, Scan::State::kFree);
   Scan* const next = scan.begin(1, {}, {5, 1}, kBegin);
   ASSERT_NE(next, nullptr);
