@@ -60,6 +60,10 @@ struct Operation {
   UseSet needs;
   std::uint64_t barrier = 0;  // that it is behind when it has been ordered
   std::uint64_t ticket = 0;   // counts all operations
+  // Who announced it can do so again, and touch the same blocks; that is wanted, as nothing can leave for it: what
+  // others have queued since it was announced counts as in flight until it is queued.
+  bool may_begin_again = false;
+  bool begins_again = false;
   // Blocks that it touches and that are not on the device; more than there is room for are looked for by the ticket.
   std::uint32_t away = 0;
   std::uint64_t away_bases[kMostAway];
@@ -67,6 +71,11 @@ struct Operation {
 
 // Begins an operation on a stream: behind the plain frees so far.
 void begin_operation(StreamName stream, Operation* operation) noexcept;
+// Orders an operation (order_operation), all of whose blocks it has touched since it began, with the lock held all the
+// time. True: it has to begin again, and to touch them again; it is not announced any more. That is so at most `left`
+// times, which is counted down.
+bool order_or_begin_again(ArenaLock& lock, Operation& operation, int* left) noexcept;
+inline constexpr int kMostBeginnings = 1024;
 
 // The live blocks that an address means: the one it lies in, and the one that ends there. Returns how many (0 to 2).
 std::size_t find_blocks(std::uint64_t address, Block* found[2]) noexcept;

@@ -175,25 +175,27 @@ bool use_addresses(StreamName stream, bool begun, std::span<const std::uint64_t>
   Arena* const now = arena();
   if (now == nullptr) return false;
   ArenaLock lock;
-  if (!begun) begin_operation(*now, stream, operation);
-  Toucher toucher(*now, *operation);
-  bool any = false;
-  for (const std::uint64_t address : addresses) {
-    // The commonest word by far: the beginning of a block before which none ends.
-    Block* const block = now->blocks.find(address);
-    if (block != nullptr && block->span != nullptr && ends_before(*block) == nullptr) [[likely]] {
-      toucher.touch(*block);
-      any = true;
-      continue;
+  for (int left = begun ? 0 : kMostBeginnings;;) {
+    if (!begun) begin_operation(*now, stream, operation);
+    Toucher toucher(*now, *operation);
+    bool any = false;
+    for (const std::uint64_t address : addresses) {
+      // The commonest word by far: the beginning of a block before which none ends.
+      Block* const block = now->blocks.find(address);
+      if (block != nullptr && block->span != nullptr && ends_before(*block) == nullptr) [[likely]] {
+        toucher.touch(*block);
+        any = true;
+        continue;
+      }
+      Block* found[2];
+      const std::size_t blocks = look_up(*now, address, found);
+      for (std::size_t k = 0; k < blocks; ++k) toucher.touch(*found[k]);
+      any = any || blocks != 0;
     }
-    Block* found[2];
-    const std::size_t blocks = look_up(*now, address, found);
-    for (std::size_t k = 0; k < blocks; ++k) toucher.touch(*found[k]);
-    any = any || blocks != 0;
+    if (is_in_order(*now, *operation)) [[likely]]
+      return any;
+    if (!order_or_begin_again(lock, *operation, &left)) return any;
   }
-  if (!is_in_order(*now, *operation)) [[unlikely]]
-    order_operation(lock, *operation);
-  return any;
 }
 
 void use_everything(Operation& operation) noexcept {
@@ -213,6 +215,7 @@ void order_operation(ArenaLock& lock, Operation& operation) noexcept {
   }
   if (operation.away != 0) [[unlikely]]
     arena_bring_back(*now, lock, operation);
+  if (operation.begins_again) return;
   if (!operation.needs.empty()) [[unlikely]] {
     const auto slot = static_cast<StreamSlot>(operation.use.slot);
     const std::uint64_t releases = now->releases;
@@ -222,6 +225,20 @@ void order_operation(ArenaLock& lock, Operation& operation) noexcept {
   }
   if (now->streams.is_full()) [[unlikely]]
     now->streams.finish_all(lock);
+}
+
+bool order_or_begin_again(ArenaLock& lock, Operation& operation, int* left) noexcept {
+  const StreamUse use = operation.use;
+  operation.may_begin_again = *left > 0 && is_all_in_flight(use.slot, use.position);
+  order_operation(lock, operation);
+  operation.may_begin_again = false;
+  if (!operation.begins_again) return false;
+  --*left;
+  operation.begins_again = false;
+  // What it must be behind stays: these blocks are still its own.
+  operation.away = 0;
+  queued();
+  return true;
 }
 
 void host_visible(const Operation& operation, bool held_up) noexcept {

@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <ctime>
 #include <functional>
 #include <new>
 #include <vector>
@@ -30,8 +31,18 @@ namespace {
 
 // What is waited for may be used by other threads meanwhile, and be in use again.
 constexpr int kPatience = 64;
+// Where there is nothing beyond the limit: the device is full.
+constexpr int kLongPatience = 4096;
+constexpr timespec kPause{0, 50'000};
 
+// There is room for the operation when it has begun again (Operation::begins_again).
+constexpr CUresult kBeginsAgain = CUDA_ERROR_SYSTEM_NOT_READY;
+
+// The ticket of the calling thread's operation, if that may begin again; else 0.
+constinit thread_local std::uint64_t t_may_begin_again __attribute__((tls_model("initial-exec"))) = 0;
 constinit thread_local CUresult t_refusal __attribute__((tls_model("initial-exec"))) = CUDA_SUCCESS;
+
+int patience(const Arena& arena) noexcept { return arena.chunks.limit_is_device() ? kLongPatience : kPatience; }
 
 void say(Arena& arena, const char* what, CUresult result) noexcept {
   try {
@@ -55,9 +66,10 @@ void tell_once(Arena& arena) noexcept {
 
 // Pages that can leave now, up to `wanted`, of what has not been used for longest. Where there is none, what the first
 // of the others waits for goes to `awaited`. May throw std::bad_alloc.
-// `oldest`: no operation before it is in flight. `only`: of these pages, if it says so.
+// `oldest`: no operation before it is in flight. `only`: of these pages, if it says so. `unqueued`: some can't leave as
+// operations are in flight that touch them, or may do so.
 std::vector<std::size_t> choose(Arena& arena, std::size_t wanted, std::uint64_t oldest,
-                                const std::function<bool(std::size_t)>& only, Release* awaited) {
+                                const std::function<bool(std::size_t)>& only, Release* awaited, bool* unqueued) {
   struct Candidate {
     std::uint64_t touched;
     const Block* block;
@@ -74,7 +86,10 @@ std::vector<std::size_t> choose(Arena& arena, std::size_t wanted, std::uint64_t 
     return block.uses.everything ? block.touched >= oldest : !arena.streams.is_queued(block.uses);
   };
   const auto may_leave = [&](const Block& block) {
-    return !is_pinned(block) && !in_flight(block) && arena.blocks.find(block.base) == &block;
+    if (is_pinned(block) || arena.blocks.find(block.base) != &block) return false;
+    if (!in_flight(block)) return true;
+    *unqueued = true;
+    return false;
   };
   const auto is_over = [&](const Block& block) { return block.touched <= arena.over; };
   std::vector<std::size_t> pages;
@@ -237,6 +252,7 @@ CUresult take_chunks(Arena& arena, ArenaLock& lock, std::size_t count, bool impa
       return CUDA_ERROR_NOT_READY;
     }
     if (arena_take_from_slab(arena, lock, count - taken->size())) return CUDA_ERROR_NOT_READY;
+    if (t_may_begin_again != 0 && t_may_begin_again != arena.tickets) return kBeginsAgain;
   }
   arena.chunks.allow_beyond(true);
   result = arena.bootstrap.take_chunks(count, impatient, taken);
@@ -378,7 +394,7 @@ CUresult bring_back(Arena& arena, ArenaLock& lock, std::uint64_t base, Release* 
       return CUDA_ERROR_OUT_OF_MEMORY;
     }
     // What leaves may be taken by other threads each time: rather beyond the limit than not at all.
-    CUresult result = take_chunks(arena, lock, pages.size(), waits == kPatience, &chunks.list());
+    CUresult result = take_chunks(arena, lock, pages.size(), waits >= patience(arena), &chunks.list());
     if (arena.releases != releases) break;
     if (result == CUDA_ERROR_NOT_READY) {
       ++waits;
@@ -433,6 +449,7 @@ std::size_t arena_send_away(Arena& arena, ArenaLock& lock, std::size_t chunks,
   chunks = std::min(chunks, static_cast<std::size_t>(arena.chunks.counts().held_bytes / arena.chunks.chunk_bytes()));
   if (chunks == 0) return 0;
   const std::uint64_t releases = arena.releases;
+  int pauses = 0;
   for (int i = 0; i < kPatience; ++i) {
     if (captures_are_open()) {
       say(arena, "nothing leaves while a stream is captured into a graph", CUDA_SUCCESS);
@@ -449,10 +466,11 @@ std::size_t arena_send_away(Arena& arena, ArenaLock& lock, std::size_t chunks,
       return 0;
     }
     Release awaited;
+    bool unqueued = false;
     std::vector<std::size_t> pages;
     const std::uint64_t oldest = oldest_in_flight();
     try {
-      pages = choose(arena, std::min(pieces, chunks), oldest, only, &awaited);
+      pages = choose(arena, std::min(pieces, chunks), oldest, only, &awaited, &unqueued);
     } catch (const std::bad_alloc&) {
       return 0;
     }
@@ -479,6 +497,17 @@ std::size_t arena_send_away(Arena& arena, ArenaLock& lock, std::size_t chunks,
       --i;
       continue;
     }
+    // Another thread is about to queue what it has announced, or waits for room itself and begins again.
+    if (awaited.empty() && unqueued && pauses < patience(arena) && others_are_in_flight()) {
+      {
+        const Unlocked unlocked(lock);
+        nanosleep(&kPause, nullptr);
+      }
+      if (arena.releases != releases) return 0;
+      ++pauses;
+      --i;
+      continue;
+    }
     // All that is not in flight has been queued. Where that can't be told (0), nothing is known to be.
     const std::uint64_t queued = oldest == 0 ? 0 : std::min(oldest, arena.tickets + 1) - 1;
     // What a plan has in its slab comes last.
@@ -494,7 +523,7 @@ CUresult arena_take_chunks(Arena& arena, ArenaLock& lock, std::size_t count, std
   const std::uint64_t releases = arena.releases;
   TakenChunks chunks(arena);
   for (int waits = 0;; ++waits) {
-    const CUresult result = take_chunks(arena, lock, count, waits == kPatience, &chunks.list());
+    const CUresult result = take_chunks(arena, lock, count, waits >= patience(arena), &chunks.list());
     if (arena.releases != releases) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
     if (result == CUDA_ERROR_NOT_READY) continue;
     if (result != CUDA_SUCCESS) return result;
@@ -511,6 +540,7 @@ void arena_bring_back(Arena& arena, ArenaLock& lock, Operation& operation) noexc
   try {
     const std::vector<std::uint64_t> bases = away_blocks(arena, operation);
     operation.away = 0;
+    t_may_begin_again = operation.may_begin_again ? operation.ticket : 0;
     for (const std::uint64_t base : bases) {
       result = bring_back(arena, lock, base, &copies);
       if (result != CUDA_SUCCESS) break;
@@ -518,11 +548,13 @@ void arena_bring_back(Arena& arena, ArenaLock& lock, Operation& operation) noexc
   } catch (const std::bad_alloc&) {
     result = CUDA_ERROR_OUT_OF_MEMORY;
   }
+  t_may_begin_again = 0;
   if (arena.releases != releases) return;
   arena.streams.leave_own_event(lock, kInSlot);
   if (arena.releases != releases) return;
   arena.streams.add_needs(static_cast<StreamSlot>(operation.use.slot), copies, &operation.needs);
-  if (result != CUDA_SUCCESS) refuse(result);
+  operation.begins_again = result == kBeginsAgain;
+  if (result != CUDA_SUCCESS && !operation.begins_again) refuse(result);
 }
 
 bool arena_bring_back(Arena& arena, ArenaLock& lock, Block& block) noexcept {

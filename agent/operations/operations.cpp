@@ -108,20 +108,27 @@ class Touch {
 
   [[gnu::noinline]] void look_up_each() noexcept {
     ArenaLock lock;
-    begin();
-    for (std::size_t i = 0; i < waiting_; ++i) {
-      Block* found[2] = {nullptr, nullptr};
-      const std::size_t count = find_blocks(addresses_[i], found);
-      for (std::size_t k = 0; k < count; ++k) {
-        touched_ = true;
-        use_block(*found[k], operation_);
-        // Also on a stream that was only drawn into the capture, by an event.
-        if (captured_) found[k]->kept = true;
-        if (recorded_) note(block_number(*found[k]), count > 1);
-        if (scanned_) scan_block(*found[k], operation_, stream_, function_);
-      }
+    for (int left = begun_ || captured_ ? 0 : kMostBeginnings;;) {
+      begin();
+      for (std::size_t i = 0; i < waiting_; ++i) touch_each(addresses_[i]);
+      if (!order_or_begin_again(lock, operation_, &left)) return;
+      begun_ = false;
+      access_count_ = 0;
+      if (scans_due) forget_due_scans();
     }
-    order_operation(lock, operation_);
+  }
+
+  void touch_each(std::uint64_t address) noexcept {
+    Block* found[2] = {nullptr, nullptr};
+    const std::size_t count = find_blocks(address, found);
+    for (std::size_t k = 0; k < count; ++k) {
+      touched_ = true;
+      use_block(*found[k], operation_);
+      // Also on a stream that was only drawn into the capture, by an event.
+      if (captured_) found[k]->kept = true;
+      if (recorded_) note(block_number(*found[k]), count > 1);
+      if (scanned_) scan_block(*found[k], operation_, stream_, function_);
+    }
   }
 
   void note(std::uint64_t number, bool ambiguous) noexcept {

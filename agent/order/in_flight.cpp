@@ -111,6 +111,22 @@ void Announcers::change(std::uint32_t slot) noexcept {
   last = in_flight_own;
 }
 
+bool is_all_in_flight(std::uint32_t slot, std::uint64_t position) noexcept {
+  const InFlight* const own = in_flight_own;
+  return own != nullptr && is_listed(*own) && own->active == slot + std::uint64_t{1} && own->position == position &&
+         own->several == 0 && own->unnamed == 0;
+}
+
+bool others_are_in_flight() noexcept {
+  if (__atomic_load_n(&g_unnamed, __ATOMIC_ACQUIRE) != 0) return false;
+  const std::uint32_t used = __atomic_load_n(&g_used, __ATOMIC_ACQUIRE);
+  for (std::uint32_t i = 0; i < used; ++i) {
+    const InFlight& thread = g_threads[i];
+    if (&thread != in_flight_own && __atomic_load_n(&thread.ticket, __ATOMIC_ACQUIRE) != 0) return true;
+  }
+  return false;
+}
+
 std::uint64_t oldest_in_flight() noexcept {
   if (__atomic_load_n(&g_unnamed, __ATOMIC_ACQUIRE) != 0) return 0;
   std::uint64_t oldest = ~std::uint64_t{0};

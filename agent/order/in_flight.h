@@ -61,6 +61,11 @@ inline void announce_ticket(std::uint64_t ticket) noexcept {
   InFlight& own = in_flight();
   if (own.ticket == 0) __atomic_store_n(&own.ticket, ticket, __ATOMIC_RELEASE);
 }
+// Is that all that the calling thread has in flight? Then queued() takes it back, too, under the lock, as if it had
+// never been announced.
+bool is_all_in_flight(std::uint32_t slot, std::uint64_t position) noexcept;
+// Has another thread announced something that is not queued yet? False where that can't be told.
+bool others_are_in_flight() noexcept;
 // Of the operations that are in flight on any thread, the least; the greatest number there is where none is. 0: that
 // can't be told.
 std::uint64_t oldest_in_flight() noexcept;

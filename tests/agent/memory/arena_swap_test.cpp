@@ -9,6 +9,7 @@
 #include <set>
 #include <span>
 #include <string_view>
+#include <thread>
 #include <utility>
 
 #include "agent/agent.h"
@@ -31,8 +32,8 @@ const auto kContext = reinterpret_cast<CUcontext>(0x10);
 // Beside FakeDriver: work on a range of addresses that is under way.
 struct Work {
   CUdeviceptr begin = 0;
-  CUdeviceptr end = 0;  // begin: there is none
-  std::function<void()> while_waiting_for_all;
+  CUdeviceptr end = 0;                     // begin: there is none
+  std::function<void()> while_waited_for;  // once, while the host waits for it, or for all there is
 };
 Work g_work;
 
@@ -41,7 +42,7 @@ struct Kernel {
   bool is_there = false;
   bool does_nothing = false;
   std::map<CUdeviceptr, CUdeviceptr> stored;  // address of a block -> a word that stands in it
-  std::function<void()> while_it_runs;        // while the host waits for a stream
+  std::function<void()> while_it_runs;        // while the host waits for a stream of ours
   int launches = 0;
 };
 Kernel g_kernel;
@@ -89,19 +90,16 @@ Driver functions_with_work() {
     return functions().unmap(address, bytes);
   };
   driver.event_synchronize = [](CUevent) {
-    g_work = {};
+    // What is queued meanwhile is not waited for.
+    if (const auto meanwhile = std::exchange(g_work, {}).while_waited_for) meanwhile();
     return CUDA_SUCCESS;
   };
-  driver.stream_synchronize = [](CUstream) {
+  driver.stream_synchronize = [](CUstream waited_for) {
+    if (waited_for != stream(90)) return functions_with_work().event_synchronize(nullptr);
     if (const auto meanwhile = std::exchange(g_kernel.while_it_runs, nullptr)) meanwhile();
     return CUDA_SUCCESS;
   };
-  driver.synchronize_context = [] {
-    g_work.end = g_work.begin;
-    // What is queued meanwhile is not waited for.
-    if (const auto meanwhile = std::exchange(g_work.while_waiting_for_all, nullptr)) meanwhile();
-    return CUDA_SUCCESS;
-  };
+  driver.synchronize_context = [] { return functions_with_work().event_synchronize(nullptr); };
   return driver;
 }
 
@@ -166,7 +164,7 @@ TEST_F(AtALimit, ABlockThatWaitedForItsBytesIsNotOlderThanWorkOnThem) {
   for (std::uintptr_t number = 1; number <= 5; ++number) use(used, stream(number));  // too many to tell one by one
   use(freed, stream(6));
   fake.busy = true;
-  g_work.while_waiting_for_all = [&] {
+  g_work.while_waited_for = [&] {
     use(freed, stream(7));
     free(freed);
     g_work.begin = freed;
@@ -178,6 +176,40 @@ TEST_F(AtALimit, ABlockThatWaitedForItsBytesIsNotOlderThanWorkOnThem) {
   const CUdeviceptr next = allocate(2 * kChunk);
   EXPECT_NE(next, 0u);
   EXPECT_TRUE(is_away(heir)) << "it could leave";
+}
+
+// A thread has announced an operation and waits for room. What another thread queues meanwhile is behind that on their
+// stream, as it was counted, and would be in flight for ever: nothing could leave for the operation.
+TEST_F(AtALimit, WhatOthersQueueWhileAnOperationWaitsForRoomCanLeaveForIt) {
+  const CUdeviceptr touched = allocate(kChunk);
+  const std::array others = {allocate(kChunk), allocate(kChunk)};
+  for (const CUdeviceptr block : {touched, others[0], others[1]}) use(block, stream(1));
+  ASSERT_EQ(arena_set_limit("6MiB").error, "");
+  const CUdeviceptr last = allocate(kChunk);
+  const auto use_others = [&] {
+    // Its first byte may mean the block before it, too.
+    for (const CUdeviceptr block : {others[0], others[1], last}) use(block + 1, stream(1));
+  };
+  use_others();
+  ASSERT_TRUE(is_away(touched));
+  for (const CUdeviceptr block : {others[0], others[1], last}) ASSERT_FALSE(is_away(block));
+  fake.busy = true;
+  use_others();
+  bool met = false;
+  g_work.while_waited_for = [&] {
+    met = true;
+    std::thread(use_others).join();
+  };
+  use(touched, stream(1));
+  EXPECT_TRUE(met);
+  EXPECT_EQ(take_refusal(), CUDA_SUCCESS);
+  EXPECT_FALSE(is_away(touched));
+  EXPECT_LE(fake.handles.size(), 3u);
+  // It was queued last: another leaves before it.
+  fake.busy = false;
+  for (const CUdeviceptr block : {others[0], others[1]}) use(block, stream(1));
+  EXPECT_FALSE(is_away(touched));
+  for (const CUdeviceptr block : {touched, others[0], others[1], last}) free(block);
 }
 
 // A plan's slab is being built from free chunks when a block needs them to come back.
