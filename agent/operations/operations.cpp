@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <memory>
+#include <new>
 
 #include "agent/memory/arena.h"
 #include "agent/memory/arena_streams.h"
@@ -20,7 +22,9 @@ namespace {
 
 // Words that are looked up under one taking of the lock, and blocks that one record can name.
 constexpr std::size_t kBatch = 64;
-constexpr std::size_t kMaxAccesses = 512;
+constexpr std::size_t kFewAccesses = 512;
+constexpr std::size_t kMaxAccesses =
+    (shm::kMaxRecordBytes - sizeof(shm::RecordHeader) - sizeof(shm::LaunchBody)) / sizeof(std::uint64_t);
 
 constinit int g_naming_lock = 0;
 
@@ -123,26 +127,38 @@ class Touch {
     const std::size_t count = find_blocks(address, found);
     for (std::size_t k = 0; k < count; ++k) {
       touched_ = true;
+      const bool again = found[k]->touched == operation_.ticket;
       use_block(*found[k], operation_);
       // Also on a stream that was only drawn into the capture, by an event.
       if (captured_) found[k]->kept = true;
-      if (recorded_) note(block_number(*found[k]), count > 1);
+      if (recorded_) note(block_number(*found[k]), count > 1, again);
       if (scanned_) scan_block(*found[k], operation_, stream_, function_);
     }
   }
 
-  void note(std::uint64_t number, bool ambiguous) noexcept {
-    for (std::size_t i = 0; i < access_count_; ++i) {
+  // `again`: it may have been noted.
+  void note(std::uint64_t number, bool ambiguous, bool again) noexcept {
+    // What an address means beside its block was noted shortly before, where blocks are given in their order.
+    for (std::size_t i = again ? access_count_ : 0; i-- > 0;) {
       if ((accesses_[i] & shm::kAccessBlock) != number) continue;
       if (!ambiguous) accesses_[i] = number;
       return;
     }
     if (ambiguous) number |= shm::kAccessAmbiguous;
-    if (access_count_ == kMaxAccesses) {
+    if (access_count_ == kFewAccesses && accesses_ == few_accesses_) make_room();
+    if (access_count_ == (accesses_ == few_accesses_ ? kFewAccesses : kMaxAccesses)) {
       cut_off_ = true;
     } else {
       accesses_[access_count_++] = number;
     }
+  }
+
+  // Optimizers' kernels name hundreds of blocks: not on the program's stack.
+  [[gnu::cold, gnu::noinline]] void make_room() noexcept {
+    many_accesses_.reset(new (std::nothrow) std::uint64_t[kMaxAccesses]);
+    if (many_accesses_ == nullptr) return;
+    std::copy(few_accesses_, few_accesses_ + access_count_, many_accesses_.get());
+    accesses_ = many_accesses_.get();
   }
 
   const StreamName stream_;
@@ -158,7 +174,9 @@ class Touch {
   std::size_t waiting_ = 0;
   std::size_t access_count_ = 0;
   std::uint64_t addresses_[kBatch];
-  std::uint64_t accesses_[kMaxAccesses];
+  std::uint64_t few_accesses_[kFewAccesses];
+  std::unique_ptr<std::uint64_t[]> many_accesses_;
+  std::uint64_t* accesses_ = few_accesses_;
 };
 
 std::uint64_t load_word(const void* from) noexcept {

@@ -31,6 +31,8 @@ class Recordings(unittest.TestCase):
                 self.assertEqual(done.returncode, 0, done.stderr)
                 shown = json.loads(done.stdout)
                 self.assertEqual((shown["whole"], shown["missing"], shown["disordered"]), (True, 0, 0))
+                # What a launch touches is known, or nothing could be swapped.
+                self.assertEqual(shown["blind_launches"], 0)
                 # Every training step allocates, frees and launches: a recurrent network launches least.
                 for kind in "malloc", "free", "launch":
                     self.assertGreater(shown["operations"][kind], 20 * int(steps), kind)

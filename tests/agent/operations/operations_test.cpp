@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <cstring>
 #include <random>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -73,6 +74,31 @@ TEST_F(Operations, ALaunchWithoutOurAddressesHasItsPlaceAndUsesNothing) {
   before_launch({.function = function, .parameters = parameters});
   EXPECT_EQ(test::operations(), 1);
   EXPECT_TRUE(test::uses().empty());
+}
+
+// An optimizer's kernel is given lists of hundreds of tensors, and each address is the end of another tensor.
+TEST_F(Operations, ALaunchIsRecordedWithAllThatTheLargestParametersMean) {
+  constexpr std::size_t kWords = 4096;  // 32 KiB, the most that a kernel can be given
+  std::vector<std::uint64_t> words;
+  std::set<std::uint64_t> wanted;
+  for (std::size_t i = 0; i < kWords; ++i) {
+    words.push_back(kRange + 0x100000 + 0x200 * i);
+    wanted.insert(test::add_block(words.back(), 0x200));
+  }
+  std::size_t bytes = kWords * sizeof(words[0]);
+  void* extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, words.data(), CU_LAUNCH_PARAM_BUFFER_SIZE, &bytes,
+                   CU_LAUNCH_PARAM_END};
+  start_recording(false);
+  before_launch({.function = test::make_function("k", {{0, 8}}), .stream = {stream(1), false}, .extra = extra});
+  const auto launches = recorded(RecordKind::kLaunch);
+  ASSERT_EQ(launches.size(), 1u);
+  EXPECT_EQ(launches[0].view().header.flags, 0);
+  ASSERT_EQ(launches[0].view().as<shm::LaunchBody>().accesses, kWords);
+  std::set<std::uint64_t> accesses;
+  for (std::size_t i = 0; i < kWords; ++i) {
+    accesses.insert(launches[0].view().word_behind<shm::LaunchBody>(i) & shm::kAccessBlock);
+  }
+  EXPECT_EQ(accesses, wanted);
 }
 
 TEST_F(Operations, PackedParametersAreReadWithoutALayout) {
