@@ -60,9 +60,9 @@ struct Operation {
   UseSet needs;
   std::uint64_t barrier = 0;  // that it is behind when it has been ordered
   std::uint64_t ticket = 0;   // counts all operations
-  // Who announced it can do so again, and touch the same blocks; that is wanted, as nothing can leave for it: what
-  // others have queued since it was announced counts as in flight until it is queued.
-  bool may_begin_again = false;
+  // Nothing can leave for it, as what others have queued since it was announced counts as in flight until it is queued:
+  // it is to be announced again. How often it was, where that can be done; else 0.
+  int times_begun = 0;
   bool begins_again = false;
   // Blocks that it touches and that are not on the device; more than there is room for are looked for by the ticket.
   std::uint32_t away = 0;
@@ -71,11 +71,10 @@ struct Operation {
 
 // Begins an operation on a stream: behind the plain frees so far.
 void begin_operation(StreamName stream, Operation* operation) noexcept;
-// Orders an operation (order_operation), all of whose blocks it has touched since it began, with the lock held all the
-// time. True: it has to begin again, and to touch them again; it is not announced any more. That is so at most `left`
-// times, which is counted down.
-bool order_or_begin_again(ArenaLock& lock, Operation& operation, int* left) noexcept;
-inline constexpr int kMostBeginnings = 1024;
+// Orders an operation (order_operation). `time`: it has touched all of its blocks since it began, with the lock held,
+// for the so many-th time; 0: it has not. True: it has to begin again, and to touch them again; it is not announced any
+// more.
+bool order_or_begin_again(ArenaLock& lock, Operation& operation, int time) noexcept;
 
 // The live blocks that an address means: the one it lies in, and the one that ends there. Returns how many (0 to 2).
 std::size_t find_blocks(std::uint64_t address, Block* found[2]) noexcept;

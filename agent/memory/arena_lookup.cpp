@@ -175,7 +175,7 @@ bool use_addresses(StreamName stream, bool begun, std::span<const std::uint64_t>
   Arena* const now = arena();
   if (now == nullptr) return false;
   ArenaLock lock;
-  for (int left = begun ? 0 : kMostBeginnings;;) {
+  for (int time = 1;; ++time) {
     if (!begun) begin_operation(*now, stream, operation);
     Toucher toucher(*now, *operation);
     bool any = false;
@@ -194,7 +194,7 @@ bool use_addresses(StreamName stream, bool begun, std::span<const std::uint64_t>
     }
     if (is_in_order(*now, *operation)) [[likely]]
       return any;
-    if (!order_or_begin_again(lock, *operation, &left)) return any;
+    if (!order_or_begin_again(lock, *operation, begun ? 0 : time)) return any;
   }
 }
 
@@ -227,13 +227,12 @@ void order_operation(ArenaLock& lock, Operation& operation) noexcept {
     now->streams.finish_all(lock);
 }
 
-bool order_or_begin_again(ArenaLock& lock, Operation& operation, int* left) noexcept {
+bool order_or_begin_again(ArenaLock& lock, Operation& operation, int time) noexcept {
   const StreamUse use = operation.use;
-  operation.may_begin_again = *left > 0 && is_all_in_flight(use.slot, use.position);
+  operation.times_begun = is_all_in_flight(use.slot, use.position) ? time : 0;
   order_operation(lock, operation);
-  operation.may_begin_again = false;
+  operation.times_begun = 0;
   if (!operation.begins_again) return false;
-  --*left;
   operation.begins_again = false;
   // What it must be behind stays: these blocks are still its own.
   operation.away = 0;

@@ -29,10 +29,14 @@ bool arena_limited = false;
 
 namespace {
 
-// What is waited for may be used by other threads meanwhile, and be in use again.
-constexpr int kPatience = 64;
-// Where there is nothing beyond the limit: the device is full.
-constexpr int kLongPatience = 4096;
+// How often is tried again what other threads are in the way of: what is waited for may be in use again by then. A
+// limit is rather passed; beyond a full device there is nothing.
+struct Patience {
+  int waits;
+  int pauses;
+  int beginnings;
+};
+constexpr Patience kAtLimit{64, 8, 4}, kOnFullDevice{4096, 4096, 64};
 constexpr timespec kPause{0, 50'000};
 
 // There is room for the operation when it has begun again (Operation::begins_again).
@@ -42,7 +46,9 @@ constexpr CUresult kBeginsAgain = CUDA_ERROR_SYSTEM_NOT_READY;
 constinit thread_local std::uint64_t t_may_begin_again __attribute__((tls_model("initial-exec"))) = 0;
 constinit thread_local CUresult t_refusal __attribute__((tls_model("initial-exec"))) = CUDA_SUCCESS;
 
-int patience(const Arena& arena) noexcept { return arena.chunks.limit_is_device() ? kLongPatience : kPatience; }
+const Patience& patience(const Arena& arena) noexcept {
+  return arena.chunks.limit_is_device() ? kOnFullDevice : kAtLimit;
+}
 
 void say(Arena& arena, const char* what, CUresult result) noexcept {
   try {
@@ -394,7 +400,7 @@ CUresult bring_back(Arena& arena, ArenaLock& lock, std::uint64_t base, Release* 
       return CUDA_ERROR_OUT_OF_MEMORY;
     }
     // What leaves may be taken by other threads each time: rather beyond the limit than not at all.
-    CUresult result = take_chunks(arena, lock, pages.size(), waits >= patience(arena), &chunks.list());
+    CUresult result = take_chunks(arena, lock, pages.size(), waits >= patience(arena).waits, &chunks.list());
     if (arena.releases != releases) break;
     if (result == CUDA_ERROR_NOT_READY) {
       ++waits;
@@ -450,7 +456,7 @@ std::size_t arena_send_away(Arena& arena, ArenaLock& lock, std::size_t chunks,
   if (chunks == 0) return 0;
   const std::uint64_t releases = arena.releases;
   int pauses = 0;
-  for (int i = 0; i < kPatience; ++i) {
+  for (int i = 0; i < kAtLimit.waits; ++i) {
     if (captures_are_open()) {
       say(arena, "nothing leaves while a stream is captured into a graph", CUDA_SUCCESS);
       return 0;
@@ -498,7 +504,7 @@ std::size_t arena_send_away(Arena& arena, ArenaLock& lock, std::size_t chunks,
       continue;
     }
     // Another thread is about to queue what it has announced, or waits for room itself and begins again.
-    if (awaited.empty() && unqueued && pauses < patience(arena) && others_are_in_flight()) {
+    if (awaited.empty() && unqueued && pauses < patience(arena).pauses && others_are_in_flight()) {
       {
         const Unlocked unlocked(lock);
         nanosleep(&kPause, nullptr);
@@ -523,7 +529,7 @@ CUresult arena_take_chunks(Arena& arena, ArenaLock& lock, std::size_t count, std
   const std::uint64_t releases = arena.releases;
   TakenChunks chunks(arena);
   for (int waits = 0;; ++waits) {
-    const CUresult result = take_chunks(arena, lock, count, waits >= patience(arena), &chunks.list());
+    const CUresult result = take_chunks(arena, lock, count, waits >= patience(arena).waits, &chunks.list());
     if (arena.releases != releases) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
     if (result == CUDA_ERROR_NOT_READY) continue;
     if (result != CUDA_SUCCESS) return result;
@@ -540,7 +546,8 @@ void arena_bring_back(Arena& arena, ArenaLock& lock, Operation& operation) noexc
   try {
     const std::vector<std::uint64_t> bases = away_blocks(arena, operation);
     operation.away = 0;
-    t_may_begin_again = operation.may_begin_again ? operation.ticket : 0;
+    const bool may = operation.times_begun != 0 && operation.times_begun <= patience(arena).beginnings;
+    t_may_begin_again = may ? operation.ticket : 0;
     for (const std::uint64_t base : bases) {
       result = bring_back(arena, lock, base, &copies);
       if (result != CUDA_SUCCESS) break;

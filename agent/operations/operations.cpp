@@ -112,10 +112,11 @@ class Touch {
 
   [[gnu::noinline]] void look_up_each() noexcept {
     ArenaLock lock;
-    for (int left = begun_ || captured_ ? 0 : kMostBeginnings;;) {
+    const bool can_again = !begun_ && !captured_;
+    for (int time = 1;; ++time) {
       begin();
       for (std::size_t i = 0; i < waiting_; ++i) touch_each(addresses_[i]);
-      if (!order_or_begin_again(lock, operation_, &left)) return;
+      if (!order_or_begin_again(lock, operation_, can_again ? time : 0)) return;
       begun_ = false;
       access_count_ = 0;
       if (scans_due) forget_due_scans();

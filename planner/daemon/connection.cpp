@@ -1,6 +1,7 @@
 #include "planner/daemon/connection.h"
 
 #include <poll.h>
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <cstring>
@@ -27,6 +28,9 @@ constexpr microseconds kFollowingSleep{50'000};  // the program says that it rec
 // A program that waits for every answer.
 constexpr microseconds kShortSynchronousSleep{50};
 constexpr microseconds kLongSynchronousSleep{2000};
+
+// Added to that of the thread of a program that does not wait: it has the processors first.
+constexpr int kNiceness = 10;
 
 // Text of at most `size` bytes that ends at its NUL, if it has one.
 template <std::size_t size>
@@ -143,6 +147,8 @@ bool Connection::greet() {
   program_.caching_is_off = (hello.flags & shm::kCachingIsOff) != 0;
   program_.version = text_of(hello.version);
   program_.path = text_of(hello.program);
+  // Of this thread and those that it starts, on Linux. Where it is not permitted (a seccomp profile) it works as it is.
+  if (!program_.synchronous) setpriority(PRIO_PROCESS, 0, getpriority(PRIO_PROCESS, 0) + kNiceness);
   why = "no reason given";
   sink_ = make_sink_(program_, &why);
   if (sink_ == nullptr) return refuse(why);

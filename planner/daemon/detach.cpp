@@ -12,8 +12,6 @@
 namespace memopt::planner {
 namespace {
 
-constexpr int kNiceness = 10;
-
 void close_range_or_all(unsigned first, unsigned last) {
   if (first > last || syscall(SYS_close_range, first, last, 0u) == 0) return;
   rlimit limit{};
@@ -53,10 +51,6 @@ bool detach(bool already_orphaned, int keep, std::string* error) {
   sigset_t none;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, nullptr);
-  errno = 0;
-  if (nice(kNiceness) == -1 && errno != 0) {
-    // Not permitted to become nicer: a seccomp profile. It works as it is.
-  }
   // Where memory runs out (the program's control group counts ours too), it is this process that can be spared.
   if (const int file = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC); file >= 0) {
     if (write(file, "1000", 4) != 4) {

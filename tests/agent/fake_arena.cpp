@@ -80,7 +80,7 @@ void begin_operation(StreamName stream, Operation* operation) noexcept {
   operation->use = {static_cast<StreamSlot>(state().streams.size() - 1), ++state().position};
 }
 void order_operation(ArenaLock&, Operation&) noexcept {}
-bool order_or_begin_again(ArenaLock& lock, Operation& operation, int*) noexcept {
+bool order_or_begin_again(ArenaLock& lock, Operation& operation, int) noexcept {
   order_operation(lock, operation);
   return false;
 }

@@ -2,8 +2,10 @@
 
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstring>
 #include <limits>
@@ -28,6 +30,7 @@ using State = shm::ReceivedMessage::State;
 struct Seen {
   std::mutex mutex;
   std::vector<ProgramInfo> programs;
+  std::vector<int> priorities;  // of the threads that serve them
   std::uint64_t records = 0;
   std::uint64_t gaps = 0;
   std::uint64_t out_of_order = 0;
@@ -87,6 +90,7 @@ class ServerTest : public testing::Test {
         [this](const ProgramInfo& program, std::string* why) -> std::unique_ptr<Sink> {
           const std::lock_guard lock(seen.mutex);
           seen.programs.push_back(program);
+          seen.priorities.push_back(getpriority(PRIO_PROCESS, 0));
           if (program.version == "unwanted") {
             *why = "not this one";
             return nullptr;
@@ -129,6 +133,20 @@ class ServerTest : public testing::Test {
   std::unique_ptr<Server> server;
   std::thread thread;
 };
+
+// A program that waits for its plans waits no longer than it must; others have the processors first.
+TEST_F(ServerTest, OnlyProgramsThatWaitAreServedAtFullPriority) {
+  start();
+  for (const std::uint32_t flags : {0u, shm::kSynchronous}) {
+    FakeProgram program(name);
+    program.hello.flags = flags;
+    ASSERT_EQ(program.say_hello(), 0);
+    ASSERT_TRUE(program.is_welcome());
+  }
+  const int own = getpriority(PRIO_PROCESS, 0);
+  const std::lock_guard lock(seen.mutex);
+  EXPECT_EQ(seen.priorities, (std::vector<int>{std::min(19, own + 10), own}));
+}
 
 TEST_F(ServerTest, WhatAProgramWroteBeforeItLeftIsDelivered) {
   start();
