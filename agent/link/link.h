@@ -57,10 +57,9 @@ void tell_recording(bool on) noexcept;
 bool link_alive() noexcept;
 
 // For synchronous mode: waits until the planner has looked at every record up to `sequence`, and all that it sent
-// before has arrived here (take_plan() finds it). False if there is no planner or it does not answer within a minute (a
-// search takes some seconds of a processor, of which there may be little); such a planner is not waited for again until
-// it has caught up.
-bool wait_processed(std::uint64_t sequence, std::chrono::milliseconds limit = std::chrono::seconds(60)) noexcept;
+// before has arrived here (take_plan() finds it). False if there is no planner or it does not answer within 10 s; such
+// a planner is not waited for again until it has caught up.
+bool wait_processed(std::uint64_t sequence, std::chrono::milliseconds limit = std::chrono::seconds(10)) noexcept;
 
 // The newest verified plan, once; null if there is no new one (one relaxed load).
 std::unique_ptr<const Plan> take_plan() noexcept;
