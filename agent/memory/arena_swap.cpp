@@ -455,8 +455,9 @@ std::size_t arena_send_away(Arena& arena, ArenaLock& lock, std::size_t chunks,
   chunks = std::min(chunks, static_cast<std::size_t>(arena.chunks.counts().held_bytes / arena.chunks.chunk_bytes()));
   if (chunks == 0) return 0;
   const std::uint64_t releases = arena.releases;
+  constexpr int kWaits = 64;
   int pauses = 0;
-  for (int i = 0; i < kAtLimit.waits; ++i) {
+  for (int i = 0; i < kWaits; ++i) {
     if (captures_are_open()) {
       say(arena, "nothing leaves while a stream is captured into a graph", CUDA_SUCCESS);
       return 0;

@@ -117,25 +117,27 @@ bool is_all_in_flight(std::uint32_t slot, std::uint64_t position) noexcept {
          own->several == 0 && own->unnamed == 0;
 }
 
-bool others_are_in_flight() noexcept {
-  if (__atomic_load_n(&g_unnamed, __ATOMIC_ACQUIRE) != 0) return false;
-  const std::uint32_t used = __atomic_load_n(&g_used, __ATOMIC_ACQUIRE);
-  for (std::uint32_t i = 0; i < used; ++i) {
-    const InFlight& thread = g_threads[i];
-    if (&thread != in_flight_own && __atomic_load_n(&thread.ticket, __ATOMIC_ACQUIRE) != 0) return true;
-  }
-  return false;
-}
+namespace {
 
-std::uint64_t oldest_in_flight() noexcept {
+// As oldest_in_flight(), but for that thread.
+std::uint64_t oldest_without(const InFlight* without) noexcept {
   if (__atomic_load_n(&g_unnamed, __ATOMIC_ACQUIRE) != 0) return 0;
-  std::uint64_t oldest = ~std::uint64_t{0};
+  std::uint64_t oldest = kNoneInFlight;
   const std::uint32_t used = __atomic_load_n(&g_used, __ATOMIC_ACQUIRE);
   for (std::uint32_t i = 0; i < used; ++i) {
     const std::uint64_t ticket = __atomic_load_n(&g_threads[i].ticket, __ATOMIC_ACQUIRE);
-    if (ticket != 0) oldest = std::min(oldest, ticket);
+    if (ticket != 0 && &g_threads[i] != without) oldest = std::min(oldest, ticket);
   }
   return oldest;
+}
+
+}  // namespace
+
+std::uint64_t oldest_in_flight() noexcept { return oldest_without(nullptr); }
+
+bool others_are_in_flight() noexcept {
+  const std::uint64_t oldest = oldest_without(in_flight_own);
+  return oldest != 0 && oldest != kNoneInFlight;
 }
 
 Reach in_flight_reach(Announcers& announcers, std::uint32_t slot, std::uint64_t position, bool with_own) noexcept {

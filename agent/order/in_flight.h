@@ -66,8 +66,8 @@ inline void announce_ticket(std::uint64_t ticket) noexcept {
 bool is_all_in_flight(std::uint32_t slot, std::uint64_t position) noexcept;
 // Has another thread announced something that is not queued yet? False where that can't be told.
 bool others_are_in_flight() noexcept;
-// Of the operations that are in flight on any thread, the least; the greatest number there is where none is. 0: that
-// can't be told.
+// Of the operations that are in flight on any thread, the least; kNoneInFlight where none is. 0: that can't be told.
+inline constexpr std::uint64_t kNoneInFlight = ~std::uint64_t{0};
 std::uint64_t oldest_in_flight() noexcept;
 
 inline void queued() noexcept {

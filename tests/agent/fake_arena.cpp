@@ -32,6 +32,7 @@ struct State {
   std::uint64_t position = 0;
   int everything = 0;
   int visible = 0;
+  int again = 0;
 };
 State& state() {
   static State& instance = *new State;
@@ -60,6 +61,7 @@ const std::vector<Use>& uses() { return state().uses; }
 int uses_of_everything() { return state().everything; }
 int visible_operations() { return state().visible; }
 int operations() { return static_cast<int>(state().position); }
+void begin_again(int times) { state().again = times; }
 const std::vector<Looked>& looked_at() { return state().looked; }
 int scans_queued() { return state().scans_queued; }
 int scans_forgotten() { return state().scans_forgotten; }
@@ -80,10 +82,7 @@ void begin_operation(StreamName stream, Operation* operation) noexcept {
   operation->use = {static_cast<StreamSlot>(state().streams.size() - 1), ++state().position};
 }
 void order_operation(ArenaLock&, Operation&) noexcept {}
-bool order_or_begin_again(ArenaLock& lock, Operation& operation, int) noexcept {
-  order_operation(lock, operation);
-  return false;
-}
+bool order_or_begin_again(ArenaLock&, Operation&, int time) noexcept { return time != 0 && time <= state().again; }
 CUresult take_refusal() noexcept { return CUDA_SUCCESS; }
 void note_failure(CUresult) noexcept {}
 

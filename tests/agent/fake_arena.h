@@ -37,6 +37,8 @@ const std::vector<Use>& uses();
 int uses_of_everything();
 int visible_operations();
 int operations();
+// Each operation that can begins again so many times.
+void begin_again(int times);
 const std::vector<Looked>& looked_at();
 int scans_queued();
 int scans_forgotten();

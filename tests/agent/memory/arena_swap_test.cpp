@@ -2,8 +2,10 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <chrono>
 #include <cstdint>
 #include <functional>
+#include <future>
 #include <initializer_list>
 #include <map>
 #include <set>
@@ -209,6 +211,37 @@ TEST_F(AtALimit, WhatOthersQueueWhileAnOperationWaitsForRoomCanLeaveForIt) {
   fake.busy = false;
   for (const CUdeviceptr block : {others[0], others[1]}) use(block, stream(1));
   EXPECT_FALSE(is_away(touched));
+  for (const CUdeviceptr block : {touched, others[0], others[1], last}) free(block);
+}
+
+// All that could leave is what another thread has announced and not queued yet. Beyond a full device there is nothing:
+// that thread is waited for.
+TEST_F(AtALimit, OnAFullDeviceWhatAnotherThreadHasAnnouncedIsWaitedFor) {
+  fake.capacity = 3 * kChunk;
+  const CUdeviceptr touched = allocate(kChunk);
+  const std::array others = {allocate(kChunk), allocate(kChunk)};
+  for (const CUdeviceptr block : {touched, others[0], others[1]}) use(block + 1, stream(1));
+  ASSERT_EQ(allocate(kChunk), 0u);
+  ASSERT_TRUE(arena_begin_swapping(kChunk));
+  const CUdeviceptr last = allocate(kChunk);
+  const auto use_others = [&](Operation* operation) {
+    const std::uint64_t addresses[] = {others[0] + 1, others[1] + 1, last + 1};
+    EXPECT_TRUE(use_addresses({stream(1), false}, false, addresses, operation));
+  };
+  std::promise<void> announced;
+  std::thread thread([&] {
+    Operation operation;
+    use_others(&operation);
+    announced.set_value();
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    queued();
+  });
+  announced.get_future().wait();
+  EXPECT_TRUE(is_away(touched));
+  use(touched, stream(1));
+  EXPECT_EQ(take_refusal(), CUDA_SUCCESS);
+  EXPECT_FALSE(is_away(touched));
+  thread.join();
   for (const CUdeviceptr block : {touched, others[0], others[1], last}) free(block);
 }
 

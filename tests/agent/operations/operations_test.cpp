@@ -101,6 +101,41 @@ TEST_F(Operations, ALaunchIsRecordedWithAllThatTheLargestParametersMean) {
   EXPECT_EQ(accesses, wanted);
 }
 
+// Nothing could leave for it at its first places: what it names counts at the last one, and is recorded and looked at
+// once.
+TEST_F(Operations, ALaunchThatBeginsAgainIsOneLaunch) {
+  test::begin_again(2);
+  start_recording(false);
+  scan_mode = ScanMode::kAll;
+  std::uint64_t first = kRange + 0x1000, second = kRange + 0x4000;
+  void* parameters[] = {&first, &second};
+  before_launch({.function = test::make_function("k", {{0, 8}, {8, 8}}), .parameters = parameters});
+  scan_mode = ScanMode::kOff;
+  EXPECT_EQ(test::operations(), 3) << "places on its stream";
+  ASSERT_EQ(test::uses().size(), 6u);
+  EXPECT_EQ(test::uses()[4].block, a_);
+  EXPECT_EQ(test::uses()[4].position, 3u);
+  EXPECT_EQ(test::uses()[5].position, 3u);
+  EXPECT_EQ(test::scans_forgotten(), 2);
+  EXPECT_TRUE(scans_due);
+  forget_due_scans();
+  const auto launches = recorded(RecordKind::kLaunch);
+  ASSERT_EQ(launches.size(), 1u);
+  EXPECT_EQ(launches[0].view().as<shm::LaunchBody>().accesses, 2u);
+}
+
+// Its first addresses were looked up under another holding of the lock: what it has touched is not all known any more.
+TEST_F(Operations, ALaunchOfManyAddressesDoesNotBeginAgainOnItsWay) {
+  test::begin_again(1);
+  start_recording(false);
+  constexpr std::size_t kWords = 100;
+  std::vector<std::uint64_t> words(kWords, kRange + 0x1000);
+  void* parameters[] = {words.data()};
+  before_launch({.function = test::make_function("k", {{0, kWords * 8}}), .parameters = parameters});
+  EXPECT_EQ(test::operations(), 2) << "in its first batch it can";
+  EXPECT_EQ(recorded(RecordKind::kLaunch).size(), 1u);
+}
+
 TEST_F(Operations, PackedParametersAreReadWithoutALayout) {
   std::uint64_t words[3] = {7, kRange + 0x1000, kRange + 0x4000};
   std::size_t bytes = sizeof(words);
