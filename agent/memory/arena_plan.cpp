@@ -372,6 +372,7 @@ void arena_make_pieces(Arena& arena, ArenaLock& lock) noexcept {
   // A part at a time: pinning takes long.
   const std::size_t step = std::max<std::size_t>(kPinned / arena.chunks.chunk_bytes(), 1);
   const std::uint64_t releases = arena.releases;
+  arena_forget_copies(arena);
   const std::size_t before = arena.host.free_pieces();
   const bool grown = arena.host.grow(lock, std::min(pieces, before + step));
   if (arena.releases != releases || arena.phase != Arena::Phase::kBuilding || arena.next == nullptr) return;
@@ -491,6 +492,7 @@ void arena_release_all(Arena& arena) noexcept {
   arena_end_scans(arena);
   arena.runs.clear();
   arena.bootstrap.release_all();
+  arena.copied_ahead = {};
   arena.host.release();
 }
 

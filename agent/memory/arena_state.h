@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "agent/memory/arena.h"
 #include "agent/memory/blocks.h"
@@ -65,6 +66,18 @@ struct SwapSums {
   std::string told_note;  // the last that was logged
   bool told = false;      // that the limit was reached
   bool refused = false;   // the driver has not unmapped what had left: nothing leaves any more
+};
+
+// A page of the region that is here and has been copied to host memory, or is being copied.
+struct CopiedPage {
+  std::size_t page;
+  HostPiece* piece;
+  StreamUse copy;
+};
+
+struct CopiedAhead {
+  std::vector<CopiedPage> pages;  // in the order in which they are to leave
+  std::size_t most = 4;           // beyond those that are needed at once
 };
 
 // A block, or pages, whose place was another's when it was to be taken again.
@@ -198,6 +211,7 @@ struct Arena : ArenaSums {
   RunWatch run_watch;
   PaceWatch pace_watch;
   HostStore host;
+  CopiedAhead copied_ahead;
   AddressScan scan;
   ScanState scans;
   std::vector<std::uint64_t> escaped;  // blocks, by number, whose address is stored: the planner is to be told
@@ -305,6 +319,13 @@ CUresult arena_serve_dynamically(Arena& arena, ArenaLock& lock, Block& block, bo
 // `only`: pages of the region that may leave; all, where there is none.
 std::size_t arena_send_away(Arena& arena, ArenaLock& lock, std::size_t chunks,
                             const std::function<bool(std::size_t)>& only = {}) noexcept;
+// Likewise, but returns as soon as some are: the caller takes them before it gives the lock back, or another thread
+// may.
+std::size_t arena_send_some_away(Arena& arena, ArenaLock& lock, std::size_t chunks) noexcept;
+// What has been copied to the host and has not left is copied again when it is to leave.
+void arena_forget_copies(Arena& arena) noexcept;
+// The block's pages that have been copied stay; waits for copies of them. Gives the lock back.
+void arena_keep_copied(Arena& arena, ArenaLock& lock, const Block& block) noexcept;
 // So many chunks are free, or could be made: blocks leave for it, and what is idle is waited for. False: there are not
 // as many. Gives the lock back.
 bool arena_free_chunks(Arena& arena, ArenaLock& lock, std::size_t count) noexcept;

@@ -1,10 +1,9 @@
-// A limit kept by swapping on demand (Zhang et al., section V): what has not been used for longest leaves for host
-// memory when room is needed, and comes back before an operation that names it is queued.
+// A limit kept by swapping on demand (Zhang et al., section V): what is away comes back before an operation that names
+// it is queued, into chunks that others leave for it (arena_leave.cpp).
 //
-// What leaves is not in use: all work on it is over, or waited for, before a page is marked, and no thread has
-// announced more. From then on a page is one of four things (Region::Residency), each changed with the lock held; only
-// copies, and waits for copies, are made without it. A thread that meets a page on its way waits for the copy alone,
-// never for another thread's wait for the program's work: that may be held up by this very thread.
+// A page is one of four things (Region::Residency), each changed with the lock held; only copies, and waits for copies,
+// are made without it. A thread that meets a page on its way waits for the copy alone, never for another thread's wait
+// for the program's work: that may be held up by this very thread.
 #include <fmt/format.h>
 #include <sched.h>
 
@@ -33,11 +32,12 @@ namespace {
 // limit is rather passed; beyond a full device there is nothing.
 struct Patience {
   int waits;
-  int pauses;
   int beginnings;
 };
-constexpr Patience kAtLimit{64, 8, 4}, kOnFullDevice{4096, 4096, 64};
-constexpr timespec kPause{0, 50'000};
+constexpr Patience kAtLimit{64, 4}, kOnFullDevice{4096, 64};
+
+// Pages that come back together, where no other thread wants room: while they are copied, others leave for the next.
+constexpr std::size_t kPagesTogether = 2;
 
 // There is room for the operation when it has begun again (Operation::begins_again).
 constexpr CUresult kBeginsAgain = CUDA_ERROR_SYSTEM_NOT_READY;
@@ -48,75 +48,6 @@ constinit thread_local CUresult t_refusal __attribute__((tls_model("initial-exec
 
 const Patience& patience(const Arena& arena) noexcept {
   return arena.chunks.limit_is_device() ? kOnFullDevice : kAtLimit;
-}
-
-void say(Arena& arena, const char* what, CUresult result) noexcept {
-  try {
-    std::string note =
-        result == CUDA_SUCCESS ? std::string(what) : fmt::format("{} (error {})", what, static_cast<int>(result));
-    arena.swaps.note = note;
-    if (arena.swaps.told_note == note) return;
-    arena.swaps.told_note = note;
-    log(LogLevel::kWarn, "the limit may be passed: {}", note);
-  } catch (const std::bad_alloc&) {
-  }
-}
-
-void tell_once(Arena& arena) noexcept {
-  if (arena.swaps.told) return;
-  arena.swaps.told = true;
-  log(LogLevel::kInfo,
-      "the limit of {} bytes is reached: blocks leave for host memory, and come back when they are used",
-      arena.chunks.limit());
-}
-
-// Pages that can leave now, up to `wanted`, of what has not been used for longest. Where there is none, what the first
-// of the others waits for goes to `awaited`. May throw std::bad_alloc.
-// `oldest`: no operation before it is in flight. `only`: of these pages, if it says so. `unqueued`: some can't leave as
-// operations are in flight that touch them, or may do so.
-std::vector<std::size_t> choose(Arena& arena, std::size_t wanted, std::uint64_t oldest,
-                                const std::function<bool(std::size_t)>& only, Release* awaited, bool* unqueued) {
-  struct Candidate {
-    std::uint64_t touched;
-    const Block* block;
-  };
-  Region& region = arena.bootstrap.region();
-  std::vector<Candidate> candidates;
-  arena.blocks.for_each([&](const Block& block) {
-    if (lies_in_region(block) && !is_pinned(block)) candidates.push_back({block.touched, &block});
-  });
-  std::sort(candidates.begin(), candidates.end(),
-            [](const Candidate& a, const Candidate& b) { return a.touched < b.touched; });
-  // A block that is being made or freed is in no list, and stays; so does what an operation touches that is in flight.
-  const auto in_flight = [&](const Block& block) {
-    return block.uses.everything ? block.touched >= oldest : !arena.streams.is_queued(block.uses);
-  };
-  const auto may_leave = [&](const Block& block) {
-    if (is_pinned(block) || arena.blocks.find(block.base) != &block) return false;
-    if (!in_flight(block)) return true;
-    *unqueued = true;
-    return false;
-  };
-  const auto is_over = [&](const Block& block) { return block.touched <= arena.over; };
-  std::vector<std::size_t> pages;
-  bool waits = false;
-  for (const Candidate& candidate : candidates) {
-    const auto [first, last] = region.pages_of(*candidate.block);
-    for (std::size_t page = first; page < last; ++page) {
-      if (pages.size() == wanted) return pages;
-      if (only && !only(page)) continue;
-      Release uses;
-      if (!region.may_leave(page, may_leave, is_over, &uses)) continue;
-      if (!arena.streams.is_over(uses, true)) {
-        if (!waits) *awaited = uses;
-        waits = true;
-        break;
-      }
-      // The last page of a block may be the first one of the next.
-      if (std::find(pages.begin(), pages.end(), page) == pages.end()) pages.push_back(page);
-    }
-  }
-  return pages;
 }
 
 // A page's copy, as it is known with the lock held: the region's list of pages may be another one without it.
@@ -139,80 +70,6 @@ bool describe(const Region& region, const std::vector<std::size_t>& pages, std::
     copies->push_back({region.address_of(number) + page.begin, page.piece->bytes + page.begin, page.end - page.begin});
   }
   return true;
-}
-
-// Copies the pages, which are leaving, and unmaps them. Returns how many chunks are free for it.
-std::size_t carry_out(Arena& arena, ArenaLock& lock, const std::vector<std::size_t>& pages) noexcept {
-  Region& region = arena.bootstrap.region();
-  const std::uint64_t releases = arena.releases;
-  const CUstream stream = arena.streams.own_stream(kOutSlot);
-  std::vector<PageCopy> page_copies;
-  const bool copies_begin = stream != nullptr && describe(region, pages, &page_copies);
-  CUresult result = copies_begin ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
-  bool waits_in_vain = false;
-  if (copies_begin) {
-    // Pieces may still be read by a copy that brings other bytes back.
-    UseSet needs;
-    for (const std::size_t page : pages) arena.streams.add_needs(kOutSlot, region.page(page).piece->former, &needs);
-    arena.streams.wait(lock, kOutSlot, needs);
-    if (arena.releases != releases) return 0;
-    const CUcontext context = arena.context;
-    const Unlocked unlocked(lock);
-    const BesideCaptures beside(driver());
-    const CurrentContext current(driver(), context);
-    for (const PageCopy& copy : page_copies) {
-      if (result != CUDA_SUCCESS) break;
-      result = driver().copy_to_host_async(copy.bytes, copy.address, copy.count, stream);
-    }
-    const CUresult waited = driver().stream_synchronize(stream);
-    if (result == CUDA_SUCCESS) result = waited;
-    waits_in_vain = waited != CUDA_SUCCESS;
-  }
-  if (arena.releases != releases) return 0;
-  // Copies may be under way still: they count as uses, as if they had been queued for what is here.
-  Release copies;
-  StreamUse copy;
-  if (waits_in_vain) copies.add(copy = arena.streams.queued_on_own(kOutSlot));
-  std::size_t freed = 0;
-  for (const std::size_t page : pages) {
-    const std::uint64_t bytes = region.page(page).end - region.page(page).begin;
-    Chunk* const chunk = result == CUDA_SUCCESS ? region.end_leaving(page) : nullptr;
-    if (chunk == nullptr) {
-      arena.host.give_back(region.cancel_leaving(page, waits_in_vain ? &copy : nullptr), copies);
-      if (result == CUDA_SUCCESS) arena.swaps.refused = true;
-      continue;
-    }
-    arena.bootstrap.keep(chunk);
-    arena.swaps.out_bytes += bytes;
-    ++arena.swaps.out_pages;
-    ++freed;
-  }
-  if (result != CUDA_SUCCESS) {
-    say(arena, "the driver does not copy blocks to the host", result);
-    arena_failed(arena, result);
-  } else if (arena.swaps.refused) {
-    say(arena, "the driver does not unmap what has been copied to the host: nothing leaves any more", CUDA_SUCCESS);
-  }
-  return freed;
-}
-
-// Marks the pages as leaving; those for which there is no piece, or no host memory, are dropped from the list.
-void begin(Arena& arena, std::vector<std::size_t>* pages) noexcept {
-  std::size_t begun = 0;
-  try {
-    for (; begun < pages->size(); ++begun) {
-      HostPiece* const piece = arena.host.take();
-      if (piece == nullptr) break;
-      try {
-        arena.bootstrap.region().begin_leaving((*pages)[begun], piece);
-      } catch (const std::bad_alloc&) {
-        arena.host.give_back(piece, piece->former);
-        throw;
-      }
-    }
-  } catch (const std::bad_alloc&) {
-  }
-  pages->resize(begun);
 }
 
 void note_beyond(Arena& arena, std::string_view why) noexcept {
@@ -254,7 +111,7 @@ CUresult take_chunks(Arena& arena, ArenaLock& lock, std::size_t count, bool impa
     if (result != CUDA_ERROR_OUT_OF_MEMORY) return result;
     const std::uint64_t releases = arena.releases;
     if (arena_take_left(arena, count - taken->size())) return CUDA_ERROR_NOT_READY;
-    if (arena_send_away(arena, lock, count - taken->size()) != 0 || arena.releases != releases) {
+    if (arena_send_some_away(arena, lock, count - taken->size()) != 0 || arena.releases != releases) {
       return CUDA_ERROR_NOT_READY;
     }
     if (arena_take_from_slab(arena, lock, count - taken->size())) return CUDA_ERROR_NOT_READY;
@@ -272,6 +129,11 @@ bool is_moving(const Arena& arena, const Block& block) noexcept {
   const OwnWindow* const window = own_window(block);
   if (window != nullptr) return window->moving;
   return lies_in_region(block) && const_cast<Arena&>(arena).bootstrap.region().is_moving(block);
+}
+
+// Has one of its pages been copied, and not left?
+bool has_copied(const Arena& arena, const Block& block) noexcept {
+  return lies_in_region(block) && const_cast<Arena&>(arena).bootstrap.region().has_copied(block);
 }
 
 // Maps the pages and copies what was in them. All of them, or none.
@@ -365,13 +227,18 @@ PageRun* away_run(const Region& region, const Block& block) noexcept {
   return nullptr;
 }
 
-// The block at the address is on the device afterwards, or on its way: behind the uses added to `copies`.
-CUresult bring_back(Arena& arena, ArenaLock& lock, std::uint64_t base, Release* copies) noexcept {
+// The block at the address is on the device afterwards, or on its way: behind the uses added to `copies`. `in_flight`:
+// an operation is, which keeps from leaving again what is there.
+CUresult bring_back(Arena& arena, ArenaLock& lock, std::uint64_t base, bool in_flight, Release* copies) noexcept {
   const std::uint64_t releases = arena.releases;
   TakenChunks chunks(arena);
   for (int waits = 0; arena.releases == releases;) {
     Block* const block = arena.blocks.find(base);
     if (block == nullptr) return CUDA_SUCCESS;
+    if (has_copied(arena, *block)) {
+      arena_keep_copied(arena, lock, *block);
+      continue;
+    }
     if (block->away == 0) {
       // Another thread may have brought it back since the operation looked: the operation is behind that copy, too.
       copies->add(block->former);
@@ -390,20 +257,22 @@ CUresult bring_back(Arena& arena, ArenaLock& lock, std::uint64_t base, Release* 
       if (result != CUDA_SUCCESS) return result;
       continue;
     }
+    const std::size_t together = in_flight && !others_are_in_flight() ? kPagesTogether : ~std::size_t{0};
     std::vector<std::size_t> pages;
     try {
       const auto [first, last] = region.pages_of(*block);
-      for (std::size_t page = first; page < last; ++page) {
+      for (std::size_t page = first; page < last && pages.size() < together; ++page) {
         if (region.page(page).residency == Region::Residency::kAway) pages.push_back(page);
       }
     } catch (const std::bad_alloc&) {
       return CUDA_ERROR_OUT_OF_MEMORY;
     }
     // What leaves may be taken by other threads each time: rather beyond the limit than not at all.
+    const std::size_t had = chunks.list().size();
     CUresult result = take_chunks(arena, lock, pages.size(), waits >= patience(arena).waits, &chunks.list());
     if (arena.releases != releases) break;
     if (result == CUDA_ERROR_NOT_READY) {
-      ++waits;
+      waits = chunks.list().size() > had ? 0 : waits + 1;
       continue;
     }
     if (result != CUDA_SUCCESS) return result;
@@ -418,6 +287,7 @@ CUresult bring_back(Arena& arena, ArenaLock& lock, std::uint64_t base, Release* 
     chunks.list().clear();  // they are the region's, or have been put back
     if (result != CUDA_SUCCESS) return result;
     copies->add(copied);
+    waits = 0;
   }
   return CUDA_ERROR_CONTEXT_IS_DESTROYED;
 }
@@ -447,92 +317,17 @@ CUresult take_refusal() noexcept {
   return refusal;
 }
 
-std::size_t arena_send_away(Arena& arena, ArenaLock& lock, std::size_t chunks,
-                            const std::function<bool(std::size_t)>& only) noexcept {
-  // Where there is no limit any more, what is still away may find the device full.
-  if (!arena.host.is_started() || arena.swaps.refused) return 0;
-  // More than is held can't leave, whatever is asked for.
-  chunks = std::min(chunks, static_cast<std::size_t>(arena.chunks.counts().held_bytes / arena.chunks.chunk_bytes()));
-  if (chunks == 0) return 0;
-  const std::uint64_t releases = arena.releases;
-  constexpr int kWaits = 64;
-  int pauses = 0;
-  for (int i = 0; i < kWaits; ++i) {
-    if (captures_are_open()) {
-      say(arena, "nothing leaves while a stream is captured into a graph", CUDA_SUCCESS);
-      return 0;
-    }
-    if (arena_scan_before_leaving(arena, lock) && arena.releases != releases) return 0;
-    if (arena.host.free_pieces() < chunks) {
-      arena.host.grow(lock, chunks);
-      if (arena.releases != releases) return 0;
-    }
-    const std::size_t pieces = arena.host.free_pieces();
-    if (pieces == 0) {
-      say(arena, arena.host.note().c_str(), CUDA_SUCCESS);
-      return 0;
-    }
-    Release awaited;
-    bool unqueued = false;
-    std::vector<std::size_t> pages;
-    const std::uint64_t oldest = oldest_in_flight();
-    try {
-      pages = choose(arena, std::min(pieces, chunks), oldest, only, &awaited, &unqueued);
-    } catch (const std::bad_alloc&) {
-      return 0;
-    }
-    // Launches that name what is to leave are over: so is looking at what they have stored.
-    if (!pages.empty() && arena_read_scans(arena, lock)) {
-      if (arena.releases != releases) return 0;
-      continue;
-    }
-    begin(arena, &pages);
-    if (!pages.empty()) {
-      tell_once(arena);
-      const std::size_t freed = carry_out(arena, lock, pages);
-      if (freed != 0 && arena.releases == releases) arena.swaps.note.clear();
-      return freed;
-    }
-    // Another thread is about to make room.
-    if (awaited.empty() && arena.bootstrap.region().leaving_pages() != 0) {
-      {
-        const Unlocked unlocked(lock);
-        sched_yield();
-      }
-      if (arena.releases != releases) return 0;
-      if (!only && arena.bootstrap.free_chunks() >= chunks) return chunks;
-      --i;
-      continue;
-    }
-    // Another thread is about to queue what it has announced, or waits for room itself and begins again.
-    if (awaited.empty() && unqueued && pauses < patience(arena).pauses && others_are_in_flight()) {
-      {
-        const Unlocked unlocked(lock);
-        nanosleep(&kPause, nullptr);
-      }
-      if (arena.releases != releases) return 0;
-      ++pauses;
-      --i;
-      continue;
-    }
-    // All that is not in flight has been queued. Where that can't be told (0), nothing is known to be.
-    const std::uint64_t queued = oldest == 0 ? 0 : std::min(oldest, arena.tickets + 1) - 1;
-    // What a plan has in its slab comes last.
-    if (awaited.empty()) return only ? 0 : arena_give_up_planned(arena, lock);
-    if (arena.streams.finish_or_give_up(lock, awaited) != CUDA_SUCCESS) return 0;
-    if (arena.releases != releases) return 0;
-    if (awaited.everything) arena.over = std::max(arena.over, queued);
-  }
-  return 0;
-}
-
 CUresult arena_take_chunks(Arena& arena, ArenaLock& lock, std::size_t count, std::vector<Chunk*>* taken) noexcept {
   const std::uint64_t releases = arena.releases;
   TakenChunks chunks(arena);
-  for (int waits = 0;; ++waits) {
+  for (int waits = 0;;) {
+    const std::size_t had = chunks.list().size();
     const CUresult result = take_chunks(arena, lock, count, waits >= patience(arena).waits, &chunks.list());
     if (arena.releases != releases) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
-    if (result == CUDA_ERROR_NOT_READY) continue;
+    if (result == CUDA_ERROR_NOT_READY) {
+      waits = chunks.list().size() > had ? 0 : waits + 1;
+      continue;
+    }
     if (result != CUDA_SUCCESS) return result;
     chunks.put_back(count);
     taken->swap(chunks.list());
@@ -544,13 +339,16 @@ void arena_bring_back(Arena& arena, ArenaLock& lock, Operation& operation) noexc
   const std::uint64_t releases = arena.releases;
   CUresult result = CUDA_SUCCESS;
   Release copies;
+  // What is to leave for it waits for what used it, not for all that is queued.
+  arena.streams.leave_event(lock, static_cast<StreamSlot>(operation.use.slot));
+  if (arena.releases != releases) return;
   try {
     const std::vector<std::uint64_t> bases = away_blocks(arena, operation);
     operation.away = 0;
     const bool may = operation.times_begun != 0 && operation.times_begun <= patience(arena).beginnings;
     t_may_begin_again = may ? operation.ticket : 0;
     for (const std::uint64_t base : bases) {
-      result = bring_back(arena, lock, base, &copies);
+      result = bring_back(arena, lock, base, true, &copies);
       if (result != CUDA_SUCCESS) break;
     }
   } catch (const std::bad_alloc&) {
@@ -558,7 +356,7 @@ void arena_bring_back(Arena& arena, ArenaLock& lock, Operation& operation) noexc
   }
   t_may_begin_again = 0;
   if (arena.releases != releases) return;
-  arena.streams.leave_own_event(lock, kInSlot);
+  arena.streams.leave_event(lock, kInSlot);
   if (arena.releases != releases) return;
   arena.streams.add_needs(static_cast<StreamSlot>(operation.use.slot), copies, &operation.needs);
   operation.begins_again = result == kBeginsAgain;
@@ -571,7 +369,7 @@ bool arena_bring_back(Arena& arena, ArenaLock& lock, Block& block) noexcept {
   const std::uint64_t number = block.number;
   const std::uint64_t releases = arena.releases;
   Release copies;
-  if (bring_back(arena, lock, base, &copies) != CUDA_SUCCESS || arena.releases != releases) return false;
+  if (bring_back(arena, lock, base, false, &copies) != CUDA_SUCCESS || arena.releases != releases) return false;
   if (arena.streams.finish(lock, copies) != CUDA_SUCCESS || arena.releases != releases) return false;
   const Block* const there = arena.blocks.find(base);
   return there == &block && there->number == number && there->away == 0;
@@ -579,12 +377,15 @@ bool arena_bring_back(Arena& arena, ArenaLock& lock, Block& block) noexcept {
 
 Block* arena_settled(Arena& arena, ArenaLock& lock, Block* block) noexcept {
   const std::uint64_t base = block->base;
-  while (block != nullptr && is_moving(arena, *block)) {
-    {
+  const std::uint64_t releases = arena.releases;
+  while (block != nullptr && (is_moving(arena, *block) || has_copied(arena, *block))) {
+    if (is_moving(arena, *block)) {
       const Unlocked unlocked(lock);
       sched_yield();
+    } else {
+      arena_keep_copied(arena, lock, *block);
     }
-    block = arena.blocks.find(base);
+    block = arena.releases == releases ? arena.blocks.find(base) : nullptr;
   }
   return block;
 }

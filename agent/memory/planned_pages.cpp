@@ -57,9 +57,8 @@ void send_away(Arena& arena, ArenaLock& lock, std::vector<std::size_t> pages) no
   const std::uint64_t releases = arena.releases;
   const auto is_one = [&](std::size_t page) { return std::binary_search(pages.begin(), pages.end(), page); };
   for (int round = 0; round < kRoundsToLeave && arena.releases == releases; ++round) {
-    const auto here = static_cast<std::size_t>(std::count_if(pages.begin(), pages.end(), [&](std::size_t page) {
-      return region.page(page).residency == Region::Residency::kHere;
-    }));
+    const auto here = static_cast<std::size_t>(
+        std::count_if(pages.begin(), pages.end(), [&](std::size_t page) { return region.is_here(page); }));
     if (here == 0 || arena_send_away(arena, lock, here, is_one) == 0) return;
   }
 }

@@ -237,7 +237,7 @@ void send_out(Arena& arena, ArenaLock& lock, Block& block, bool from_beside) noe
   const bool queued = queue_copies(arena, lock, copies, stream, true, &result);
   if (arena.releases != releases) return;
   const StreamUse copy = arena.streams.queued_on_own(kOutSlot);
-  arena.streams.leave_own_event(lock, kOutSlot);
+  arena.streams.leave_event(lock, kOutSlot);
   if (arena.releases != releases) return;
   Release read;
   read.add(copy);
@@ -290,7 +290,7 @@ bool carry_back(Arena& arena, ArenaLock& lock, Block& block, OwnWindow& window, 
     queued = queue_copies(arena, lock, copies, stream, false, &result);
     if (arena.releases != releases) return false;
     copy = arena.streams.queued_on_own(kInSlot);
-    arena.streams.leave_own_event(lock, kInSlot);
+    arena.streams.leave_event(lock, kInSlot);
     if (arena.releases != releases) return false;
   }
   window.moving = false;

@@ -117,8 +117,10 @@ class Region {
   // Pages that are away (region_swap.cpp). ------------------------------------------------------------------------
   // The bytes of a page, which is as large as a chunk, can lie in host memory instead of a chunk. The blocks in it keep
   // their addresses, and Block::away counts such pages. Copies are the caller's: while one is under way the page is
-  // kLeaving or kComing, and nothing else may be done with it or with the blocks in it.
-  enum class Residency : std::uint8_t { kHere, kLeaving, kAway, kComing };
+  // kLeaving or kComing, and nothing else may be done with it or with the blocks in it. A page that is kCopied is here
+  // and has been copied, or is being copied: it counts as away, so that it is kept here before anything else is done
+  // with a block in it.
+  enum class Residency : std::uint8_t { kHere, kCopied, kLeaving, kAway, kComing };
   struct Page {
     Residency residency = Residency::kHere;
     HostPiece* piece = nullptr;  // null: what was in it is not needed
@@ -133,6 +135,7 @@ class Region {
   const Page& page(std::size_t number) const noexcept;
   std::uint64_t address_of(std::size_t page) const noexcept { return window_.base + page * chunks_.chunk_bytes(); }
   bool is_moving(const Block& block) const noexcept;
+  bool has_copied(const Block& block) const noexcept;
   // Can the page leave? It has a chunk that is not the slab's, and `may_leave` says so of each block in it. What has to
   // be over before is added to `uses`, but of blocks of which `is_over` says that all of it is.
   template <typename MayLeave, typename IsOver>
@@ -156,6 +159,11 @@ class Region {
   void begin_leaving(std::size_t page, HostPiece* piece);
   // It has been: its chunk is unmapped, and the caller's. Null: the driver refused, and the page is here as before.
   Chunk* end_leaving(std::size_t page) noexcept;
+  // It is not to leave yet, and then is; or is kept here after all: the piece is the caller's again. `copy`: not null
+  // where it may still be reading.
+  void leave_later(std::size_t page) noexcept;
+  void leave_now(std::size_t page) noexcept;
+  HostPiece* keep_copied(std::size_t page, const StreamUse* copy) noexcept;
   // It has not been. The piece is the caller's again. `copy`: not null where a copy may still be reading.
   HostPiece* cancel_leaving(std::size_t page, const StreamUse* copy) noexcept;
   // The chunk is mapped where the page was. The driver's code: then the chunk is the caller's, and the page away.
@@ -205,13 +213,16 @@ class Region {
     std::size_t here = 0;
     for (std::size_t number = 0; number < window_.chunks.size(); ++number) {
       const Chunk* const chunk = window_.chunks[number];
-      here += chunk != nullptr && chunk->slab_slot < 0 && page(number).residency == Residency::kHere ? 1 : 0;
+      here += chunk != nullptr && chunk->slab_slot < 0 && is_here(number) ? 1 : 0;
     }
     return here;
   }
+  bool is_here(std::size_t number) const noexcept {
+    return page(number).residency == Residency::kHere || page(number).residency == Residency::kCopied;
+  }
 
   std::size_t leaving_pages() const noexcept { return leaving_; }
-  std::uint64_t away_bytes() const noexcept { return away_ * chunks_.chunk_bytes(); }
+  std::uint64_t away_bytes() const noexcept { return (away_ - copied_) * chunks_.chunk_bytes(); }
 
   // Everything back to the driver; the context goes.
   void release_all() noexcept;
@@ -271,6 +282,7 @@ class Region {
   HostStore* host_ = nullptr;
   std::vector<Page> pages_;  // beyond its end they are here; empty until the first one leaves
   std::size_t leaving_ = 0;  // pages
+  std::size_t copied_ = 0;   // likewise
   std::size_t away_ = 0;     // pages that have no chunk, or whose chunk they are about to lose or have just got
 };
 

@@ -28,6 +28,14 @@ bool Region::is_moving(const Block& block) const noexcept {
   return false;
 }
 
+bool Region::has_copied(const Block& block) const noexcept {
+  const auto [first, last] = pages_of(block);
+  for (std::size_t number = first; number < last; ++number) {
+    if (page(number).residency == Residency::kCopied) return true;
+  }
+  return false;
+}
+
 void Region::count_away(Block& block) const noexcept {
   const auto [first, last] = pages_of(block);
   for (std::size_t number = first; number < last; ++number) {
@@ -80,6 +88,23 @@ HostPiece* Region::cancel_leaving(std::size_t page, const StreamUse* copy) noexc
   pages_[page] = {};
   add_away(page, -1);
   return piece;
+}
+
+void Region::leave_later(std::size_t page) noexcept {
+  pages_[page].residency = Residency::kCopied;
+  --leaving_;
+  ++copied_;
+}
+
+void Region::leave_now(std::size_t page) noexcept {
+  pages_[page].residency = Residency::kLeaving;
+  ++leaving_;
+  --copied_;
+}
+
+HostPiece* Region::keep_copied(std::size_t page, const StreamUse* copy) noexcept {
+  leave_now(page);
+  return cancel_leaving(page, copy);
 }
 
 CUresult Region::begin_coming(std::size_t page, Chunk* chunk) {

@@ -212,8 +212,8 @@ class StreamTable {
   // A copy has been queued there: after the driver's call, so that no event which stands for it comes before it. The
   // uses that the copy is to be behind are waited for before it is queued (wait).
   StreamUse queued_on_own(StreamSlot slot) noexcept { return {slot, ++streams_[slot]->position}; }
-  // An event on it, which stands for what was queued there so far.
-  void leave_own_event(ArenaLock& lock, StreamSlot slot) noexcept {
+  // An event on the stream, of ours or of the program's, which stands for what was queued there so far.
+  void leave_event(ArenaLock& lock, StreamSlot slot) noexcept {
     if (lacks_event(*streams_[slot], streams_[slot]->position)) record(lock, slot);
   }
   // Has what the release names been queued for certain, and not only announced by a thread? Not to be asked of one that

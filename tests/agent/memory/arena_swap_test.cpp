@@ -38,6 +38,11 @@ struct Work {
   std::function<void()> while_waited_for;  // once, while the host waits for it, or for all there is
 };
 Work g_work;
+std::map<CUevent, CUstream> g_events;  // the stream that each was recorded on last
+// Streams of ours: those that copies are queued on come behind none of the program's work.
+std::set<CUstream> g_own_streams;
+std::set<CUstream> g_copy_streams;
+std::multiset<CUdeviceptr> g_copied;  // to host memory
 
 // The kernel that looks for addresses (scan/scan_kernel.h), where the driver has one.
 struct Kernel {
@@ -73,8 +78,16 @@ Driver functions_with_work() {
   driver.context_pop = [](CUcontext*) { return CUDA_SUCCESS; };
   driver.default_pool = [](CUmemoryPool*, CUdevice) { return CUDA_ERROR_NOT_SUPPORTED; };
   driver.event_elapsed = [](float*, CUevent, CUevent) { return CUDA_ERROR_NOT_READY; };
-  driver.stream_create = [](CUstream* made, unsigned) { return *made = stream(90), CUDA_SUCCESS; };
-  driver.copy_to_host_async = [](void*, CUdeviceptr, std::size_t, CUstream) { return CUDA_SUCCESS; };
+  driver.stream_create = [](CUstream* made, unsigned) {
+    *made = stream(90 + g_own_streams.size());
+    g_own_streams.insert(*made);
+    return CUDA_SUCCESS;
+  };
+  driver.copy_to_host_async = [](void*, CUdeviceptr address, std::size_t, CUstream copies) {
+    g_copy_streams.insert(copies);
+    g_copied.insert(address);
+    return CUDA_SUCCESS;
+  };
   driver.copy_to_device_async = [](CUdeviceptr, const void*, std::size_t, CUstream) { return CUDA_SUCCESS; };
   driver.module_load = [](CUmodule*, const void*) {
     return g_kernel.is_there ? CUDA_SUCCESS : CUDA_ERROR_NOT_SUPPORTED;
@@ -91,13 +104,23 @@ Driver functions_with_work() {
     EXPECT_TRUE(address + bytes <= g_work.begin || g_work.end <= address) << "work on it is under way";
     return functions().unmap(address, bytes);
   };
-  driver.event_synchronize = [](CUevent) {
+  driver.event_create = [](CUevent* event, unsigned) {
+    *event = reinterpret_cast<CUevent>(0x10 + g_events.size());
+    g_events[*event] = nullptr;
+    return CUDA_SUCCESS;
+  };
+  driver.event_record = [](CUevent event, CUstream recorded) {
+    g_events[event] = recorded;
+    return CUDA_SUCCESS;
+  };
+  driver.event_synchronize = [](CUevent event) {
+    if (event != nullptr && g_copy_streams.contains(g_events[event])) return CUDA_SUCCESS;
     // What is queued meanwhile is not waited for.
     if (const auto meanwhile = std::exchange(g_work, {}).while_waited_for) meanwhile();
     return CUDA_SUCCESS;
   };
   driver.stream_synchronize = [](CUstream waited_for) {
-    if (waited_for != stream(90)) return functions_with_work().event_synchronize(nullptr);
+    if (!g_own_streams.contains(waited_for)) return functions_with_work().event_synchronize(nullptr);
     if (const auto meanwhile = std::exchange(g_kernel.while_it_runs, nullptr)) meanwhile();
     return CUDA_SUCCESS;
   };
@@ -113,6 +136,7 @@ class AtALimit : public testing::Test, protected ArenaCalls {
   void SetUp() override {
     g_work = {};
     g_kernel = {};
+    g_copied.clear();
     g_fake = &fake;
     note_context_change();
     forget_arena_after_fork();
@@ -149,13 +173,89 @@ class AtALimit : public testing::Test, protected ArenaCalls {
     }
     queued();
   }
+  // Bytes of it are in no chunk.
   static bool is_away(CUdeviceptr address) {
     ArenaLock lock;
-    return arena()->blocks.find(address)->away != 0;
+    const Region& region = arena()->bootstrap.region();
+    const auto [first, last] = region.pages_of(*arena()->blocks.find(address));
+    for (std::size_t page = first; page < last; ++page) {
+      if (!region.is_here(page)) return true;
+    }
+    return false;
+  }
+
+  // Blocks of a chunk each, used in this order, at a limit that they just keep to.
+  static std::array<CUdeviceptr, 6> blocks_in_turn() {
+    std::array<CUdeviceptr, 6> blocks;
+    for (CUdeviceptr& block : blocks) block = allocate(kChunk);
+    for (const CUdeviceptr block : blocks) use(block + 1, stream(1));
+    EXPECT_EQ(arena_set_limit("12MiB").error, "");
+    g_copied.clear();
+    return blocks;
+  }
+
+  static std::size_t send_away(std::size_t chunks) {
+    ArenaLock lock;
+    return arena_send_away(*arena(), lock, chunks);
   }
 
   FakeDriver fake;
 };
+
+TEST_F(AtALimit, WhatIsToLeaveNextIsCopiedAhead) {
+  const std::array blocks = blocks_in_turn();
+  EXPECT_EQ(send_away(1), 1u);
+  EXPECT_TRUE(is_away(blocks[0]));
+  EXPECT_FALSE(is_away(blocks[1]));
+  EXPECT_EQ(g_copied.count(blocks[1]), 1u);
+  EXPECT_EQ(send_away(1), 1u);
+  EXPECT_TRUE(is_away(blocks[1]));
+  EXPECT_EQ(g_copied.count(blocks[1]), 1u) << "what it held was on the host already";
+  for (const CUdeviceptr block : blocks) free(block);
+}
+
+TEST_F(AtALimit, WhatIsUsedOnceItHasBeenCopiedStaysAndIsCopiedAgain) {
+  const std::array blocks = blocks_in_turn();
+  EXPECT_EQ(send_away(1), 1u);
+  ASSERT_EQ(g_copied.count(blocks[1]), 1u);
+  use(blocks[1] + 1, stream(1));
+  EXPECT_EQ(send_away(1), 1u);
+  EXPECT_FALSE(is_away(blocks[1]));
+  EXPECT_TRUE(is_away(blocks[2]));
+  EXPECT_EQ(send_away(4), 3u) << "work on the last of them is not waited for, where there are others";
+  EXPECT_EQ(send_away(1), 1u);
+  EXPECT_TRUE(is_away(blocks[1]));
+  EXPECT_EQ(g_copied.count(blocks[1]), 2u);
+  for (const CUdeviceptr block : blocks) free(block);
+}
+
+TEST_F(AtALimit, WhatIsFreedOnceItHasBeenCopiedServesAtOnce) {
+  const std::array blocks = blocks_in_turn();
+  EXPECT_EQ(send_away(1), 1u);
+  ASSERT_EQ(g_copied.count(blocks[1]), 1u);
+  free(blocks[1]);
+  EXPECT_EQ(allocate(kChunk), blocks[1]);
+  EXPECT_FALSE(is_away(blocks[2]));
+  for (const CUdeviceptr block : blocks) free(block);
+}
+
+// An operation of many addresses touches its blocks in several holdings of the lock.
+TEST_F(AtALimit, WhatAnOperationInFlightTouchesOnceItHasBeenCopiedStays) {
+  const std::array blocks = blocks_in_turn();
+  Operation operation;
+  {
+    ArenaLock lock;
+    begin_operation({stream(1), false}, &operation);
+    ASSERT_EQ(arena_send_away(*arena(), lock, 1), 1u);
+    ASSERT_EQ(g_copied.count(blocks[1]), 1u);
+    use_block(*arena()->blocks.find(blocks[1]), operation);
+    order_operation(lock, operation);
+    EXPECT_EQ(arena_send_away(*arena(), lock, 6), 4u);
+  }
+  EXPECT_FALSE(is_away(blocks[1]));
+  queued();
+  for (const CUdeviceptr block : blocks) free(block);
+}
 
 // A call that wants memory waits for all work; what is queued meanwhile is not waited for, nor is what another thread
 // then frees: its bytes serve the call.
