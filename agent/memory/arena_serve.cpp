@@ -1,5 +1,6 @@
 // The arena's memory for blocks that no plan places (arena.h).
 #include <algorithm>
+#include <vector>
 
 #include "agent/memory/arena.h"
 #include "agent/memory/arena_state.h"
@@ -76,10 +77,20 @@ CUresult serve_from_chunks(Arena& arena, Block& block, SlabUse use) noexcept {
   return may_help && serve_in_slab(arena, block) ? CUDA_SUCCESS : result;
 }
 
+// So many chunks are free, one by one kept from other threads that want room, too. Gives the lock back before.
+bool gather_chunks(Arena& arena, ArenaLock& lock, std::size_t count) noexcept {
+  std::vector<Chunk*> taken;
+  if (arena_take_chunks(arena, lock, count, &taken) != CUDA_SUCCESS) return false;
+  for (Chunk* const chunk : taken) arena.bootstrap.keep(chunk);
+  return true;
+}
+
 // What is used least leaves until there is room; where nothing can, the limit is passed.
 [[gnu::cold, gnu::noinline]] CUresult serve_at_limit(Arena& arena, ArenaLock& lock, Block& block,
                                                      SlabUse use) noexcept {
   constexpr int kPatience = 256;
+  // From then on chunks are gathered, as other threads take what leaves.
+  constexpr int kTriesAlone = 4;
   const std::uint64_t chunk_bytes = arena.chunks.chunk_bytes();
   // Programs try how much they can have.
   if (block.bytes > arena.chunks.device_bytes()) return CUDA_ERROR_OUT_OF_MEMORY;
@@ -89,7 +100,9 @@ CUresult serve_from_chunks(Arena& arena, Block& block, SlabUse use) noexcept {
     // What is only being prepared holds up what could leave.
     arena.slab.give_up_unfinished();
     const std::uint64_t releases = arena.releases;
-    const bool sent = arena_take_left(arena, chunks) || arena_send_away(arena, lock, chunks) != 0;
+    // A block that does not begin with a chunk has one more.
+    const bool sent = arena_take_left(arena, chunks) || (i < kTriesAlone ? arena_send_away(arena, lock, chunks) != 0
+                                                                         : gather_chunks(arena, lock, chunks + 1));
     if (arena.releases != releases) return CUDA_ERROR_NOT_SUPPORTED;
     // Rather than passing the limit, or lying in a plan's places.
     if (!sent && arena_take_from_slab(arena, lock, chunks)) {
@@ -130,7 +143,11 @@ CUresult arena_serve_dynamically(Arena& arena, ArenaLock& lock, Block& block, bo
   CUresult result = serve_from_chunks(arena, block, use);
   for (int i = 0; result == CUDA_ERROR_NOT_READY; ++i) {
     const Release uses = arena.bootstrap.awaited();
-    if (arena.streams.finish(lock, uses) != CUDA_SUCCESS || i == kPatience) return CUDA_ERROR_OUT_OF_MEMORY;
+    if (arena.streams.finish(lock, uses) != CUDA_SUCCESS) return CUDA_ERROR_OUT_OF_MEMORY;
+    if (i == kPatience) {
+      result = CUDA_ERROR_OUT_OF_MEMORY;
+      break;
+    }
     if (arena.service != Arena::Service::kChunks) return CUDA_ERROR_NOT_SUPPORTED;
     result = serve_from_chunks(arena, block, use);
   }

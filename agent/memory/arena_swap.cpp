@@ -364,15 +364,19 @@ void arena_bring_back(Arena& arena, ArenaLock& lock, Operation& operation) noexc
 }
 
 bool arena_bring_back(Arena& arena, ArenaLock& lock, Block& block) noexcept {
-  if (block.away == 0) return true;
   const std::uint64_t base = block.base;
   const std::uint64_t number = block.number;
   const std::uint64_t releases = arena.releases;
-  Release copies;
-  if (bring_back(arena, lock, base, false, &copies) != CUDA_SUCCESS || arena.releases != releases) return false;
-  if (arena.streams.finish(lock, copies) != CUDA_SUCCESS || arena.releases != releases) return false;
-  const Block* const there = arena.blocks.find(base);
-  return there == &block && there->number == number && there->away == 0;
+  // While its copies are waited for, another thread may send it away again: nothing is in flight that uses it.
+  for (int i = 0; i < patience(arena).waits; ++i) {
+    const Block* const there = arena.blocks.find(base);
+    if (there != &block || there->number != number) return false;
+    if (block.away == 0) return true;
+    Release copies;
+    if (bring_back(arena, lock, base, false, &copies) != CUDA_SUCCESS || arena.releases != releases) return false;
+    if (arena.streams.finish(lock, copies) != CUDA_SUCCESS || arena.releases != releases) return false;
+  }
+  return false;
 }
 
 Block* arena_settled(Arena& arena, ArenaLock& lock, Block* block) noexcept {

@@ -421,6 +421,7 @@ void Region::release_all() noexcept {
   side_by_side_ = 0;
   pages_.clear();
   leaving_ = 0;
+  copied_ = 0;
   away_ = 0;
 }
 

@@ -8,11 +8,14 @@
 #include <future>
 #include <initializer_list>
 #include <map>
+#include <mutex>
+#include <random>
 #include <set>
 #include <span>
 #include <string_view>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "agent/agent.h"
 #include "agent/memory/arena.h"
@@ -38,6 +41,9 @@ struct Work {
   std::function<void()> while_waited_for;  // once, while the host waits for it, or for all there is
 };
 Work g_work;
+
+// What the driver is asked without the arena's lock.
+std::mutex g_mutex;
 std::map<CUevent, CUstream> g_events;  // the stream that each was recorded on last
 // Streams of ours: those that copies are queued on come behind none of the program's work.
 std::set<CUstream> g_own_streams;
@@ -79,11 +85,13 @@ Driver functions_with_work() {
   driver.default_pool = [](CUmemoryPool*, CUdevice) { return CUDA_ERROR_NOT_SUPPORTED; };
   driver.event_elapsed = [](float*, CUevent, CUevent) { return CUDA_ERROR_NOT_READY; };
   driver.stream_create = [](CUstream* made, unsigned) {
+    const std::scoped_lock lock(g_mutex);
     *made = stream(90 + g_own_streams.size());
     g_own_streams.insert(*made);
     return CUDA_SUCCESS;
   };
   driver.copy_to_host_async = [](void*, CUdeviceptr address, std::size_t, CUstream copies) {
+    const std::scoped_lock lock(g_mutex);
     g_copy_streams.insert(copies);
     g_copied.insert(address);
     return CUDA_SUCCESS;
@@ -101,26 +109,38 @@ Driver functions_with_work() {
   driver.launch_kernel = [](CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, CUstream,
                             void** parameters, void**) { return run_kernel(parameters), CUDA_SUCCESS; };
   driver.unmap = [](CUdeviceptr address, std::size_t bytes) {
+    const std::scoped_lock lock(g_mutex);
     EXPECT_TRUE(address + bytes <= g_work.begin || g_work.end <= address) << "work on it is under way";
     return functions().unmap(address, bytes);
   };
   driver.event_create = [](CUevent* event, unsigned) {
+    const std::scoped_lock lock(g_mutex);
     *event = reinterpret_cast<CUevent>(0x10 + g_events.size());
     g_events[*event] = nullptr;
     return CUDA_SUCCESS;
   };
   driver.event_record = [](CUevent event, CUstream recorded) {
+    const std::scoped_lock lock(g_mutex);
     g_events[event] = recorded;
     return CUDA_SUCCESS;
   };
   driver.event_synchronize = [](CUevent event) {
-    if (event != nullptr && g_copy_streams.contains(g_events[event])) return CUDA_SUCCESS;
+    Work work;
+    {
+      const std::scoped_lock lock(g_mutex);
+      if (event != nullptr && g_copy_streams.contains(g_events[event])) return CUDA_SUCCESS;
+      work = std::exchange(g_work, {});
+    }
     // What is queued meanwhile is not waited for.
-    if (const auto meanwhile = std::exchange(g_work, {}).while_waited_for) meanwhile();
+    if (work.while_waited_for) work.while_waited_for();
     return CUDA_SUCCESS;
   };
   driver.stream_synchronize = [](CUstream waited_for) {
-    if (!g_own_streams.contains(waited_for)) return functions_with_work().event_synchronize(nullptr);
+    const bool is_own = [&] {
+      const std::scoped_lock lock(g_mutex);
+      return g_own_streams.contains(waited_for);
+    }();
+    if (!is_own) return functions_with_work().event_synchronize(nullptr);
     if (const auto meanwhile = std::exchange(g_kernel.while_it_runs, nullptr)) meanwhile();
     return CUDA_SUCCESS;
   };
@@ -255,6 +275,40 @@ TEST_F(AtALimit, WhatAnOperationInFlightTouchesOnceItHasBeenCopiedStays) {
   EXPECT_FALSE(is_away(blocks[1]));
   queued();
   for (const CUdeviceptr block : blocks) free(block);
+}
+
+// Each with blocks of its own, which together are more than the limit, and with those of all others in its way.
+TEST_F(AtALimit, ThreadsCopyAheadAndUseAndFree) {
+  free(allocate(kChunk));
+  ASSERT_EQ(arena_set_limit("16MiB").error, "");
+  std::vector<std::thread> threads;
+  for (unsigned seed = 1; seed <= 4; ++seed) {
+    threads.emplace_back([seed] {
+      std::mt19937 random(seed);
+      std::vector<CUdeviceptr> blocks;
+      for (int step = 0; step < 400; ++step) {
+        const auto any = [&] { return blocks.begin() + static_cast<std::ptrdiff_t>(random() % blocks.size()); };
+        if (blocks.size() < 4) {
+          blocks.push_back(allocate((1 + random() % 3) * kChunk - 4096));
+          EXPECT_NE(blocks.back(), 0u);
+        } else if (random() % 6 == 0) {
+          const auto block = any();
+          free(*block);
+          blocks.erase(block);
+        }
+        use(*any() + 1, stream(seed));
+        EXPECT_EQ(take_refusal(), CUDA_SUCCESS);
+      }
+      for (const CUdeviceptr block : blocks) free(block);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  ArenaLock lock;
+  Arena& arena = *memopt::agent::arena();
+  EXPECT_GT(arena.swaps.in_pages, 0u);
+  EXPECT_TRUE(arena.copied_ahead.pages.empty()) << "of blocks that are no more";
+  EXPECT_EQ(arena.bootstrap.region().away_bytes(), 0u);
+  EXPECT_EQ(arena.host.free_pieces() * kChunk, arena.host.held_bytes());
 }
 
 // A call that wants memory waits for all work; what is queued meanwhile is not waited for, nor is what another thread

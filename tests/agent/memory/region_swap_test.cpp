@@ -51,6 +51,35 @@ class RegionSwapTest : public testing::Test, public Memory {
     bootstrap.keep(chunk);
   }
 
+  // It is copied, and stays for now.
+  void copy(std::size_t page) {
+    ArenaLock lock;
+    ASSERT_TRUE(host.free_pieces() != 0 || host.grow(lock, 1));
+    HostPiece* const piece = host.take();
+    ASSERT_NE(piece, nullptr);
+    region.begin_leaving(page, piece);
+    pieces[piece] = contents[fake.mapped.at(region.address_of(page))];
+    region.leave_later(page);
+  }
+
+  void leave_copied(std::size_t page) {
+    region.leave_now(page);
+    contents.erase(fake.mapped.at(region.address_of(page)));
+    Chunk* const chunk = region.end_leaving(page);
+    ASSERT_NE(chunk, nullptr);
+    bootstrap.keep(chunk);
+  }
+
+  // Before anything else is done with the block.
+  void keep_copied(const Block& block) {
+    for (const std::size_t page : pages_of(block)) {
+      if (region.page(page).residency != Residency::kCopied) continue;
+      HostPiece* const piece = region.keep_copied(page, nullptr);
+      pieces.erase(piece);
+      host.give_back(piece, Release{});
+    }
+  }
+
   void come(std::size_t page) {
     std::vector<Chunk*> taken;
     CUresult result = bootstrap.take_chunks(1, false, &taken);
@@ -82,10 +111,8 @@ class RegionSwapTest : public testing::Test, public Memory {
       for (const std::size_t page : pages_of(*block)) {
         const auto mapped = fake.mapped.find(region.address_of(page));
         ASSERT_EQ(mapped == fake.mapped.end(), region.page(page).residency == Residency::kAway) << page;
-        if (mapped == fake.mapped.end()) {
-          ++away;
-          continue;
-        }
+        away += region.is_here(page) && region.page(page).residency != Residency::kCopied ? 0 : 1;
+        if (mapped == fake.mapped.end()) continue;
         const auto held = contents.find(mapped->second);
         ASSERT_TRUE(held != contents.end() && held->second.contains({number, page})) << number << " lost page " << page;
       }
@@ -99,6 +126,33 @@ class RegionSwapTest : public testing::Test, public Memory {
   std::map<CUmemGenericAllocationHandle, Contents> contents;
   std::map<HostPiece*, Contents> pieces;
 };
+
+TEST_F(RegionSwapTest, WhatHasBeenCopiedIsHere) {
+  Block* const block = make(kChunk);
+  const std::size_t page = pages_of(*block).front();
+  {
+    ArenaLock lock;
+    ASSERT_TRUE(host.grow(lock, 1));
+  }
+  HostPiece* const piece = host.take();
+  region.begin_leaving(page, piece);
+  region.leave_later(page);
+  EXPECT_TRUE(region.is_here(page));
+  EXPECT_TRUE(region.has_copied(*block));
+  EXPECT_FALSE(region.is_moving(*block));
+  EXPECT_FALSE(may_leave(page)) << "it has been chosen already";
+  EXPECT_EQ(region.away_bytes(), 0u);
+  EXPECT_EQ(region.keep_copied(page, nullptr), piece);
+  EXPECT_FALSE(region.has_copied(*block));
+  EXPECT_EQ(block->away, 0u);
+  EXPECT_TRUE(may_leave(page));
+  // The context may go at any time.
+  region.begin_leaving(page, piece);
+  region.leave_later(page);
+  bootstrap.release_all();
+  EXPECT_EQ(region.away_bytes(), 0u);
+  EXPECT_EQ(region.leaving_pages(), 0u);
+}
 
 TEST_F(RegionSwapTest, APageLeavesForAPieceAndItsChunkServesElsewhere) {
   Block* const block = make(3 * kChunk);
@@ -220,9 +274,11 @@ TEST_F(RegionSwapTest, AnyOrder) {
         for (const std::size_t page : pages_of(*block)) {
           if (region.page(page).residency == Residency::kAway) come(page);
         }
+        keep_copied(*block);
         write(*block);
       } else if (what < 5 && !blocks.empty()) {
         Block* const block = std::next(blocks.begin(), static_cast<std::ptrdiff_t>(below(blocks.size())))->second.get();
+        keep_copied(*block);
         free(block);
       } else if (!blocks.empty()) {
         const Block& block = *std::next(blocks.begin(), static_cast<std::ptrdiff_t>(below(blocks.size())))->second;
@@ -230,14 +286,19 @@ TEST_F(RegionSwapTest, AnyOrder) {
         const std::size_t page = pages[below(pages.size())];
         if (region.page(page).residency == Residency::kAway) {
           come(page);
+        } else if (region.page(page).residency == Residency::kCopied) {
+          leave_copied(page);
         } else if (may_leave(page)) {
-          leave(page);
+          what < 8 ? leave(page) : copy(page);
         }
       }
       check_all();
       if (HasFatalFailure()) FAIL() << "seed " << seed << ", step " << step;
     }
-    while (!blocks.empty()) free(blocks.begin()->second.get());
+    while (!blocks.empty()) {
+      keep_copied(*blocks.begin()->second);
+      free(blocks.begin()->second.get());
+    }
     EXPECT_EQ(region.away_bytes(), 0u);
     EXPECT_EQ(host.free_pieces() * kChunk, host.held_bytes());
   }
