@@ -26,12 +26,13 @@ namespace memopt::agent {
 namespace {
 
 // Of the next ones to leave so many are copied ahead: fewer where they are used again before they leave, as each then
-// was copied for nothing. A copy of the program's own may wait for as many.
+// was copied for nothing. A copy of the program's own may wait for these.
 constexpr std::size_t kFewestAhead = 1;
 constexpr std::size_t kMostAhead = 8;
-// Copies that are queued at once, and pages that then leave together.
-constexpr std::size_t kMostTogether = 32;
+// Pages that leave together: while these are unmapped, others are copied. So many at most where other threads are in
+// flight.
 constexpr std::size_t kLeaveTogether = 4;
+constexpr std::size_t kMostTogether = 32;
 
 constexpr const char* kNoCopies = "the driver does not copy blocks to the host";
 
