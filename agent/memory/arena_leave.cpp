@@ -136,18 +136,18 @@ void begin(Arena& arena, std::vector<std::size_t>* pages) noexcept {
   pages->resize(begun);
 }
 
-// Its piece is free once the copy is over.
-void give_back(Arena& arena, const CopiedPage& copied) noexcept {
+// It is free once the copy is over.
+void give_back(Arena& arena, HostPiece* piece, StreamUse copy) noexcept {
   Release reads;
-  reads.add(copied.copy);
-  arena.host.give_back(copied.piece, reads);
+  reads.add(copy);
+  arena.host.give_back(piece, reads);
 }
 
 void keep(Arena& arena, const CopiedPage& copied) noexcept {
   Release copy;
   copy.add(copied.copy);
-  arena.bootstrap.region().keep_copied(copied.page, arena.streams.is_over(copy, true) ? nullptr : &copied.copy);
-  give_back(arena, copied);
+  const StreamUse* const reading = arena.streams.is_over(copy, true) ? nullptr : &copied.copy;
+  give_back(arena, arena.bootstrap.region().keep_copied(copied.page, reading), copied.copy);
 }
 
 // Copies the pages, which are marked. The first `leaving` of them stay so, and are added to the list; the others are
@@ -180,11 +180,10 @@ bool copy_out(Arena& arena, ArenaLock& lock, const std::vector<std::size_t>& pag
                                            page.end - page.begin, stream);
     }
     if (arena.releases != releases) return false;
-    const CopiedPage copied{pages[i], page.piece, arena.streams.queued_on_own(kOutSlot)};
+    const CopiedPage copied{pages[i], arena.streams.queued_on_own(kOutSlot)};
     // One that failed may be under way all the same.
     if (result != CUDA_SUCCESS) {
-      region.cancel_leaving(copied.page, &copied.copy);
-      give_back(arena, copied);
+      give_back(arena, region.cancel_leaving(copied.page, &copied.copy), copied.copy);
       continue;
     }
     arena.swaps.out_bytes += page.end - page.begin;
@@ -251,8 +250,8 @@ std::size_t leave(Arena& arena, ArenaLock& lock, const std::vector<CopiedPage>& 
   for (const CopiedPage& copied : pages) {
     Chunk* const chunk = result == CUDA_SUCCESS ? region.end_leaving(copied.page) : nullptr;
     if (chunk == nullptr) {
-      region.cancel_leaving(copied.page, result == CUDA_SUCCESS ? nullptr : &copied.copy);
-      give_back(arena, copied);
+      const StreamUse* const reading = result == CUDA_SUCCESS ? nullptr : &copied.copy;
+      give_back(arena, region.cancel_leaving(copied.page, reading), copied.copy);
       if (result == CUDA_SUCCESS) arena.swaps.refused = true;
       continue;
     }
@@ -433,7 +432,10 @@ void arena_keep_copied(Arena& arena, ArenaLock& lock, const Block& block) noexce
   }
   if (arena.releases != releases) return;
   // Another thread may have kept them, or be about to have them leave.
-  std::erase_if(ahead.pages, [&](const CopiedPage& copied) { return is_its(copied) && (keep(arena, copied), true); });
+  std::erase_if(ahead.pages, [&](const CopiedPage& copied) {
+    if (is_its(copied)) keep(arena, copied);
+    return is_its(copied);
+  });
 }
 
 std::size_t arena_send_away(Arena& arena, ArenaLock& lock, std::size_t chunks, const Only& only) noexcept {

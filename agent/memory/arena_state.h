@@ -71,7 +71,6 @@ struct SwapSums {
 // A page of the region that is here and has been copied to host memory, or is being copied.
 struct CopiedPage {
   std::size_t page;
-  HostPiece* piece;
   StreamUse copy;
 };
 

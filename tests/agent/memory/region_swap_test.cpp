@@ -37,15 +37,17 @@ class RegionSwapTest : public testing::Test, public Memory {
         page, [](const Block&) { return true; }, [](const Block&) { return false; }, &uses);
   }
 
-  void leave(std::size_t page) {
+  HostPiece* begin_leaving(std::size_t page) {
     ArenaLock lock;
-    ASSERT_TRUE(host.free_pieces() != 0 || host.grow(lock, 1));
+    EXPECT_TRUE(host.free_pieces() != 0 || host.grow(lock, 1));
     HostPiece* const piece = host.take();
-    ASSERT_NE(piece, nullptr);
     region.begin_leaving(page, piece);
     EXPECT_EQ(region.page(page).residency, Residency::kLeaving);
-    const CUmemGenericAllocationHandle from = fake.mapped.at(region.address_of(page));
-    pieces[piece] = std::exchange(contents[from], {});
+    return piece;
+  }
+
+  void end_leaving(std::size_t page) {
+    contents.erase(fake.mapped.at(region.address_of(page)));
     Chunk* const chunk = region.end_leaving(page);
     ASSERT_NE(chunk, nullptr);
     bootstrap.keep(chunk);
@@ -53,21 +55,18 @@ class RegionSwapTest : public testing::Test, public Memory {
 
   // It is copied, and stays for now.
   void copy(std::size_t page) {
-    ArenaLock lock;
-    ASSERT_TRUE(host.free_pieces() != 0 || host.grow(lock, 1));
-    HostPiece* const piece = host.take();
-    ASSERT_NE(piece, nullptr);
-    region.begin_leaving(page, piece);
-    pieces[piece] = contents[fake.mapped.at(region.address_of(page))];
+    pieces[begin_leaving(page)] = contents[fake.mapped.at(region.address_of(page))];
     region.leave_later(page);
   }
 
   void leave_copied(std::size_t page) {
     region.leave_now(page);
-    contents.erase(fake.mapped.at(region.address_of(page)));
-    Chunk* const chunk = region.end_leaving(page);
-    ASSERT_NE(chunk, nullptr);
-    bootstrap.keep(chunk);
+    end_leaving(page);
+  }
+
+  void leave(std::size_t page) {
+    pieces[begin_leaving(page)] = contents[fake.mapped.at(region.address_of(page))];
+    end_leaving(page);
   }
 
   // Before anything else is done with the block.
@@ -130,12 +129,7 @@ class RegionSwapTest : public testing::Test, public Memory {
 TEST_F(RegionSwapTest, WhatHasBeenCopiedIsHere) {
   Block* const block = make(kChunk);
   const std::size_t page = pages_of(*block).front();
-  {
-    ArenaLock lock;
-    ASSERT_TRUE(host.grow(lock, 1));
-  }
-  HostPiece* const piece = host.take();
-  region.begin_leaving(page, piece);
+  HostPiece* const piece = begin_leaving(page);
   region.leave_later(page);
   EXPECT_TRUE(region.is_here(page));
   EXPECT_TRUE(region.has_copied(*block));
