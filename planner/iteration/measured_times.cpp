@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 #include <numeric>
+#include <optional>
 #include <utility>
 
 #include "planner/iteration/hash.h"
@@ -37,6 +38,17 @@ Number median(std::vector<Number> numbers) {
   return *middle;
 }
 
+// What an operation takes, of what was measured of it (not empty). The least is without what the host adds where the
+// device waits for the call: by a few microseconds each time, perhaps. But times of the operation itself differ too,
+// and of a sum of least ones the program would take longer than that in each iteration.
+std::uint64_t likely(std::vector<std::uint64_t>& measured) {
+  constexpr std::uint64_t kHostAdds = 10'000;
+  const auto middle = measured.begin() + static_cast<std::ptrdiff_t>((measured.size() - 1) / 2);
+  std::nth_element(measured.begin(), middle, measured.end());
+  const std::uint64_t least = *std::min_element(measured.begin(), middle + 1);
+  return std::max(least, *middle - std::min(*middle, kHostAdds));
+}
+
 // The older one.
 template <typename Sample>
 void forget_half(std::vector<Sample>& samples) {
@@ -52,6 +64,16 @@ std::vector<std::uint32_t> borders_of(const std::vector<std::uint64_t>& pattern)
     borders[i] = pattern[i] == pattern[length] ? length + 1 : 0;
   }
   return borders;
+}
+
+// Of an operation, without what may be another when the iteration is found again: the call stack of a block's malloc.
+std::uint64_t plain_token(const OperationStore& store, std::uint32_t position) {
+  const Operation op = store.operations()[position];
+  if (op.kind != OperationKind::kMalloc && op.kind != OperationKind::kFree) return op.token;
+  const auto kind = static_cast<std::uint64_t>(op.kind);
+  if (op.block == kNone) return kind;
+  const Block block = store.blocks()[op.block];
+  return combine(combine(kind, block.bytes), block.return_address);
 }
 
 }  // namespace
@@ -172,6 +194,7 @@ void MeasuredTimes::begin(const OperationStore& store, const IterationPlan& plan
   lanes_.clear();
   steps_.clear();
   std::unordered_map<std::uint32_t, std::uint32_t> places;  // of the store's lanes
+  std::vector<std::uint64_t> origins;                       // where an iteration begins, by lane
   for (const LanePeriod& lane : plan.iteration.lanes) {
     const planner::Lane& operations = store.lanes()[lane.lane];
     const std::uint64_t forgotten = operations.operations.forgotten();
@@ -181,10 +204,14 @@ void MeasuredTimes::begin(const OperationStore& store, const IterationPlan& plan
     added.in_store = lane.lane;
     added.tokens.resize(lane.period);
     operations.operations.copy_tokens(lane.middle(), added.tokens);
-    added.borders = borders_of(added.tokens);
-    added.followed = forgotten + lane.end;
-    added.matched = lane.period;
-    added.runs.push_back({forgotten + lane.begin(), added.followed});
+    for (std::size_t i = 0; i < lane.period; ++i) {
+      added.plain.push_back(plain_token(store, operations.operations[lane.middle() + i]));
+    }
+    added.borders = borders_of(added.plain);
+    // What was measured of it before it was found counts, too: of an iteration that is found again from another place
+    // on, or by other calls, that may be nearly all.
+    added.followed = forgotten;
+    origins.push_back(forgotten + lane.begin());
   }
   for (const std::uint32_t position : plan.lifetimes.order) {
     const Operation op = store.operations()[position];
@@ -193,7 +220,7 @@ void MeasuredTimes::begin(const OperationStore& store, const IterationPlan& plan
     step.lane = places.at(op.lane);
     const Lane& lane = lanes_[step.lane];
     const std::uint64_t index = store.lanes()[op.lane].operations.forgotten() + op.lane_index;
-    step.phase = (index - lane.runs.front().begin) % lane.tokens.size();
+    step.phase = (index - origins[step.lane]) % lane.tokens.size();
     if (const Recent* const recent = step.on_device ? find(op.sequence) : nullptr) {
       step.shape = recent->shape;
       step.bytes = recent->bytes;
@@ -221,18 +248,25 @@ void MeasuredTimes::follow(const OperationStore& store) {
       lane.broken = false;
     }
     for (; lane.followed < end; ++lane.followed) {
-      const std::uint64_t token = operations.token(lane.followed - forgotten);
+      const auto index = static_cast<std::size_t>(lane.followed - forgotten);
+      const std::uint64_t token = operations.token(index);
+      std::optional<std::uint64_t> plain;
+      const auto is = [&](std::size_t phase) {
+        if (token == lane.tokens[phase]) return true;
+        if (!plain) plain = plain_token(store, operations[index]);
+        return *plain == lane.plain[phase];
+      };
       if (lane.matched == period) {
         Run& run = lane.runs.back();
-        if (token == lane.tokens[(lane.followed - run.begin) % period]) {
+        if (is((lane.followed - run.begin) % period)) {
           ++run.end;
           continue;
         }
         // Of the operations before, so many are the beginning of another iteration.
         lane.matched = (lane.followed - run.begin) % period;
       }
-      while (lane.matched > 0 && lane.tokens[lane.matched] != token) lane.matched = lane.borders[lane.matched - 1];
-      if (lane.tokens[lane.matched] == token && ++lane.matched == period) {
+      while (lane.matched > 0 && !is(lane.matched)) lane.matched = lane.borders[lane.matched - 1];
+      if (is(lane.matched) && ++lane.matched == period) {
         if (lane.runs.size() == kMostRuns) forget_half(lane.runs);
         lane.runs.push_back({lane.followed + 1 - period, lane.followed + 1});
       }
@@ -286,7 +320,8 @@ IterationTimes MeasuredTimes::of_iteration() const {
   IterationTimes result;
   result.operations.resize(steps_.size());
   struct Own {
-    std::uint64_t least = std::numeric_limits<std::uint64_t>::max();
+    std::vector<std::uint64_t> measured;
+    std::uint64_t busy = 0;                                                // by these, if there are any
     std::uint64_t least_slot = std::numeric_limits<std::uint64_t>::max();  // with the idle time before it
     const Run* run = nullptr;                                              // of the last sample with an end
     std::uint64_t turn = 0, end = 0;
@@ -306,7 +341,7 @@ IterationTimes MeasuredTimes::of_iteration() const {
     if (run == nullptr) continue;
     Own& mine = own[place->second][(sample.index - run->begin) % lane.tokens.size()];
     const std::uint64_t turn = (sample.index - run->begin) / lane.tokens.size();
-    mine.least = std::min(mine.least, sample.nanoseconds);
+    mine.measured.push_back(sample.nanoseconds);
     if (sample.idle != shm::kIdleUnknown) mine.least_slot = std::min(mine.least_slot, sample.nanoseconds + sample.idle);
     if (sample.end == 0) continue;
     if (mine.run == run && turn > mine.turn && sample.end > mine.end) {
@@ -315,6 +350,11 @@ IterationTimes MeasuredTimes::of_iteration() const {
     mine.run = run;
     mine.turn = turn;
     mine.end = sample.end;
+  }
+  for (std::vector<Own>& lane : own) {
+    for (Own& mine : lane) {
+      if (!mine.measured.empty()) mine.busy = likely(mine.measured);
+    }
   }
   if (!periods.empty()) result.period = median(std::move(periods));
   result.pace = result.period != 0 ? result.period : about_period();
@@ -331,13 +371,13 @@ IterationTimes MeasuredTimes::of_iteration() const {
     if (!step.on_device || step.kind != kLaunches || step.bytes == 0) continue;
     const Own& mine = own[step.lane][step.phase];
     const auto alike = least_by_shape_.find(step.shape);
-    const bool measured = mine.least != std::numeric_limits<std::uint64_t>::max();
+    const bool measured = !mine.measured.empty();
     if (!measured && alike == least_by_shape_.end()) continue;
     if (measured) {
-      alike_here[step.shape].add(mine.least);
-      by_shape_and_bytes[{step.shape, step.bytes}].add(mine.least);
+      alike_here[step.shape].add(mine.busy);
+      by_shape_and_bytes[{step.shape, step.bytes}].add(mine.busy);
     }
-    known_time += static_cast<double>(measured ? mine.least : alike->second);
+    known_time += static_cast<double>(measured ? mine.busy : alike->second);
     known_bytes += static_cast<double>(step.bytes);
   }
   const double launched_rate = known_bytes > 0 ? known_time / known_bytes : 0;
@@ -350,10 +390,10 @@ IterationTimes MeasuredTimes::of_iteration() const {
     const Own& mine = own[step.lane][step.phase];
     const bool knows_slot = mine.least_slot != std::numeric_limits<std::uint64_t>::max();
     if (!knows_slot) unknown.push_back(&time);
-    if (mine.least != std::numeric_limits<std::uint64_t>::max()) {
-      time.busy = mine.least;
-      // Of samples that do not know it, the least may be less than any of the others.
-      if (knows_slot) time.idle = mine.least_slot - mine.least;
+    if (!mine.measured.empty()) {
+      time.busy = mine.busy;
+      // What is likely of all may be more than the least of these.
+      if (knows_slot) time.idle = mine.least_slot - std::min(mine.least_slot, mine.busy);
       time.source = IterationTimes::Source::kMeasured;
     } else {
       time = of_others(step, alike_here, launch, launched_rate);

@@ -1,7 +1,8 @@
 // How long the device took for the operations of an iteration, as a program's records say (kKernelTime): of one
 // operation in so many it was measured, each time the iteration came round of others.
 //
-// An operation has the least time that was measured of it in the iterations that were seen. Without any, a launch has
+// An operation has the least time that was measured of it in the iterations that were seen, under whatever call stacks;
+// where its times differ by more than what a late host adds, the median less that. Without any, a launch has
 // what those of the same function with the same grid take on average in the iteration, of as many bytes if there are
 // any: so the sum is right where only a part of the iteration was measured, and that part was chosen by chance. Else it
 // has the least that was measured of one like it anywhere (a copy of as many bytes in the same direction, a memset of
@@ -96,6 +97,7 @@ class MeasuredTimes {
     std::uint32_t number = 0;
     std::uint32_t in_store = 0;
     std::vector<std::uint64_t> tokens;  // of one iteration
+    std::vector<std::uint64_t> plain;   // the same, by whatever call stacks
     std::vector<std::uint32_t>
         borders;                 // of each beginning of them, its longest that is also its end, as it is shorter
     std::vector<Run> runs;       // in order; the last one goes on while `matched` is all of an iteration
