@@ -1,6 +1,7 @@
 #include "agent/memory/follower.h"
 
 #include <algorithm>
+#include <cmath>
 #include <span>
 #include <tuple>
 #include <utility>
@@ -219,6 +220,7 @@ FollowedPlan::FollowedPlan(const Plan& plan)
     lane.rounds = planned.rounds;
     lane.gaps = gaps_of(planned, &lane.alike);
     lane.operations = plan.operations;
+    lane.fixed_sizes = !plan.swaps.empty();
     lane.mallocs.reserve(planned.mallocs.size());
     for (const shm::PlannedMalloc& malloc : planned.mallocs) {
       lane.mallocs.push_back(
@@ -359,6 +361,34 @@ std::uint32_t needed(const LanePosition& at, std::uint64_t ahead) noexcept {
   return std::min(base + at.doubts, LanePosition::kKnown);
 }
 
+// Could it be this malloc of a batch that is smaller by the factor? Some depend on the batch, or on a length, twice
+// (attention's scores), some not at all (gradients).
+bool fits_smaller(const FollowedMalloc& planned, std::uint64_t bytes, std::uint64_t return_address,
+                  double scale) noexcept {
+  return planned.return_address == return_address && bytes <= planned.bytes &&
+         static_cast<double>(bytes) >= static_cast<double>(planned.bytes) * scale * scale;
+}
+
+// Are the last mallocs those of a smaller batch, from the first one off the plan on? The factor; else 0.
+double smaller_batch(const LanePosition& at) noexcept {
+  constexpr std::uint32_t kFewest = 3;
+  constexpr std::uint32_t kAlike = 2;  // of them by the same factor
+  constexpr double kRounding = 64;     // but for so small a part: frameworks round sizes up
+  if (at.lane->fixed_sizes || at.off < kFewest || at.off > LanePosition::kKnown) return 0;
+  const std::vector<FollowedMalloc>& mallocs = at.lane->mallocs;
+  double scale = 0;
+  std::uint32_t alike = 0;
+  for (std::uint32_t i = 0; i < at.off; ++i) {
+    const LanePosition::Made& made = at.made[(at.seen - at.off + i) % LanePosition::kKnown];
+    const FollowedMalloc& planned = mallocs[static_cast<std::size_t>((at.position + i) % mallocs.size())];
+    const auto bytes = static_cast<double>(planned.bytes);
+    if (i == 0) scale = static_cast<double>(made.bytes) / bytes;
+    if (scale >= 1 || !fits_smaller(planned, made.bytes, made.return_address, scale)) return 0;
+    if (std::abs(static_cast<double>(made.bytes) - scale * bytes) * kRounding <= bytes * scale) ++alike;
+  }
+  return alike >= kAlike ? scale : 0;
+}
+
 // The last mallocs are an iteration's last ones, as far as `match` goes: are those before them?
 bool is_end(const LanePosition& at) noexcept {
   const std::uint32_t wanted = std::min(at.lane->match + at.end_doubts, LanePosition::kKnown);
@@ -405,6 +435,11 @@ Step look_for(LanePosition& at, std::uint64_t bytes, std::uint64_t return_addres
     return Step::kOff;
   }
   if (!known) return Step::kOff;
+  if (const double scale = alone ? smaller_batch(at) : 0; scale != 0) {
+    const Step step = rejoin(at, (at.position + at.off - 1) % count, expected);
+    if (at.position != 0) at.scale = scale;
+    return step;
+  }
   const std::uint64_t most = alone ? std::min(count, kMostAhead) : 1;
   for (std::uint64_t ahead = 0; ahead < most; ++ahead) {
     const std::uint32_t wanted = needed(at, ahead);
@@ -415,9 +450,12 @@ Step look_for(LanePosition& at, std::uint64_t bytes, std::uint64_t return_addres
   return Step::kOff;
 }
 
-Step deviate(LanePosition& at, std::uint64_t bytes, std::uint64_t return_address) noexcept {
+Step deviate(LanePosition& at, std::uint64_t bytes, std::uint64_t return_address, FollowedMalloc** expected) noexcept {
   FollowedLane& lane = *at.lane;
   const std::size_t count = lane.mallocs.size();
+  if (at.scale != 0 && fits_smaller(lane.mallocs[at.position], bytes, return_address, at.scale))
+    return go_on(at, expected);
+  at.scale = 0;
   constexpr std::uint64_t kAtOnce = 2;
   if (at.since == LanePosition::Since::kWhole) {
     at.end_doubts -= std::min(at.end_doubts, 1u);

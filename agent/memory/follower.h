@@ -3,8 +3,10 @@
 // where it was, a little ahead (mallocs were left out), or in the next iteration; the farther away, the more mallocs in
 // a row have to fit (rejoin). A thread that was never in the plan, or is found nowhere, follows again from the
 // beginning when its last mallocs are those with which an iteration ends; more of them each time that it was gone again
-// at once, since the program makes such mallocs elsewhere, too. What is given to a malloc that follows is its place;
-// whether that place can be had is not decided here but by the ownership map.
+// at once, since the program makes such mallocs elsewhere, too. A smaller batch than planned (an epoch's last one,
+// texts that are shorter) makes the same mallocs, smaller ones by the same factor: it is followed too, unless the plan
+// has swaps, whose blocks are as large as their places. What is given to a malloc that follows is its place; whether
+// that place can be had is not decided here but by the ownership map.
 //
 // A lane's mallocs may be a shorter sequence several times over (rounds). Which of them it is in tells the position of
 // another lane, its clock, or how many operations it has queued since its malloc before (gaps).
@@ -104,6 +106,7 @@ struct FollowedLane {
   std::uint32_t match = 0;
   bool main = false;         // its beginnings are counted as iterations
   bool first = false;        // an iteration begins with it
+  bool fixed_sizes = false;  // its blocks are not smaller than planned
   std::uint64_t rounds = 1;  // so many at a time
   std::uint64_t alike = 1;   // of these so many can't be told from each other, and need not be: whole iterations
   // What tells in which round this lane is, where there are several: another lane's position, or the operations that
@@ -186,6 +189,7 @@ struct LanePosition {
   std::uint32_t off = kLost;          // mallocs since it left, not counted beyond kLost
   Since since = Since::kElsewhere;    // what it has followed: behind the end of an iteration, or a whole one by now
   std::uint32_t end_doubts = 0;       // more mallocs than `match` that are to fit such an end
+  double scale = 0;                   // follows with a batch smaller by this factor, until the iteration ends; else 0
   // Where gaps tell the round: whether one has, and the thread's count of operations at its last malloc.
   bool is_in_round = false;
   std::uint32_t counted = kNotCounted;
@@ -208,27 +212,33 @@ inline bool is_next(const LanePosition& at, std::uint64_t bytes, std::uint64_t r
 // Puts a lane that is told (FollowedLane::is_told) at the beginning of a round into the one that it is in: it may have
 // lost count, or never known it. Before each malloc; `count`: of operations that the thread has queued so far.
 void find_round(LanePosition& at, std::uint32_t count) noexcept;
-Step deviate(LanePosition& at, std::uint64_t bytes, std::uint64_t return_address) noexcept;
+// Following, and it is another one.
+Step deviate(LanePosition& at, std::uint64_t bytes, std::uint64_t return_address, FollowedMalloc** expected) noexcept;
 // It has just been found (kRejoins): behind the beginning of an iteration that it has not come by?
 inline bool begins_behind(const LanePosition& at) noexcept { return at.left == 0 || at.rejoined < at.left; }
 // Off the plan.
 Step look_for(LanePosition& at, std::uint64_t bytes, std::uint64_t return_address, FollowedMalloc** expected) noexcept;
 
+// The plan's next malloc has come.
+inline Step go_on(LanePosition& at, FollowedMalloc** expected) noexcept {
+  FollowedMalloc& next = at.lane->mallocs[at.position];
+  if (++at.position == at.lane->mallocs.size()) {
+    at.position = 0;
+    at.rejoined = LanePosition::kNowhere;
+    at.since = LanePosition::Since::kWhole;
+    at.scale = 0;
+  }
+  at.lane->now = next.born;
+  *expected = &next;
+  return Step::kFollows;
+}
+
 // The next malloc of a thread for which at.lane is not null; behind find_round, where its lane is told.
 inline Step expect(LanePosition& at, std::uint64_t bytes, std::uint64_t return_address, FollowedMalloc** expected) {
   if (at.following) [[likely]] {
-    if (is_next(at, bytes, return_address)) [[likely]] {
-      FollowedMalloc& next = at.lane->mallocs[at.position];
-      if (++at.position == at.lane->mallocs.size()) {
-        at.position = 0;
-        at.rejoined = LanePosition::kNowhere;
-        at.since = LanePosition::Since::kWhole;
-      }
-      at.lane->now = next.born;
-      *expected = &next;
-      return Step::kFollows;
-    }
-    return deviate(at, bytes, return_address);
+    if (is_next(at, bytes, return_address)) [[likely]]
+      return go_on(at, expected);
+    return deviate(at, bytes, return_address, expected);
   }
   return look_for(at, bytes, return_address, expected);
 }

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <optional>
 #include <random>
 #include <vector>
@@ -98,6 +99,45 @@ TEST(Follower, BehindOneThatIsLeftOutTwoHaveToFit) {
   expect_followed(plan, thread, {50, 60, 10, 30, 40, 50, 60, 10}, {-1, -1, 0, -1, 3, 4, 5, 0});
   // One of another size instead, as those of a smaller batch.
   expect_followed(plan, thread, {20, 29, 40, 50, 60, 10}, {1, -1, -1, 4, 5, 0});
+}
+
+// What depends on the batch is smaller by the same factor, or by its square, and gradients are as large as ever.
+TEST(Follower, ASmallerBatchIsFollowed) {
+  FollowedPlan plan = plan_of({9000, 1000, 80000, 16384, 64000, 5000, 24000, 70000}, 2);
+  Thread thread(plan);
+  expect_followed(plan, thread, {24000, 70000, 9000, 1000}, {-1, -1, 0, 1});
+  expect_followed(plan, thread, {40000, 8192, 16000, 5000, 12000, 70000}, {-1, -1, 4, 5, 6, 7});
+  // Behind the end of the iteration smaller ones are not expected any more.
+  expect_followed(plan, thread, {9000, 1000, 40000, 16384, 64000}, {0, 1, -1, -1, 4});
+  // One that is larger than planned is off the plan, as ever, and so is what is far too small.
+  expect_followed(plan, thread, {5000, 24000, 70000, 4500, 500, 40000, 16385, 32000}, {5, 6, 7, -1, -1, 2, -1, -1});
+  expect_followed(plan, thread, {5000, 24000, 70000, 4500, 500, 40000, 4000, 32000}, {-1, -1, 7, -1, -1, 2, -1, -1});
+}
+
+TEST(Follower, AFewSmallerMallocsAreNoSmallerBatch) {
+  FollowedPlan plan = plan_of({8192, 8192, 8192, 8192, 8192, 4096}, 2);
+  Thread thread(plan);
+  expect_followed(plan, thread, {8192, 4096, 8192}, {-1, -1, 0});
+  // A scalar that is logged, before what is planned goes on; others, by no common factor.
+  expect_followed(plan, thread, {512, 8192, 8192, 8192}, {-1, 1, 2, 3});
+  expect_followed(plan, thread, {7000, 1000, 100, 8192, 4096}, {-1, -1, -1, 4, 5});
+}
+
+TEST(Follower, BlocksThatAreSwappedAreAsLargeAsPlanned) {
+  Plan plan;
+  plan.generation = 1;
+  plan.operations = 8;
+  for (std::uint32_t i = 0; i < 4; ++i) {
+    plan.mallocs.push_back({4096u * (i + 1) + 512, kCaller, i, 1, 2 * i, 2 * i + 1});
+    plan.places.push_back({i * 32768u, 32768});
+  }
+  plan.lanes.push_back({0, 1, std::span(plan.mallocs)});
+  for (const bool swaps : {false, true}) {
+    if (swaps) plan.swaps.push_back({0, 0, 0, 4, 5, 0});
+    FollowedPlan followed(plan);
+    Thread thread(followed);
+    expect_followed(followed, thread, {16896, 2304, 4352, 6400, 8448}, {-1, -1, -1, swaps ? -1 : 2, swaps ? -1 : 3});
+  }
 }
 
 TEST(Follower, WithoutTheEndOfAnIterationTheNextOneIsFollowed) {
@@ -395,7 +435,24 @@ class FollowerModel : public testing::TestWithParam<unsigned> {
     std::optional<std::size_t> found{};  // in this iteration
     bool by_end = false;                 // back by the end of one
     bool whole = false;                  // an iteration was followed to its end since
+    double scale = 0;
 
+    bool fits(double size, std::size_t at, double by) const {
+      const auto planned = static_cast<double>(sizes[at % sizes.size()]);
+      return size <= planned && size >= planned * by * by;
+    }
+    double smaller() const {
+      if (off < 3 || off > 8) return 0;
+      const std::vector<double> made(history.end() - static_cast<std::ptrdiff_t>(off), history.end());
+      const double by = made[0] / static_cast<double>(sizes[position]);
+      int alike = 0;
+      for (std::size_t i = 0; i < off; ++i) {
+        if (!fits(made[i], position + i, by)) return 0;
+        const double expected = by * static_cast<double>(sizes[(position + i) % sizes.size()]);
+        alike += std::abs(made[i] - expected) <= expected / 64 ? 1 : 0;
+      }
+      return by < 1 && alike >= 2 ? by : 0;
+    }
     bool ends_with(std::size_t last, std::size_t count) const {
       for (std::size_t back = 0; back < count; ++back) {
         const std::size_t planned = (last + 8 * sizes.size() - back) % sizes.size();
@@ -430,6 +487,11 @@ class FollowerModel : public testing::TestWithParam<unsigned> {
       }
       if (!known) return Step::kOff;
       ++off;
+      if (const double by = smaller(); by != 0) {
+        back_at((position + off - 1) % sizes.size());
+        scale = position != 0 ? by : 0;
+        return Step::kRejoins;
+      }
       for (std::size_t ahead = 0; ahead < sizes.size(); ++ahead) {
         std::size_t wanted = ahead == 0 && off <= 4 ? 1 : ahead <= 8 ? 2 : 4;
         wanted = std::min<std::size_t>(wanted + doubts, LanePosition::kKnown);
@@ -440,9 +502,10 @@ class FollowerModel : public testing::TestWithParam<unsigned> {
       return Step::kOff;
     }
     Step malloc(std::uint64_t size) {
-      if (following && sizes[position] == size) {
+      if (following && (sizes[position] == size || (scale != 0 && fits(static_cast<double>(size), position, scale)))) {
         position = (position + 1) % sizes.size();
         if (position == 0) {
+          scale = 0;
           found.reset();
           whole = true;
         }
@@ -460,6 +523,7 @@ class FollowerModel : public testing::TestWithParam<unsigned> {
         end_doubts = std::min<std::size_t>(end_doubts + 1, 8);
       }
       following = by_end = whole = false;
+      scale = 0;
       history.clear();
       for (std::size_t back = match; back != 0; --back) {
         history.push_back(sizes[(position + sizes.size() - back % sizes.size()) % sizes.size()]);
@@ -477,20 +541,24 @@ class FollowerModel : public testing::TestWithParam<unsigned> {
 
 TEST_P(FollowerModel, AgreesWithALookAtTheWholeHistory) {
   std::mt19937 random(GetParam());
-  std::size_t rejoined = 0;
+  std::size_t rejoined = 0, smaller = 0;
   for (int round = 0; round < 200; ++round) {
     std::vector<std::uint64_t> sizes(1 + random() % 24);
     const std::uint64_t kinds = 2 + random() % 8;
-    for (std::uint64_t& size : sizes) size = 1 + random() % kinds;
+    for (std::uint64_t& size : sizes) size = 60 * (1 + random() % kinds);
     const auto match = static_cast<std::uint32_t>(1 + random() % sizes.size());
     FollowedPlan plan = plan_of(sizes, match);
     Thread thread(plan);
     Model model{sizes, match};
     std::size_t next = 0;  // of what the program makes
+    std::uint64_t batch = 1;
     for (int step = 0; step < 400; ++step) {
       const auto kind = random() % 12;
       if (kind == 0) next += random() % 4;
-      const std::uint64_t size = kind == 1 ? 1 + random() % (kinds + 1) : sizes[next++ % sizes.size()];
+      if (kind == 2 && random() % 4 == 0) batch = 1 + random() % 4;
+      const std::uint64_t size = kind == 1           ? 60 * (1 + random() % (kinds + 1))
+                                 : random() % 4 == 0 ? sizes[next++ % sizes.size()]
+                                                     : sizes[next++ % sizes.size()] / batch;
       const Step expected = model.malloc(size);
       ASSERT_EQ(thread.malloc(size), expected) << "round " << round << " step " << step;
       ASSERT_EQ(thread.at.following, model.following) << "round " << round << " step " << step;
@@ -498,9 +566,11 @@ TEST_P(FollowerModel, AgreesWithALookAtTheWholeHistory) {
         ASSERT_EQ(thread.at.position, model.position) << "round " << round << " step " << step;
       }
       rejoined += expected == Step::kRejoins ? 1 : 0;
+      smaller += model.scale != 0 ? 1 : 0;
     }
   }
   EXPECT_GT(rejoined, 1000u);
+  EXPECT_GT(smaller, 1000u);
 }
 INSTANTIATE_TEST_SUITE_P(Seeds, FollowerModel, testing::Range(1u, 9u));
 
