@@ -145,6 +145,10 @@ function(_memopt_test_properties name timeout labels environment)
     math(EXPR timeout "${timeout} * 4")
   endif()
   list(REMOVE_ITEM environment "")
+  # Not the planner of whoever works on this machine: it would plan for tests that play its part.
+  if(NOT environment MATCHES "MEMOPT_PLANNER_NAME=")
+    list(APPEND environment "MEMOPT_PLANNER_NAME=test-${name}")
+  endif()
   # What may take longest starts first: at the end, short tests fill all processors.
   set_tests_properties(${name} PROPERTIES TIMEOUT ${timeout} COST ${timeout} ENVIRONMENT "${environment}" LABELS "${labels}" SKIP_RETURN_CODE 77)
 endfunction()

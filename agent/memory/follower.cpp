@@ -221,6 +221,7 @@ FollowedPlan::FollowedPlan(const Plan& plan)
     lane.gaps = gaps_of(planned, &lane.alike);
     lane.operations = plan.operations;
     lane.fixed_sizes = !plan.swaps.empty();
+    lane.batch = batch.get();
     lane.mallocs.reserve(planned.mallocs.size());
     for (const shm::PlannedMalloc& malloc : planned.mallocs) {
       lane.mallocs.push_back(
@@ -361,18 +362,20 @@ std::uint32_t needed(const LanePosition& at, std::uint64_t ahead) noexcept {
   return std::min(base + at.doubts, LanePosition::kKnown);
 }
 
-// Could it be this malloc of a batch that is smaller by the factor? Some depend on the batch, or on a length, twice
-// (attention's scores), some not at all (gradients).
-bool fits_smaller(const FollowedMalloc& planned, std::uint64_t bytes, std::uint64_t return_address,
-                  double scale) noexcept {
-  return planned.return_address == return_address && bytes <= planned.bytes &&
-         static_cast<double>(bytes) >= static_cast<double>(planned.bytes) * scale * scale;
+// Could it be this malloc of a batch that is smaller or larger by the factor? Some depend on the batch, or on a length,
+// twice (attention's scores), some not at all (gradients).
+bool fits_batch(const FollowedMalloc& planned, std::uint64_t bytes, std::uint64_t return_address,
+                double scale) noexcept {
+  const auto as_planned = static_cast<double>(planned.bytes);
+  const auto now = static_cast<double>(bytes);
+  return planned.return_address == return_address && now >= as_planned * std::min(1.0, scale * scale) &&
+         now <= as_planned * std::max(1.0, scale * scale);
 }
 
-// Are the last mallocs those of a smaller batch, from the first one off the plan on? The factor; else 0.
-double smaller_batch(const LanePosition& at) noexcept {
+// Are the last mallocs those of another batch, from the first one off the plan on? The factor; else 0.
+double other_batch(const LanePosition& at) noexcept {
   constexpr std::uint32_t kFewest = 3;
-  constexpr std::uint32_t kAlike = 2;  // of them by the same factor
+  constexpr std::uint32_t kAlike = 2;  // of them by the same factor, and half of them
   constexpr double kRounding = 64;     // but for so small a part: frameworks round sizes up
   if (at.lane->fixed_sizes || at.off < kFewest || at.off > LanePosition::kKnown) return 0;
   const std::vector<FollowedMalloc>& mallocs = at.lane->mallocs;
@@ -383,10 +386,40 @@ double smaller_batch(const LanePosition& at) noexcept {
     const FollowedMalloc& planned = mallocs[static_cast<std::size_t>((at.position + i) % mallocs.size())];
     const auto bytes = static_cast<double>(planned.bytes);
     if (i == 0) scale = static_cast<double>(made.bytes) / bytes;
-    if (scale >= 1 || !fits_smaller(planned, made.bytes, made.return_address, scale)) return 0;
+    if (!fits_batch(planned, made.bytes, made.return_address, scale)) return 0;
     if (std::abs(static_cast<double>(made.bytes) - scale * bytes) * kRounding <= bytes * scale) ++alike;
   }
-  return alike >= kAlike ? scale : 0;
+  return alike >= kAlike && 2 * alike >= at.off && scale != 1 ? scale : 0;
+}
+
+// The last malloc was not the plan's, and from the next one on the thread follows it from its beginning.
+void begin_next(LanePosition& at, std::uint64_t left) noexcept {
+  at.following = true;
+  at.since = LanePosition::Since::kEnd;
+  at.is_in_round = false;
+  at.left = left;
+  at.rejoined = LanePosition::kNowhere;
+  at.position = 0;
+  at.off = 0;
+  if (at.lane->first) *at.lane->batch = 0;
+}
+
+// The next malloc of a larger batch? They have no places, and the few that are as large as planned would leave others
+// even less room beside theirs. False: of none any more, and what was made since is not known.
+bool go_on_larger(LanePosition& at, std::uint64_t bytes, std::uint64_t return_address) noexcept {
+  const std::vector<FollowedMalloc>& mallocs = at.lane->mallocs;
+  if (!fits_batch(mallocs[static_cast<std::size_t>(at.position)], bytes, return_address, at.scale)) {
+    at.scale = 0;
+    at.off = 0;
+    at.matched = 0;
+    return false;
+  }
+  if (++at.position == mallocs.size()) {
+    at.scale = 0;
+    at.matched = 0;
+    begin_next(at, LanePosition::kNowhere);
+  }
+  return true;
 }
 
 // The last mallocs are an iteration's last ones, as far as `match` goes: are those before them?
@@ -404,6 +437,7 @@ Step rejoin(LanePosition& at, std::uint64_t position, FollowedMalloc** expected)
   at.matched = 0;
   FollowedMalloc& found = at.lane->mallocs[position];
   at.position = position + 1 == at.lane->mallocs.size() ? 0 : position + 1;
+  if (at.position == 0 && at.lane->first) *at.lane->batch = 0;
   at.lane->now = found.born;
   *expected = &found;
   return Step::kRejoins;
@@ -414,6 +448,7 @@ Step rejoin(LanePosition& at, std::uint64_t position, FollowedMalloc** expected)
 Step look_for(LanePosition& at, std::uint64_t bytes, std::uint64_t return_address, FollowedMalloc** expected) noexcept {
   constexpr std::uint64_t kMostAhead = 1024;
   const std::uint64_t count = at.lane->mallocs.size();
+  if (at.scale > 1 && go_on_larger(at, bytes, return_address)) return Step::kOff;
   const bool known = at.off < LanePosition::kLost;
   note(at, bytes, return_address);
   const bool ends = watch(at, bytes, return_address) && is_end(at);
@@ -425,20 +460,22 @@ Step look_for(LanePosition& at, std::uint64_t bytes, std::uint64_t return_addres
     return step;
   }
   if (ends) {
-    at.following = true;
-    at.since = LanePosition::Since::kEnd;
-    at.is_in_round = false;
-    at.left = known ? at.position : LanePosition::kNowhere;
-    at.rejoined = LanePosition::kNowhere;
-    at.position = 0;
-    at.off = 0;
+    begin_next(at, known ? at.position : LanePosition::kNowhere);
     return Step::kOff;
   }
   if (!known) return Step::kOff;
-  if (const double scale = alone ? smaller_batch(at) : 0; scale != 0) {
-    const Step step = rejoin(at, (at.position + at.off - 1) % count, expected);
-    if (at.position != 0) at.scale = scale;
-    return step;
+  if (const double scale = alone ? other_batch(at) : 0; scale != 0) {
+    const std::uint64_t last = (at.position + at.off - 1) % count;
+    *at.lane->batch = scale;
+    if (scale < 1) {
+      const Step step = rejoin(at, last, expected);
+      if (at.position != 0) at.scale = scale;
+      return step;
+    }
+    at.position = last;
+    at.scale = scale;
+    go_on_larger(at, bytes, return_address);
+    return Step::kOff;
   }
   const std::uint64_t most = alone ? std::min(count, kMostAhead) : 1;
   for (std::uint64_t ahead = 0; ahead < most; ++ahead) {
@@ -453,8 +490,14 @@ Step look_for(LanePosition& at, std::uint64_t bytes, std::uint64_t return_addres
 Step deviate(LanePosition& at, std::uint64_t bytes, std::uint64_t return_address, FollowedMalloc** expected) noexcept {
   FollowedLane& lane = *at.lane;
   const std::size_t count = lane.mallocs.size();
-  if (at.scale != 0 && fits_smaller(lane.mallocs[at.position], bytes, return_address, at.scale))
-    return go_on(at, expected);
+  // A lane that goes by another batch already, or hears of it by another lane.
+  const double scale = at.scale != 0 ? at.scale : lane.fixed_sizes ? 0 : *lane.batch;
+  const bool fits = scale != 0 && fits_batch(lane.mallocs[at.position], bytes, return_address, scale);
+  if (fits && scale < 1) {
+    const Step step = go_on(at, expected);
+    if (at.position != 0) at.scale = scale;
+    return step;
+  }
   at.scale = 0;
   constexpr std::uint64_t kAtOnce = 2;
   if (at.since == LanePosition::Since::kWhole) {
@@ -474,14 +517,14 @@ Step deviate(LanePosition& at, std::uint64_t bytes, std::uint64_t return_address
     watch(at, before.bytes, before.return_address);
   }
   at.off = 0;
+  if (fits) {
+    at.scale = scale;
+    go_on_larger(at, bytes, return_address);
+    return Step::kLeaves;
+  }
   // The end itself, too: then it goes on with the next iteration.
   if (watch(at, bytes, return_address) && at.end_doubts == 0) {
-    at.following = true;
-    at.since = LanePosition::Since::kEnd;
-    at.is_in_round = false;
-    at.left = at.position;
-    at.rejoined = LanePosition::kNowhere;
-    at.position = 0;
+    begin_next(at, at.position);
     return Step::kLeaves;
   }
   note(at, bytes, return_address);

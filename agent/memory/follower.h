@@ -107,6 +107,9 @@ struct FollowedLane {
   bool main = false;         // its beginnings are counted as iterations
   bool first = false;        // an iteration begins with it
   bool fixed_sizes = false;  // its blocks are not smaller than planned
+  // What the lanes know of the iteration that goes on: its batch is so many times as large as planned; 0: as large. Of
+  // the plan.
+  double* batch = nullptr;
   std::uint64_t rounds = 1;  // so many at a time
   std::uint64_t alike = 1;   // of these so many can't be told from each other, and need not be: whole iterations
   // What tells in which round this lane is, where there are several: another lane's position, or the operations that
@@ -141,6 +144,7 @@ struct FollowedPlan {
   std::uint64_t chunk_bytes = 0;
   std::vector<shm::PlannedChunk> chunks;  // of so many bytes
   std::vector<FollowedLane> lanes;
+  std::unique_ptr<double> batch = std::make_unique<double>(0);  // FollowedLane::batch
   std::vector<FollowedPlace> places;
   // By place: the rank, from the beginning of the plan's first iteration on, at which a block of the plan lies there
   // first. Of several that mallocs share, as many are in use as live blocks have been made since then.
@@ -189,7 +193,9 @@ struct LanePosition {
   std::uint32_t off = kLost;          // mallocs since it left, not counted beyond kLost
   Since since = Since::kElsewhere;    // what it has followed: behind the end of an iteration, or a whole one by now
   std::uint32_t end_doubts = 0;       // more mallocs than `match` that are to fit such an end
-  double scale = 0;                   // follows with a batch smaller by this factor, until the iteration ends; else 0
+  // Until the iteration ends, else 0: the batch is so many times as large as planned. Below 1 the thread follows;
+  // above, it does not, and `position` is that of its next malloc.
+  double scale = 0;
   // Where gaps tell the round: whether one has, and the thread's count of operations at its last malloc.
   bool is_in_round = false;
   std::uint32_t counted = kNotCounted;
@@ -227,6 +233,7 @@ inline Step go_on(LanePosition& at, FollowedMalloc** expected) noexcept {
     at.rejoined = LanePosition::kNowhere;
     at.since = LanePosition::Since::kWhole;
     at.scale = 0;
+    if (at.lane->first) *at.lane->batch = 0;
   }
   at.lane->now = next.born;
   *expected = &next;

@@ -114,6 +114,45 @@ TEST(Follower, ASmallerBatchIsFollowed) {
   expect_followed(plan, thread, {5000, 24000, 70000, 4500, 500, 40000, 4000, 32000}, {-1, -1, 7, -1, -1, 2, -1, -1});
 }
 
+// It is off the plan to the end of the iteration, also what is as large as planned: then the next one begins.
+TEST(Follower, ALargerBatchIsOffThePlan) {
+  FollowedPlan plan = plan_of({9000, 1000, 80000, 16384, 64000, 5000, 24000, 70000}, 2);
+  Thread thread(plan);
+  expect_followed(plan, thread, {24000, 70000, 9000, 1000}, {-1, -1, 0, 1});
+  expect_followed(plan, thread, {160000, 32768, 256000, 5000, 24000, 70000}, {-1, -1, -1, -1, -1, -1});
+  EXPECT_TRUE(thread.at.following);
+  expect_followed(plan, thread, {9000, 1000, 80000}, {0, 1, 2});
+}
+
+// What one lane has found out of the iteration the others know: autograd's thread begins with large blocks.
+TEST(Follower, TheOtherLanesKnowOfASmallerBatch) {
+  Plan plan;
+  plan.generation = 1;
+  plan.operations = 100;
+  for (std::uint32_t i = 0; i < 8; ++i) {
+    plan.mallocs.push_back({10000u + 512 * i, kCaller, i, 1, 2 * i, 2 * i + 1});
+    plan.places.push_back({i * 32768u, 32768});
+  }
+  plan.lanes.push_back({0, 1, std::span(plan.mallocs).first(4)});
+  plan.lanes.push_back({1, 1, std::span(plan.mallocs).last(4)});
+  FollowedPlan followed(plan);
+  Thread first(followed), second(followed);
+  second.at.lane = followed.find_lane(1);
+  const auto half = [&](std::uint64_t i) { return plan.mallocs[static_cast<std::size_t>(i)].bytes / 2; };
+  first.malloc(plan.mallocs[3].bytes);
+  second.malloc(plan.mallocs[7].bytes);
+  EXPECT_EQ(first.malloc(half(0)), Step::kLeaves);
+  EXPECT_EQ(first.malloc(half(1)), Step::kOff);
+  EXPECT_EQ(first.malloc(half(2)), Step::kRejoins);
+  EXPECT_EQ(second.malloc(half(4)), Step::kFollows);
+  EXPECT_EQ(second.malloc(half(5)), Step::kFollows);
+  EXPECT_EQ(first.malloc(half(3)), Step::kFollows) << "the iteration ends";
+  EXPECT_EQ(second.malloc(half(6)), Step::kFollows) << "this lane's does not";
+  EXPECT_EQ(second.malloc(half(7)), Step::kFollows);
+  EXPECT_EQ(first.malloc(plan.mallocs[0].bytes), Step::kFollows);
+  EXPECT_EQ(second.malloc(half(4)), Step::kLeaves) << "the next one is not known to be smaller";
+}
+
 TEST(Follower, AFewSmallerMallocsAreNoSmallerBatch) {
   FollowedPlan plan = plan_of({8192, 8192, 8192, 8192, 8192, 4096}, 2);
   Thread thread(plan);
@@ -435,13 +474,25 @@ class FollowerModel : public testing::TestWithParam<unsigned> {
     std::optional<std::size_t> found{};  // in this iteration
     bool by_end = false;                 // back by the end of one
     bool whole = false;                  // an iteration was followed to its end since
-    double scale = 0;
+    double scale = 0, batch = 0;         // what is gone by, and what is known of the iteration
 
     bool fits(double size, std::size_t at, double by) const {
       const auto planned = static_cast<double>(sizes[at % sizes.size()]);
-      return size <= planned && size >= planned * by * by;
+      return by < 1 ? size <= planned && size >= planned * by * by : size >= planned && size <= planned * by * by;
     }
-    double smaller() const {
+    void next_iteration() {
+      following = known = by_end = true;
+      whole = false;
+      position = 0;
+      scale = batch = 0;
+      found.reset();
+    }
+    void larger(double by) {
+      following = false;
+      scale = by;
+      if (++position == sizes.size()) next_iteration();
+    }
+    double other() const {
       if (off < 3 || off > 8) return 0;
       const std::vector<double> made(history.end() - static_cast<std::ptrdiff_t>(off), history.end());
       const double by = made[0] / static_cast<double>(sizes[position]);
@@ -451,7 +502,7 @@ class FollowerModel : public testing::TestWithParam<unsigned> {
         const double expected = by * static_cast<double>(sizes[(position + i) % sizes.size()]);
         alike += std::abs(made[i] - expected) <= expected / 64 ? 1 : 0;
       }
-      return by < 1 && alike >= 2 ? by : 0;
+      return by != 1 && alike >= 2 && static_cast<std::size_t>(2 * alike) >= off ? by : 0;
     }
     bool ends_with(std::size_t last, std::size_t count) const {
       for (std::size_t back = 0; back < count; ++back) {
@@ -465,6 +516,7 @@ class FollowerModel : public testing::TestWithParam<unsigned> {
       by_end = whole = false;
       found = at;
       position = (at + 1) % sizes.size();
+      if (position == 0) batch = 0;
       return Step::kRejoins;
     }
     bool ends() const {
@@ -479,18 +531,22 @@ class FollowerModel : public testing::TestWithParam<unsigned> {
           by_end = true;
           return Step::kRejoins;
         }
-        following = known = by_end = true;
-        whole = false;
-        position = 0;
-        found.reset();
+        next_iteration();
         return Step::kOff;
       }
       if (!known) return Step::kOff;
       ++off;
-      if (const double by = smaller(); by != 0) {
-        back_at((position + off - 1) % sizes.size());
-        scale = position != 0 ? by : 0;
-        return Step::kRejoins;
+      if (const double by = other(); by != 0) {
+        batch = by;
+        const std::size_t last = (position + off - 1) % sizes.size();
+        if (by < 1) {
+          back_at(last);
+          scale = position != 0 ? by : 0;
+          return Step::kRejoins;
+        }
+        position = last;
+        larger(by);
+        return Step::kOff;
       }
       for (std::size_t ahead = 0; ahead < sizes.size(); ++ahead) {
         std::size_t wanted = ahead == 0 && off <= 4 ? 1 : ahead <= 8 ? 2 : 4;
@@ -502,16 +558,29 @@ class FollowerModel : public testing::TestWithParam<unsigned> {
       return Step::kOff;
     }
     Step malloc(std::uint64_t size) {
-      if (following && (sizes[position] == size || (scale != 0 && fits(static_cast<double>(size), position, scale)))) {
-        position = (position + 1) % sizes.size();
-        if (position == 0) {
-          scale = 0;
-          found.reset();
-          whole = true;
+      const auto bytes = static_cast<double>(size);
+      if (following) {
+        const double by = scale != 0 ? scale : batch;
+        const bool exact = sizes[position] == size;
+        if (exact || (by != 0 && by < 1 && fits(bytes, position, by))) {
+          position = (position + 1) % sizes.size();
+          if (!exact) scale = by;
+          if (position == 0) {
+            scale = batch = 0;
+            found.reset();
+            whole = true;
+          }
+          return Step::kFollows;
         }
-        return Step::kFollows;
-      }
-      if (!following) {
+      } else if (scale > 1 && fits(bytes, position, scale)) {
+        larger(scale);
+        return Step::kOff;
+      } else {
+        if (scale > 1) {
+          scale = 0;
+          off = 0;
+          history.clear();
+        }
         history.push_back(size);
         return look();
       }
@@ -523,17 +592,19 @@ class FollowerModel : public testing::TestWithParam<unsigned> {
         end_doubts = std::min<std::size_t>(end_doubts + 1, 8);
       }
       following = by_end = whole = false;
-      scale = 0;
       history.clear();
+      const double by = scale != 0 ? scale : batch;
+      scale = 0;
+      if (by > 1 && fits(bytes, position, by)) {
+        larger(by);
+        return Step::kLeaves;
+      }
       for (std::size_t back = match; back != 0; --back) {
         history.push_back(sizes[(position + sizes.size() - back % sizes.size()) % sizes.size()]);
       }
       history.push_back(size);
       off = 1;
-      if (end_doubts != 0 || !ends_with(sizes.size() - 1, match)) return Step::kLeaves;
-      following = by_end = true;
-      position = 0;
-      found.reset();
+      if (end_doubts == 0 && ends_with(sizes.size() - 1, match)) next_iteration();
       return Step::kLeaves;
     }
   };
@@ -541,7 +612,7 @@ class FollowerModel : public testing::TestWithParam<unsigned> {
 
 TEST_P(FollowerModel, AgreesWithALookAtTheWholeHistory) {
   std::mt19937 random(GetParam());
-  std::size_t rejoined = 0, smaller = 0;
+  std::size_t rejoined = 0, smaller = 0, larger = 0;
   for (int round = 0; round < 200; ++round) {
     std::vector<std::uint64_t> sizes(1 + random() % 24);
     const std::uint64_t kinds = 2 + random() % 8;
@@ -550,15 +621,15 @@ TEST_P(FollowerModel, AgreesWithALookAtTheWholeHistory) {
     FollowedPlan plan = plan_of(sizes, match);
     Thread thread(plan);
     Model model{sizes, match};
-    std::size_t next = 0;  // of what the program makes
-    std::uint64_t batch = 1;
+    std::size_t next = 0;     // of what the program makes
+    std::uint64_t times = 6;  // sixths
     for (int step = 0; step < 400; ++step) {
       const auto kind = random() % 12;
       if (kind == 0) next += random() % 4;
-      if (kind == 2 && random() % 4 == 0) batch = 1 + random() % 4;
+      if (kind == 2 && random() % 4 == 0) times = std::vector<std::uint64_t>{2, 3, 6, 6, 9, 18}[random() % 6];
       const std::uint64_t size = kind == 1           ? 60 * (1 + random() % (kinds + 1))
                                  : random() % 4 == 0 ? sizes[next++ % sizes.size()]
-                                                     : sizes[next++ % sizes.size()] / batch;
+                                                     : sizes[next++ % sizes.size()] * times / 6;
       const Step expected = model.malloc(size);
       ASSERT_EQ(thread.malloc(size), expected) << "round " << round << " step " << step;
       ASSERT_EQ(thread.at.following, model.following) << "round " << round << " step " << step;
@@ -566,11 +637,13 @@ TEST_P(FollowerModel, AgreesWithALookAtTheWholeHistory) {
         ASSERT_EQ(thread.at.position, model.position) << "round " << round << " step " << step;
       }
       rejoined += expected == Step::kRejoins ? 1 : 0;
-      smaller += model.scale != 0 ? 1 : 0;
+      smaller += model.scale != 0 && model.scale < 1 ? 1 : 0;
+      larger += model.scale > 1 ? 1 : 0;
     }
   }
   EXPECT_GT(rejoined, 1000u);
-  EXPECT_GT(smaller, 1000u);
+  EXPECT_GT(smaller, 500u);
+  EXPECT_GT(larger, 500u);
 }
 INSTANTIATE_TEST_SUITE_P(Seeds, FollowerModel, testing::Range(1u, 9u));
 

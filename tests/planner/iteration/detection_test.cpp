@@ -399,6 +399,26 @@ TEST(Detection, LargerSizesAreAnotherIteration) {
   EXPECT_EQ(stream.plans.size(), 2u);
 }
 
+// The planned places are large enough for them. Where they go on, they are what the program does.
+TEST(Detection, SmallerSizesAreNoOtherIterationForLong) {
+  Stream stream;
+  Training training(stream, 12);
+  const std::uint64_t largest = training.bytes;
+  for (int i = 0; i < 10; ++i) training.step();
+  ASSERT_EQ(stream.plans.size(), 1u);
+  for (int i = 0; i < 12; ++i) {
+    // Two batches of other sizes in turn, and one of them alone.
+    training.bytes = i < 8 && i % 2 == 0 ? largest / 2 : largest / 4;
+    stream.deviate();
+    training.step();
+  }
+  EXPECT_EQ(stream.plans.size(), 1u) << stream.planner.note();
+  for (int i = 0; i < 30; ++i) training.step();
+  ASSERT_EQ(stream.plans.size(), 2u);
+  EXPECT_EQ(stream.plans[1].operations, training.operations());
+  EXPECT_LT(stream.plans[1].plan.lifetimes.peak_load, stream.plans[0].plan.lifetimes.peak_load);
+}
+
 // Any short sequence, repeated often enough, whose blocks are all freed within it: the period found is the shortest one
 // of the tokens, as found by trying all.
 TEST(Detection, AgreesWithTryingAllPeriods) {
