@@ -27,6 +27,8 @@ constexpr std::uint32_t kLongestRest = 1024;
 // Iterations for which a plan waits until all of its threads know where they are in it, and for the first of them to
 // begin one; one may have ended for good.
 constexpr std::uint32_t kPatienceForLanes = 2;
+// Likewise for one behind an iteration like the plan's: with batches of four sizes, that is one in sixteen.
+constexpr std::uint32_t kPatienceForKnown = 32;
 // Iterations at whose beginnings chunks that a plan has no use for may still be in use.
 constexpr std::uint32_t kPatienceForChunks = 4;
 // A plan may need so many chunks more than are held without it: the slab ends in one, and so do the blocks beside it.
@@ -179,6 +181,7 @@ void begin_building(Arena& arena, bool first) {
   const auto lanes = static_cast<std::uint32_t>(arena.next->lanes.size());
   arena.wait_for_chunks = kPatienceForChunks * lanes;
   if (first) arena.wait_for_lanes = kPatienceForLanes * lanes;
+  if (first) arena.wait_for_known = kPatienceForKnown;
   arena.limit_change.dissolving = false;
   arena.host.keep_back(0);
   arena.phase = Arena::Phase::kBuilding;

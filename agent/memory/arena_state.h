@@ -234,6 +234,7 @@ struct Arena : ArenaSums {
   std::uint32_t wait_for_memory = 0;   // iterations until what the plan lacks is tried for again
   std::uint32_t relief_pause = 0;      // how many they were the last time
   std::uint32_t wait_for_chunks = 0;   // beginnings at which chunks of the slab that it does not keep may be in use
+  std::uint32_t wait_for_known = 0;    // beginnings at which it waits for one where mostly blocks live that it knows
   std::uint32_t wait_for_lanes = 0;    // beginnings at which an armed plan waits for threads that are not in step yet
   std::uint32_t loans = 0;             // boundaries until blocks of before the switch are not waited for any longer
   std::uint32_t rest = 0;              // iterations until more is given back: the last time it could not be

@@ -55,6 +55,20 @@ SwitchTimes times_of_switch(Arena& arena, const FollowedPlan& plan) noexcept {
   return times;
 }
 
+// Blocks that live now, and of which the plan does not say when they are freed: above a part of its slab, the iteration
+// before was another one (a batch of another size), and for its blocks, which the slab's chunks are full of, new ones
+// would be made.
+bool much_is_unknown(Arena& arena, const FollowedPlan& plan, const SwitchTimes& times) noexcept {
+  constexpr std::uint64_t kPart = 8;
+  std::uint64_t unknown = 0;
+  arena.blocks.for_each([&](const Block& block) {
+    const bool ours = block.window != nullptr && block.window->kind == Window::Kind::kRegion;
+    if (ours && !plan.is_persistent(block.number) && times.freed_of(block.number) == kNeverInPlan)
+      unknown += block.bytes;
+  });
+  return unknown > plan.slab_bytes / kPart;
+}
+
 bool is_armed(const Arena& arena, std::uint64_t releases, std::uint64_t generation) noexcept {
   return arena.releases == releases && arena.phase == Arena::Phase::kArmed && arena.next != nullptr &&
          arena.next->generation == generation;
@@ -172,6 +186,10 @@ void arena_go_live(Arena& arena, ArenaLock& lock, const FollowedLane& lane) noex
   if (arena.chunks.limit() != 0 && !make_room_for_slab(arena, lock)) return;
   if (!give_up_kept_chunks(arena, lock)) return;
   const SwitchTimes times = times_of_switch(arena, *arena.next);
+  if (arena.wait_for_known != 0 && arena.chunks.limit() == 0 && much_is_unknown(arena, *arena.next, times)) {
+    --arena.wait_for_known;
+    return;
+  }
   // Blocks that are served beside it meanwhile have room where pages can leave: those that it has, or enough beside it.
   const bool limited = arena.chunks.limit() != 0;
   const bool some_later = limited && (!arena.next->pages.empty() ||

@@ -5,7 +5,7 @@ from torch import nn
 
 from training import arguments, run, train
 
-a = arguments(batch=16, layers=4, width=256, heads=4, length=128, words=8192)
+a = arguments(batch=16, layers=4, width=256, heads=4, length=128, lengths=1, words=8192)
 
 
 class Encoder(nn.Module):
@@ -18,7 +18,7 @@ class Encoder(nn.Module):
         self.dense, self.last, self.head = nn.Linear(a.width, a.width), nn.LayerNorm(a.width), nn.Linear(a.width, a.words)
 
     def forward(self, text, segments, padding):
-        places = torch.arange(a.length, device=text.device)
+        places = torch.arange(text.shape[1], device=text.device)
         x = F.dropout(self.norm(self.words(text) + self.places(places) + self.segments(segments)), 0.1, self.training)
         for layer in self.layers:
             x = run(lambda y, at=layer: at(y, src_key_padding_mask=padding), a, x)
@@ -26,9 +26,11 @@ class Encoder(nn.Module):
 
 
 def make(rows):
-    text, masked = torch.randint(4, a.words, (rows, a.length)), torch.rand(rows, a.length) < 0.15
-    segments = (torch.arange(a.length) >= a.length // 2).long().expand(rows, -1).contiguous()
-    padding = torch.arange(a.length).expand(rows, -1) >= torch.randint(a.length // 2, a.length, (rows, 1))
+    # With --lengths texts are shorter by eighths, up to so many different ones.
+    n = a.length - int(torch.randint(a.lengths, ())) * (a.length // 8)
+    text, masked = torch.randint(4, a.words, (rows, n)), torch.rand(rows, n) < 0.15
+    segments = (torch.arange(n) >= n // 2).long().expand(rows, -1).contiguous()
+    padding = torch.arange(n).expand(rows, -1) >= torch.randint(n // 2, n, (rows, 1))
     return text.masked_fill(masked, 3), segments, padding, text.masked_fill(~masked, -100)
 
 
