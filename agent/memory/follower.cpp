@@ -377,6 +377,7 @@ double other_batch(const LanePosition& at) noexcept {
   constexpr std::uint32_t kFewest = 3;
   constexpr std::uint32_t kAlike = 2;  // of them by the same factor, and half of them
   constexpr double kRounding = 64;     // but for so small a part: frameworks round sizes up
+  constexpr double kMost = 32;         // scalars where large blocks are planned are no batch
   if (at.lane->fixed_sizes || at.off < kFewest || at.off > LanePosition::kKnown) return 0;
   const std::vector<FollowedMalloc>& mallocs = at.lane->mallocs;
   double scale = 0;
@@ -386,6 +387,7 @@ double other_batch(const LanePosition& at) noexcept {
     const FollowedMalloc& planned = mallocs[static_cast<std::size_t>((at.position + i) % mallocs.size())];
     const auto bytes = static_cast<double>(planned.bytes);
     if (i == 0) scale = static_cast<double>(made.bytes) / bytes;
+    if (scale * kMost < 1 || scale > kMost) return 0;
     if (!fits_batch(planned, made.bytes, made.return_address, scale)) return 0;
     if (std::abs(static_cast<double>(made.bytes) - scale * bytes) * kRounding <= bytes * scale) ++alike;
   }
@@ -410,6 +412,7 @@ bool go_on_larger(LanePosition& at, std::uint64_t bytes, std::uint64_t return_ad
   const std::vector<FollowedMalloc>& mallocs = at.lane->mallocs;
   if (!fits_batch(mallocs[static_cast<std::size_t>(at.position)], bytes, return_address, at.scale)) {
     at.scale = 0;
+    *at.lane->batch = 0;
     at.off = 0;
     at.matched = 0;
     return false;
@@ -498,6 +501,7 @@ Step deviate(LanePosition& at, std::uint64_t bytes, std::uint64_t return_address
     if (at.position != 0) at.scale = scale;
     return step;
   }
+  if (at.scale != 0 && !fits) *lane.batch = 0;
   at.scale = 0;
   constexpr std::uint64_t kAtOnce = 2;
   if (at.since == LanePosition::Since::kWhole) {

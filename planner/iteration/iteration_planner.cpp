@@ -25,6 +25,7 @@ constexpr std::uint32_t kDeviationsForLonger = 2;
 constexpr std::uint64_t kLeftRepeats = 16;
 constexpr std::uint64_t kShorterPart = 8;  // shorter by less than this part of it is not shorter
 constexpr std::uint32_t kMostReturns = 8;
+constexpr std::uint64_t kWorkPerMalloc = 256;
 
 bool is_kept(const std::vector<KeptChunk>& chunks, const KeptChunk& chunk) {
   return std::find(chunks.begin(), chunks.end(), chunk) != chunks.end();
@@ -205,9 +206,10 @@ bool IterationPlanner::is_of_smaller_batches(const Iteration& found) const {
     if (theirs.size() % ours.size() != 0 || (times != 0 && times != theirs.size() / ours.size())) return false;
     times = theirs.size() / ours.size();
     std::size_t shift = 0;
+    std::uint64_t work = kWorkPerMalloc * theirs.size();  // of layers that are alike, most shifts fit for long
     const auto fits = [&](std::size_t i) {
       const Made& planned = ours[(i + shift) % ours.size()];
-      return theirs[i].return_address == planned.return_address && theirs[i].bytes <= planned.bytes;
+      return work-- != 0 && theirs[i].return_address == planned.return_address && theirs[i].bytes <= planned.bytes;
     };
     const auto fit = [&] {
       for (std::size_t i = 0; i < theirs.size(); ++i) {
@@ -215,8 +217,8 @@ bool IterationPlanner::is_of_smaller_batches(const Iteration& found) const {
       }
       return true;
     };
-    while (shift < ours.size() && !fit()) ++shift;
-    if (shift == ours.size()) return false;
+    while (work != 0 && shift < ours.size() && !fit()) ++shift;
+    if (work == 0 || shift == ours.size()) return false;
     for (std::size_t i = 0; i < theirs.size(); ++i) smaller |= theirs[i].bytes < ours[(i + shift) % ours.size()].bytes;
   }
   return smaller;

@@ -157,9 +157,16 @@ TEST(Follower, AFewSmallerMallocsAreNoSmallerBatch) {
   FollowedPlan plan = plan_of({8192, 8192, 8192, 8192, 8192, 4096}, 2);
   Thread thread(plan);
   expect_followed(plan, thread, {8192, 4096, 8192}, {-1, -1, 0});
-  // A scalar that is logged, before what is planned goes on; others, by no common factor.
+  // Scalars that are logged, before what is planned goes on; others, by no common factor.
   expect_followed(plan, thread, {512, 8192, 8192, 8192}, {-1, 1, 2, 3});
   expect_followed(plan, thread, {7000, 1000, 100, 8192, 4096}, {-1, -1, -1, 4, 5});
+}
+
+TEST(Follower, ScalarsAreNoSmallerBatch) {
+  FollowedPlan plan = plan_of({1 << 20, 2 << 20, 2 << 20, 2 << 20, 2 << 20, 3 << 20}, 1);
+  Thread thread(plan);
+  expect_followed(plan, thread, {3 << 20, 1 << 20, 512, 512, 512, 2 << 20, 2 << 20, 2 << 20, 2 << 20, 3 << 20},
+                  {-1, 0, -1, -1, -1, 1, 2, 3, 4, 5});
 }
 
 TEST(Follower, BlocksThatAreSwappedAreAsLargeAsPlanned) {
@@ -496,6 +503,7 @@ class FollowerModel : public testing::TestWithParam<unsigned> {
       if (off < 3 || off > 8) return 0;
       const std::vector<double> made(history.end() - static_cast<std::ptrdiff_t>(off), history.end());
       const double by = made[0] / static_cast<double>(sizes[position]);
+      if (by * 32 < 1 || by > 32) return 0;
       int alike = 0;
       for (std::size_t i = 0; i < off; ++i) {
         if (!fits(made[i], position + i, by)) return 0;
@@ -577,7 +585,7 @@ class FollowerModel : public testing::TestWithParam<unsigned> {
         return Step::kOff;
       } else {
         if (scale > 1) {
-          scale = 0;
+          scale = batch = 0;
           off = 0;
           history.clear();
         }
@@ -594,6 +602,7 @@ class FollowerModel : public testing::TestWithParam<unsigned> {
       following = by_end = whole = false;
       history.clear();
       const double by = scale != 0 ? scale : batch;
+      if (scale != 0) batch = 0;
       scale = 0;
       if (by > 1 && fits(bytes, position, by)) {
         larger(by);
