@@ -249,6 +249,28 @@ TEST_F(PlansOfTheArena, NoMoreIsHeldWhileAPlanIsSwitchedIn) {
   EXPECT_EQ(arena()->slab.lent_chunks(), 0u);
 }
 
+// Of a batch of another size, for whose chunks new ones would be made.
+TEST_F(PlansOfTheArena, OneGoesLiveWhereMostlyBlocksLiveThatItKnows) {
+  iterate();
+  const CUdeviceptr unknown = allocate(kChunk);
+  send(1, kBlock);
+  for (int i = 0; i < 10; ++i) iterate();
+  EXPECT_EQ(arena()->plan, nullptr);
+  free(unknown);
+  for (int i = 0; i < 2; ++i) iterate();
+  EXPECT_NE(arena()->plan, nullptr);
+}
+
+TEST_F(PlansOfTheArena, OneDoesNotWaitForEverForWhatItDoesNotKnow) {
+  iterate();
+  ASSERT_NE(allocate(kChunk), 0u);
+  send(1, kBlock);
+  for (int i = 0; i < 30; ++i) iterate();
+  EXPECT_EQ(arena()->plan, nullptr);
+  for (int i = 0; i < 10; ++i) iterate();
+  EXPECT_NE(arena()->plan, nullptr);
+}
+
 TEST_F(PlansOfTheArena, AChunkThatTheNextPlanDoesNotKeepLeavesTheSlab) {
   const CUdeviceptr weights = weights_in_slab();
   const CUdeviceptr in_it = allocate(kBlock);
