@@ -186,7 +186,9 @@ void arena_go_live(Arena& arena, ArenaLock& lock, const FollowedLane& lane) noex
   if (arena.chunks.limit() != 0 && !make_room_for_slab(arena, lock)) return;
   if (!give_up_kept_chunks(arena, lock)) return;
   const SwitchTimes times = times_of_switch(arena, *arena.next);
-  if (arena.wait_for_known != 0 && arena.chunks.limit() == 0 && much_is_unknown(arena, *arena.next, times)) {
+  // What another plan has in the slab says nothing of the iteration before.
+  const bool may_wait = arena.wait_for_known != 0 && arena.plan == nullptr && arena.chunks.limit() == 0;
+  if (may_wait && much_is_unknown(arena, *arena.next, times)) {
     --arena.wait_for_known;
     return;
   }
