@@ -401,9 +401,8 @@ void begin_next(LanePosition& at, std::uint64_t left) noexcept {
   at.is_in_round = false;
   at.left = left;
   at.rejoined = LanePosition::kNowhere;
-  at.position = 0;
   at.off = 0;
-  if (at.lane->first) *at.lane->batch = 0;
+  begin_iteration(at);
 }
 
 // The next malloc of a larger batch? They have no places, and the few that are as large as planned would leave others
@@ -418,7 +417,6 @@ bool go_on_larger(LanePosition& at, std::uint64_t bytes, std::uint64_t return_ad
     return false;
   }
   if (++at.position == mallocs.size()) {
-    at.scale = 0;
     at.matched = 0;
     begin_next(at, LanePosition::kNowhere);
   }
@@ -439,8 +437,8 @@ Step rejoin(LanePosition& at, std::uint64_t position, FollowedMalloc** expected)
   at.since = LanePosition::Since::kElsewhere;
   at.matched = 0;
   FollowedMalloc& found = at.lane->mallocs[position];
-  at.position = position + 1 == at.lane->mallocs.size() ? 0 : position + 1;
-  if (at.position == 0 && at.lane->first) *at.lane->batch = 0;
+  at.position = position + 1;
+  if (at.position == at.lane->mallocs.size()) begin_iteration(at);
   at.lane->now = found.born;
   *expected = &found;
   return Step::kRejoins;

@@ -225,15 +225,20 @@ inline bool begins_behind(const LanePosition& at) noexcept { return at.left == 0
 // Off the plan.
 Step look_for(LanePosition& at, std::uint64_t bytes, std::uint64_t return_address, FollowedMalloc** expected) noexcept;
 
+// The lane's next malloc is the first of an iteration.
+inline void begin_iteration(LanePosition& at) noexcept {
+  at.position = 0;
+  at.scale = 0;
+  if (at.lane->first) *at.lane->batch = 0;
+}
+
 // The plan's next malloc has come.
 inline Step go_on(LanePosition& at, FollowedMalloc** expected) noexcept {
   FollowedMalloc& next = at.lane->mallocs[at.position];
   if (++at.position == at.lane->mallocs.size()) {
-    at.position = 0;
+    begin_iteration(at);
     at.rejoined = LanePosition::kNowhere;
     at.since = LanePosition::Since::kWhole;
-    at.scale = 0;
-    if (at.lane->first) *at.lane->batch = 0;
   }
   at.lane->now = next.born;
   *expected = &next;

@@ -7,6 +7,7 @@
 #include "planner/iteration/detection.h"
 #include "planner/iteration/hash.h"
 #include "planner/iteration/last_places.h"
+#include "planner/iteration/smaller_batches.h"
 #include "planner/layout/portfolio/solve.h"
 #include "planner/layout/problem/validation.h"
 
@@ -25,7 +26,6 @@ constexpr std::uint32_t kDeviationsForLonger = 2;
 constexpr std::uint64_t kLeftRepeats = 16;
 constexpr std::uint64_t kShorterPart = 8;  // shorter by less than this part of it is not shorter
 constexpr std::uint32_t kMostReturns = 8;
-constexpr std::uint64_t kWorkPerMalloc = 256;
 
 bool is_kept(const std::vector<KeptChunk>& chunks, const KeptChunk& chunk) {
   return std::find(chunks.begin(), chunks.end(), chunk) != chunks.end();
@@ -175,55 +175,6 @@ bool IterationPlanner::is_in_the_way(const Iteration& found) const {
   });
 }
 
-std::vector<IterationPlanner::LaneMade> IterationPlanner::made_by(const OperationStore& store,
-                                                                  const Iteration& iteration) {
-  std::vector<LaneMade> made;
-  for (const LanePeriod& lane : iteration.lanes) {
-    const LaneOperations& operations = store.lanes()[lane.lane].operations;
-    LaneMade& its = made.emplace_back(LaneMade{store.lanes()[lane.lane].number, {}});
-    for (std::uint32_t i = lane.middle(); i < lane.end; ++i) {
-      const Operation op = store.operations()[operations[i]];
-      if (op.kind != OperationKind::kMalloc) continue;
-      const Block block = store.blocks()[op.block];
-      its.mallocs.push_back({block.bytes, block.return_address});
-    }
-  }
-  return made;
-}
-
-// Is it the planned iteration, once or several times, with blocks that are nowhere larger? So an epoch's last batch, or
-// texts that are shorter: who follows the plan has their blocks in its places.
-bool IterationPlanner::is_of_smaller_batches(const Iteration& found) const {
-  const std::vector<LaneMade> made = made_by(store_, found);
-  if (made.size() != made_.size()) return false;
-  std::size_t times = 0;
-  bool smaller = false;
-  for (std::size_t lane = 0; lane < made.size(); ++lane) {
-    const std::vector<Made>& ours = made_[lane].mallocs;
-    const std::vector<Made>& theirs = made[lane].mallocs;
-    if (made[lane].lane != made_[lane].lane || ours.empty() != theirs.empty()) return false;
-    if (ours.empty()) continue;
-    if (theirs.size() % ours.size() != 0 || (times != 0 && times != theirs.size() / ours.size())) return false;
-    times = theirs.size() / ours.size();
-    std::size_t shift = 0;
-    std::uint64_t work = kWorkPerMalloc * theirs.size();  // of layers that are alike, most shifts fit for long
-    const auto fits = [&](std::size_t i) {
-      const Made& planned = ours[(i + shift) % ours.size()];
-      return work-- != 0 && theirs[i].return_address == planned.return_address && theirs[i].bytes <= planned.bytes;
-    };
-    const auto fit = [&] {
-      for (std::size_t i = 0; i < theirs.size(); ++i) {
-        if (!fits(i)) return false;
-      }
-      return true;
-    };
-    while (work != 0 && shift < ours.size() && !fit()) ++shift;
-    if (work == 0 || shift == ours.size()) return false;
-    for (std::size_t i = 0; i < theirs.size(); ++i) smaller |= theirs[i].bytes < ours[(i + shift) % ours.size()].bytes;
-  }
-  return smaller;
-}
-
 bool IterationPlanner::is_wanted(const Iteration& found) {
   if (period_ != 0 && found.signature == signature_) {
     follow(found);
@@ -237,7 +188,7 @@ bool IterationPlanner::is_wanted(const Iteration& found) {
   }
   if (period_ == 0) return true;
   const bool goes_on = found.repeated >= kLeftRepeats * std::uint64_t{period_};
-  if (!goes_on && is_of_smaller_batches(found)) return false;
+  if (!goes_on && is_of_smaller_batches(store_, found, plan_->lifetimes)) return false;
   // What is shorter than the planned iteration may be a loop in it, or something that comes now and then between two of
   // them, as an evaluation, and has room where they lie.
   return goes_on || found.operations() >= plan_->lifetimes.operations - plan_->lifetimes.operations / kShorterPart;
@@ -348,7 +299,6 @@ bool IterationPlanner::adopt(const Iteration& iteration) {
   lane_number_ = store_.lanes()[main.lane].number;
   period_ = main.period;
   signature_ = iteration.signature;
-  made_ = made_by(store_, iteration);
   follow(iteration);
   persistent_.clear();
   for (const std::uint32_t block : plan_->lifetimes.persistent) persistent_.push_back(store_.blocks()[block].number);

@@ -73,7 +73,6 @@ class IterationPlanner {
   void follow(const Iteration& iteration);
   bool is_wanted(const Iteration& found);
   bool is_in_the_way(const Iteration& found) const;
-  bool is_of_smaller_batches(const Iteration& found) const;
   std::uint32_t next_horizon();
   bool adopt(const Iteration& iteration);
   std::uint64_t wanted() const;
@@ -94,16 +93,6 @@ class IterationPlanner {
   bool refused_ = false;
   std::uint64_t would_do_ = 0;  // refused: the largest footprint that would have been taken
   std::uint32_t deviations_ = 0;
-  struct Made {
-    std::uint64_t bytes;
-    std::uint64_t return_address;
-  };
-  struct LaneMade {
-    std::uint32_t lane;
-    std::vector<Made> mallocs;
-  };
-  std::vector<LaneMade> made_;  // by its iteration, from anywhere in it on
-  static std::vector<LaneMade> made_by(const OperationStore& store, const Iteration& iteration);
   std::vector<KeptChunk> given_up_;  // that the program has in its slab until it follows a plan without them
   bool left_ = false;                // since it was looked whether what stays is in the way of its places
 

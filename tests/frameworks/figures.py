@@ -15,8 +15,8 @@ REGULAR_SHARE, MIXED_SHARE = 0.99, 0.95
 STEADY_RATIO, STEADY_SPARE = 1.01, 4 * MIB
 LARGEST_RATIO = 1.05
 STEP_RATIO, RUN_RATIO = 1.02, 1.10
-# A program with one of these in it does not do the same in each step; that of reinforcement learning has rollouts and updates in each.
-MIXED = ("--evaluate-every", "--accumulate", "--save-every", "--lengths", "ppo.py")
+# A program with one of these in it does not do the same in each step.
+MIXED = ("--evaluate-every", "--accumulate", "--save-every")
 
 
 class Measured:

@@ -117,7 +117,7 @@ def contents_cells(row):
 WANTED = {
     "live": f"A plan is live by step {figures.LIVE_AT}, the fifth after the first complete one",
     "share": "Of the allocations of the steps after that, 99 % have their planned place; 95 % where a program evaluates, accumulates or "
-             "saves, plays before it learns, or has batches of several lengths",
+             "saves",
     "steady": "In the steady state at most 1.01 times the peak load and 4 MiB are held",
     "reserved": "In the steady state no more is held than natively with the caching allocator: its reserve, and what is held beside it",
     "largest": "The largest of the whole run is at most 1.05 times what is held natively with the caching allocator",

@@ -99,7 +99,8 @@ class PlannedSwaps(LimitCase):
                     self.assertIsNotNone(told, run.errors)
                     self.assertAlmostEqual(float(told.group(1)) * 1e6, steady["virtual_ns"], delta=0.02 * steady["virtual_ns"])
                     on_demand = self.replay(trace, limit, **WITHOUT_A_PLANNER).numbers["per_iteration"]
-                    self.assertLess(steady["virtual_ns"], 0.65 * on_demand["virtual_ns"])
+                    # At 45 % what is copied each way takes three times as long as the computation, on demand as well.
+                    self.assertLess(steady["virtual_ns"], (0.65 if part == 45 else 0.6) * on_demand["virtual_ns"])
 
     def test_batches_that_are_accumulated(self):
         """They look alike, and between two steps is an optimizer that allocates nothing: only its launches tell them apart."""
