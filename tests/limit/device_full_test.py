@@ -12,7 +12,7 @@ from runs import BUILD, FULL, PREFIX, SHIM, SIMULATOR, WITHOUT_A_PLANNER, WORKLO
 REPLAY = os.path.join(WORKLOADS, "replay")
 FILLS = os.path.join(BUILD, "tests", "full_device")
 QUIET = {"CUDASIM_POISON": "off"}
-ITERATIONS = 24
+ITERATIONS = 48  # before the last half begins, the times of all operations are known, and the plan for them is live
 OUT_OF_MEMORY = 3  # the exit code of replay where the driver fails
 
 
