@@ -53,6 +53,18 @@ std::size_t chunks_beyond(const Arena& arena) noexcept {
   return static_cast<std::size_t>((beyond + chunk_bytes - 1) / chunk_bytes);
 }
 
+// See Settling. False: not yet.
+bool settle(Arena& arena) noexcept {
+  Settling& settling = arena.limit_change.settling;
+  if (settling.until == 0) return true;
+  const std::uint64_t idle = arena.bootstrap.idle_chunks() * arena.chunks.chunk_bytes();
+  const std::uint64_t in_use = arena.chunks.counts().held_bytes - idle;
+  settling.in_use = std::max(settling.in_use, in_use);
+  if (arena.mallocs < settling.until) return false;
+  arena.bootstrap.trim(~std::size_t{0}, settling.in_use - in_use);
+  return true;
+}
+
 }  // namespace
 
 void arena_limit(Arena& arena) noexcept {
@@ -127,6 +139,7 @@ void arena_follow_limit(Arena& arena, ArenaLock& lock) noexcept {
     arena_keep_limit(arena);
   }
   if (!arena.chunks.is_beyond() && !change.dissolving) {
+    if (!settle(arena)) return;
     change = {.gone = change.gone};
     return;
   }

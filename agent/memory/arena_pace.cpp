@@ -1,5 +1,8 @@
-// Whether a plan that swaps keeps what it promised: iterations by it are timed by the device's clock, and it is left
-// where they take longer than on demand.
+// Whether a plan keeps what it promised. Iterations by one that swaps are timed by the device's clock, and it is left
+// where they take longer than on demand; one that does not is left where the program does not keep to it, and more is
+// held for it than without.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <new>
 #include <utility>
@@ -21,6 +24,11 @@ constexpr std::uint32_t kMostSlow = 2;
 // Likewise by this part longer than expected, with at least so many returns off the plan.
 constexpr std::uint64_t kLongerPart = 4;
 constexpr std::uint64_t kOffInThem = kTimedTogether / 2;
+
+// Without swaps: so many iterations are looked at together, and so large a part of the blocks in them lies beside the
+// plan where it is not kept to. Longer than most of what comes only now and then, as an evaluation.
+constexpr std::uint64_t kLookedAt = 16;
+constexpr std::uint64_t kBeside = 8;
 
 // Of what the plan swaps, and of pages that it could not take up.
 std::uint64_t returns_off_plan(const Arena& arena) noexcept {
@@ -82,7 +90,7 @@ bool arena_leave_slow_plan(Arena& arena) noexcept {
     arena.abandoned = "it is slower than expected: swaps on demand are tried again";
   } catch (const std::bad_alloc&) {
   }
-  arena_leave_plan_for_limit(arena);
+  arena_leave_plan(arena);
   // Not before that is over.
   arena.declined.needs = 0;
   arena.pace_watch = {};
@@ -121,6 +129,52 @@ void arena_end_trial(Arena& arena) noexcept {
   }
   log(LogLevel::kInfo, "swaps are made on demand: the plan was slower");
   plan_refused(arena.declined.generation);
+}
+
+void arena_watch_gain(Arena& arena) noexcept {
+  GainWatch& watch = arena.gain_watch;
+  watch.held = std::max(watch.held, arena.held_of_late);
+  if (++watch.iterations < kLookedAt) return;
+  const std::uint64_t made = arena.mallocs - watch.mallocs;
+  const std::uint64_t beside = arena.displaced - watch.displaced;
+  // What is a loop of something longer, or will be, is kept to.
+  const bool known = arena.next != nullptr || arena.declined.plan != nullptr;
+  watch.due = !known && beside * kBeside >= made && watch.held > arena.footprint_before;
+  // What is said goes by these.
+  if (!watch.due) watch = {.mallocs = arena.mallocs, .displaced = arena.displaced};
+}
+
+bool arena_leave_vain_plan(Arena& arena, ArenaLock& lock) noexcept {
+  const GainWatch watch = std::exchange(arena.gain_watch, {.mallocs = arena.mallocs, .displaced = arena.displaced});
+  if (!watch.due || arena.plan == nullptr || arena.next != nullptr) return false;
+  const std::uint64_t generation = arena.plan->generation;
+  std::uint64_t mallocs = 0;
+  for (const FollowedLane& lane : arena.plan->lanes) mallocs += lane.mallocs.size();
+  try {
+    arena.abandoned = fmt::format("it was not kept to: {} of {} blocks lay beside it, and {} were held, {} before it",
+                                  arena.displaced - watch.displaced, arena.mallocs - watch.mallocs,
+                                  in_units(watch.held), in_units(arena.footprint_before));
+    log(LogLevel::kInfo, "the plan is left: {}", arena.abandoned);
+  } catch (const std::bad_alloc&) {
+  }
+  arena_leave_plan(arena);
+  arena.limit_change.settling = {.until = arena.mallocs + kLookedAt * mallocs};
+  // It tells nothing of what the program does.
+  arena.declined = {};
+  arena_record_anew(arena);
+  plan_refused(generation);
+  // What is not given up now, as work on it goes on, would be held beside what the iteration that begins needs: the
+  // host waits, once.
+  Region& region = arena.bootstrap.region();
+  Release awaited;
+  const std::uint64_t releases = arena.releases;
+  arena.slab.dissolve(&awaited);
+  region.await_retiring(&awaited);
+  if (!awaited.empty()) arena.streams.finish_or_give_up(lock, awaited);
+  if (arena.releases != releases || arena.plan != nullptr || arena.next != nullptr) return true;
+  arena.slab.dissolve(&awaited);
+  region.retire(~std::size_t{0});
+  return true;
 }
 
 }  // namespace memopt::agent

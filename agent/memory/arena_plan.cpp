@@ -239,7 +239,7 @@ void arena_abandon(Arena& arena, std::string why, std::uint64_t needs) noexcept 
   ++arena.serial;
 }
 
-void arena_leave_plan_for_limit(Arena& arena) noexcept {
+void arena_leave_plan(Arena& arena) noexcept {
   leave_for_limit(arena);
   arena.limit_change.pending = true;
 }
@@ -402,6 +402,7 @@ void arena_at_boundary(Arena& arena, const FollowedLane& lane) noexcept {
     arena_watch_runs(arena);
   if (arena.plan->swaps != 0 || arena.plan->otherwise_ns != 0) [[unlikely]]
     arena_watch_pace(arena);
+  if (arena.plan->swaps == 0 && arena.chunks.limit() == 0) arena_watch_gain(arena);
   ++arena.calm_iterations;
   arena.deviating = false;
   // Nothing may be recorded any more when a better plan comes.

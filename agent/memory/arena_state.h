@@ -120,6 +120,13 @@ struct ScanState {
 };
 
 // The limit has changed: until what is held is below it, and plans that need more have been left.
+// A plan has been left for good, and what its slab had serves the program: what that needs is known after some
+// iterations, and what is held beyond goes back.
+struct Settling {
+  std::uint64_t until = 0;   // so many mallocs of the program; 0: nothing settles
+  std::uint64_t in_use = 0;  // bytes of chunks in which blocks lie, at most, so far
+};
+
 struct LimitChange {
   // Tries in a row after which the limit counts as passed.
   static constexpr std::uint32_t kPassed = 12;
@@ -130,6 +137,7 @@ struct LimitChange {
   bool gone = false;  // there is none any more, and no plan has gone live since: what is held is less than is needed
   std::uint32_t vain = 0;  // tries in a row at which nothing could be given up
   std::uint32_t rest = 0;  // calls until the next one
+  Settling settling{};
 };
 
 // Whether the program keeps to a plan with pages.
@@ -157,6 +165,16 @@ struct PaceWatch {
   std::uint64_t generation = 0;
   std::uint64_t planned_ns = 0;
   bool due = false;  // the plan is to be left
+};
+
+// Whether a plan without swaps is kept to, and is a gain: some iterations at a time, since it went live.
+struct GainWatch {
+  std::uint64_t iterations = 0;
+  // When the first of these began.
+  std::uint64_t mallocs = 0;
+  std::uint64_t displaced = 0;
+  std::uint64_t held = 0;  // at most, in them
+  bool due = false;        // the plan is to be left
 };
 
 // What goes on when memory is served in another context, because the first one is gone.
@@ -209,6 +227,7 @@ struct Arena : ArenaSums {
   std::uint64_t runs_made = 0;
   RunWatch run_watch;
   PaceWatch pace_watch;
+  GainWatch gain_watch;
   HostStore host;
   CopiedAhead copied_ahead;
   AddressScan scan;
@@ -454,6 +473,11 @@ void arena_watch_pace(Arena& arena) noexcept;
 // An iteration begins, and the plan is slower than on demand: it is left, for a trial at first. Before a malloc is
 // followed. False: it is not.
 bool arena_leave_slow_plan(Arena& arena) noexcept;
+// An iteration begins by a plan without swaps: is the program kept to it, or is it no gain?
+void arena_watch_gain(Arena& arena) noexcept;
+// Likewise: a plan that is not kept to, and for which more is held than before, is left for good. May wait, and give
+// the lock back meanwhile.
+bool arena_leave_vain_plan(Arena& arena, ArenaLock& lock) noexcept;
 // The plan has been left for a trial: an iteration begins, on demand. It is taken up again where that is no faster, or
 // the planner is told that it is not used.
 void arena_try_on_demand(Arena& arena) noexcept;
@@ -473,7 +497,7 @@ void arena_limit(Arena& arena) noexcept;
 // threads of the program, before they allocate or queue. Gives the lock back, and may wait.
 void arena_follow_limit(Arena& arena, ArenaLock& lock) noexcept;
 // The plan is left, and its slab given up bit by bit.
-void arena_leave_plan_for_limit(Arena& arena) noexcept;
+void arena_leave_plan(Arena& arena) noexcept;
 // Its part about plans.
 void arena_fit_plans(Arena& arena) noexcept;
 // More may be held than the limit: by how much, and why, is kept for status.

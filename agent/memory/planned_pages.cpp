@@ -257,7 +257,7 @@ void arena_complete_slab(Arena& arena, ArenaLock& lock) noexcept {
         "demand");
     arena.pages_stay = true;
     arena.terms_due = true;
-    arena_leave_plan_for_limit(arena);
+    arena_leave_plan(arena);
     // It is not to be taken up again.
     arena.declined = {};
     ++arena.serial;

@@ -1,5 +1,7 @@
 #include "planner/iteration/iteration_planner.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <bit>
 #include <utility>
@@ -123,9 +125,23 @@ void IterationPlanner::cannot_be_sent() {
   say(mix(signature_), "the iteration is too long for a plan");
 }
 
-void IterationPlanner::plan_again() {
-  settle();
+void IterationPlanner::not_kept() {
+  if (!plan_ || period_ == 0) return;
+  ++not_kept_;
   planned_.clear();
+  not_kept_operations_ = plan_->lifetimes.operations;
+  say(mix(sent_),
+      fmt::format("the program left the plan of {} operations: it did not keep to it", not_kept_operations_));
+  forget_plan();
+}
+
+void IterationPlanner::plan_again() {
+  planned_.clear();
+  forget_plan();
+}
+
+void IterationPlanner::forget_plan() {
+  settle();
   plan_.reset();
   period_ = 0;
   sent_ = 0;
@@ -175,7 +191,15 @@ bool IterationPlanner::is_in_the_way(const Iteration& found) const {
   });
 }
 
+// Where each batch has a size of its own, two in a row are alike by chance.
+bool IterationPlanner::is_doubtful(const Iteration& found) const {
+  if (not_kept_ == 0 || found.operations() > not_kept_operations_ + not_kept_operations_ / kShorterPart) return false;
+  const std::uint64_t period = found.lanes[found.main].period;
+  return found.repeated < period * (kLeftRepeats << (2 * std::min(not_kept_ - 1, kMostReturns)));
+}
+
 bool IterationPlanner::is_wanted(const Iteration& found) {
+  if (is_doubtful(found)) return false;
   if (period_ != 0 && found.signature == signature_) {
     follow(found);
     if (std::exchange(left_, false) && is_in_the_way(found)) return true;

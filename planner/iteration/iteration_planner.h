@@ -54,6 +54,9 @@ class IterationPlanner {
   void sent(std::uint64_t generation);
   // The program follows the plan that it was sent last.
   void adopted() { given_up_.clear(); }
+  // The program has followed the plan that it was sent last, did not keep to it, and has left it for good. What is as
+  // long, as batches of other sizes are, has to go on for some time from now on before it is planned.
+  void not_kept();
   // What plans are made for has changed: there is none until an iteration is found, which may be that of the last one.
   void plan_again();
   // Another plan takes the place of the last one: no better layout of that is looked for.
@@ -71,6 +74,8 @@ class IterationPlanner {
   void say(std::uint64_t about, std::string text);
   bool still_planned();
   void follow(const Iteration& iteration);
+  void forget_plan();
+  bool is_doubtful(const Iteration& found) const;
   bool is_wanted(const Iteration& found);
   bool is_in_the_way(const Iteration& found) const;
   std::uint32_t next_horizon();
@@ -97,6 +102,10 @@ class IterationPlanner {
   bool left_ = false;                // since it was looked whether what stays is in the way of its places
 
   std::uint64_t signature_ = 0;
+
+  // Plans that the program was not kept to, and the operations of the last one's iteration.
+  std::uint32_t not_kept_ = 0;
+  std::uint64_t not_kept_operations_ = 0;
 
   // How far the main lane has followed the planned iteration, so that a check looks at what is new only.
   std::uint64_t looked_at_ = 0;  // of its operations since the beginning

@@ -173,7 +173,11 @@ void Program::adopted(std::uint64_t generation) {
 
 void Program::refused(std::uint64_t generation, std::uint64_t excess) {
   if (generation != impl_->last) return;  // there is a later one, which has an answer of its own
-  if (!impl_->swaps_last) return impl_->planner.refused(excess);
+  if (!impl_->swaps_last) {
+    if (generation != impl_->adopted) return impl_->planner.refused(excess);
+    impl_->layout_due = false;
+    return impl_->planner.not_kept();
+  }
   impl_->swaps->refused(excess);
   if (impl_->first != 0 && impl_->adopted >= impl_->first && impl_->adopted < generation) {
     // It has another one of this iteration.

@@ -271,6 +271,62 @@ TEST_F(PlansOfTheArena, OneDoesNotWaitForEverForWhatItDoesNotKnow) {
   EXPECT_NE(arena()->plan, nullptr);
 }
 
+// Batches of a size of their own each time, of which two were alike by chance.
+TEST_F(PlansOfTheArena, OneThatIsNotKeptToAndCostsMemoryIsLeft) {
+  iterate();
+  send(1, kBlock);
+  for (int i = 0; i < 3; ++i) iterate();
+  ASSERT_NE(arena()->plan, nullptr);
+  const std::uint64_t serial = arena()->serial;
+  for (int i = 0; i < 200 && arena()->plan != nullptr; ++i) {
+    iterate();
+    free(allocate(kOther));
+    EXPECT_TRUE(arena()->plan != nullptr || i > 10) << "after " << i << " iterations";
+  }
+  ASSERT_EQ(arena()->plan, nullptr);
+  EXPECT_NE(arena()->serial, serial);
+  EXPECT_EQ(link_control()->refused_generation.load(), 1u);
+  EXPECT_EQ(link_control()->refused_excess.load(), 0u);
+  EXPECT_EQ(status().note.substr(0, 19), "it was not kept to:") << status().note;
+  EXPECT_TRUE(recording());
+  for (int i = 0; i < 20; ++i) {
+    iterate();
+    free(allocate(kOther));
+  }
+  EXPECT_EQ(arena()->slab.window().bytes, 0u) << "what the slab had serves the program";
+  EXPECT_LE(held(), kOther + kBlock);
+  // What comes later may do better.
+  send_outer(2, 1, kOther + kChunk);
+  for (int i = 0; i < 4; ++i) iterate_outer(1);
+  ASSERT_NE(arena()->plan, nullptr);
+  EXPECT_EQ(arena()->plan->generation, 2u);
+}
+
+TEST_F(PlansOfTheArena, OneThatIsSeldomLeftStays) {
+  iterate();
+  send(1, kBlock);
+  for (int i = 0; i < 300; ++i) {
+    iterate();
+    if (i % 9 == 8) free(allocate(kOther));
+  }
+  EXPECT_NE(arena()->plan, nullptr);
+}
+
+TEST_F(PlansOfTheArena, OneThatIsOftenLeftAndSavesMemoryStays) {
+  for (int i = 0; i < 3; ++i) {
+    const CUdeviceptr block = allocate(kBlock);
+    const CUdeviceptr other = allocate(5 * kChunk);
+    free(block);
+    free(other);
+  }
+  send(1, kBlock);
+  for (int i = 0; i < 300; ++i) {
+    iterate();
+    free(allocate(kOther));
+  }
+  EXPECT_NE(arena()->plan, nullptr);
+}
+
 TEST_F(PlansOfTheArena, AChunkThatTheNextPlanDoesNotKeepLeavesTheSlab) {
   const CUdeviceptr weights = weights_in_slab();
   const CUdeviceptr in_it = allocate(kBlock);

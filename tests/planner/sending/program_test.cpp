@@ -309,6 +309,34 @@ TEST(Program, ARefusedPlanIsNotSentAgain) {
 }
 
 // Any byte may be anything. What comes out, if anything, must still be a sound plan.
+// The agent followed it, and has left it for good: batches differ in size. What goes on is planned in the end, after
+// longer each time.
+TEST(Program, APlanThatWasNotKeptToIsSentAgainWhenItsIterationGoesOn) {
+  const std::vector<Recorded> records = steps(200);
+  const std::size_t step = (records.size() - 6) / 200;
+  Program program;
+  std::vector<std::size_t> sent;  // steps
+  std::uint64_t check = shm::kFirstCheckPoint, count = 0;
+  for (const Recorded& recorded : records) {
+    program.add(recorded.lane, *shm::parse_record(recorded.bytes));
+    if (++count < check) continue;
+    check = shm::next_check_point(check);
+    if (!program.plan()) continue;
+    sent.push_back(count / step);
+    program.sent(sent.size());
+    if (sent.size() == 3) break;
+    program.adopted(sent.size());
+    program.refused(sent.size());
+    EXPECT_NE(program.note().find("did not keep to it"), std::string::npos) << program.note();
+  }
+  ASSERT_EQ(sent.size(), 3u);
+  EXPECT_LE(sent[0], 4u);
+  EXPECT_GE(sent[1], 16u);
+  EXPECT_LE(sent[1], 18u);
+  EXPECT_GE(sent[2], 64u);
+  EXPECT_LE(sent[2], 66u);
+}
+
 TEST(Program, DamagedRecords) {
   const std::vector<Recorded> whole = steps(14);
   std::mt19937_64 random(1);
