@@ -204,12 +204,17 @@ std::uint64_t ready_streams(const Release& former) noexcept {
     lane = refresh(arena, thread);
     if (lane == nullptr) return nullptr;
   }
-  const bool due = arena.run_watch.due || arena.refill_due || arena.pace_watch.due || arena.gain_watch.due;
+  const bool due = arena.run_watch.due || arena.refill_due || arena.pace_watch.due;
   if (due && begins_now()) [[unlikely]] {
     // In the middle of an iteration everything would leave that it uses; behind the last one of a loop, what comes
     // next.
-    const bool first = lane->live.lane->first;
-    if (first && !arena_leave_slow_plan(arena) && !arena_leave_vain_plan(arena, lock)) arena_complete_slab(arena, lock);
+    if (lane->live.lane->first && !arena_leave_slow_plan(arena)) arena_complete_slab(arena, lock);
+    lane = refresh(arena, thread);
+    if (lane == nullptr) return nullptr;
+  }
+  // Also where another malloc has come than the first one of the plan.
+  if (arena.gain_watch.due && lane->live.following && lane->live.position == 0 && lane->live.lane->first) [[unlikely]] {
+    arena_leave_vain_plan(arena, lock);
     lane = refresh(arena, thread);
     if (lane == nullptr) return nullptr;
   }

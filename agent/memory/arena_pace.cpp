@@ -27,8 +27,10 @@ constexpr std::uint64_t kOffInThem = kTimedTogether / 2;
 
 // Without swaps: so many iterations are looked at together, and so large a part of the blocks in them lies beside the
 // plan where it is not kept to. Longer than most of what comes only now and then, as an evaluation.
-constexpr std::uint64_t kLookedAt = 16;
+constexpr std::uint64_t kLookedAt = 32;
 constexpr std::uint64_t kBeside = 8;
+// Iterations after which it is known what the program needs without it.
+constexpr std::uint64_t kSettles = 16;
 
 // Of what the plan swaps, and of pages that it could not take up.
 std::uint64_t returns_off_plan(const Arena& arena) noexcept {
@@ -133,8 +135,10 @@ void arena_end_trial(Arena& arena) noexcept {
 
 void arena_watch_gain(Arena& arena) noexcept {
   GainWatch& watch = arena.gain_watch;
-  watch.held = std::max(watch.held, arena.held_of_late);
-  if (++watch.iterations < kLookedAt) return;
+  if (watch.due || arena.service != Arena::Service::kChunks) return;
+  if (arena.plan->swaps != 0 || arena.chunks.limit() != 0) return;
+  watch.held = std::max({watch.held, arena.held_of_late, arena.chunks.counts().held_bytes});
+  if (++watch.begun < kLookedAt) return;
   const std::uint64_t made = arena.mallocs - watch.mallocs;
   const std::uint64_t beside = arena.displaced - watch.displaced;
   // What is a loop of something longer, or will be, is kept to.
@@ -158,7 +162,7 @@ bool arena_leave_vain_plan(Arena& arena, ArenaLock& lock) noexcept {
   } catch (const std::bad_alloc&) {
   }
   arena_leave_plan(arena);
-  arena.limit_change.settling = {.until = arena.mallocs + kLookedAt * mallocs};
+  arena.limit_change.settling = {.until = arena.mallocs + kSettles * mallocs};
   // It tells nothing of what the program does.
   arena.declined = {};
   arena_record_anew(arena);

@@ -402,7 +402,7 @@ void arena_at_boundary(Arena& arena, const FollowedLane& lane) noexcept {
     arena_watch_runs(arena);
   if (arena.plan->swaps != 0 || arena.plan->otherwise_ns != 0) [[unlikely]]
     arena_watch_pace(arena);
-  if (arena.plan->swaps == 0 && arena.chunks.limit() == 0) arena_watch_gain(arena);
+  arena_watch_gain(arena);
   ++arena.calm_iterations;
   arena.deviating = false;
   // Nothing may be recorded any more when a better plan comes.
@@ -434,6 +434,8 @@ void arena_deviated(Arena& arena, const LanePosition& at) noexcept {
   arena.kept_iterations = 0;
   arena.pace_watch.left = true;
   if (at.lane->main) arena.deviating = true;
+  // At its beginning: the iteration is another one.
+  if (at.lane->main && at.position == 0) arena_watch_gain(arena);
   const std::uint64_t calm = std::exchange(arena.calm_iterations, 0);
   // What happens off the plan may be part of a longer iteration, which the planner can only find if it sees it: or has
   // found, and the plan was declined.

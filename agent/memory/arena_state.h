@@ -169,7 +169,7 @@ struct PaceWatch {
 
 // Whether a plan without swaps is kept to, and is a gain: some iterations at a time, since it went live.
 struct GainWatch {
-  std::uint64_t iterations = 0;
+  std::uint64_t begun = 0;  // iterations, by their plan or not
   // When the first of these began.
   std::uint64_t mallocs = 0;
   std::uint64_t displaced = 0;
@@ -473,7 +473,7 @@ void arena_watch_pace(Arena& arena) noexcept;
 // An iteration begins, and the plan is slower than on demand: it is left, for a trial at first. Before a malloc is
 // followed. False: it is not.
 bool arena_leave_slow_plan(Arena& arena) noexcept;
-// An iteration begins by a plan without swaps: is the program kept to it, or is it no gain?
+// An iteration begins by a plan without swaps, or the program leaves it: is it kept to, and a gain?
 void arena_watch_gain(Arena& arena) noexcept;
 // Likewise: a plan that is not kept to, and for which more is held than before, is left for good. May wait, and give
 // the lock back meanwhile.

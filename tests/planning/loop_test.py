@@ -5,7 +5,7 @@ import re
 import unittest
 
 import cases
-from runs import LOOP, PlanningCase, Run
+from runs import LOOP, WITHOUT_A_PLANNER, PlanningCase, Run
 
 # Adversarial order or none, waiting for the planner or not: with a sanitizer each of them, not each with each.
 ORDERS = ((None, "0"), ("1", "1")) if cases.SANITIZER else tuple(itertools.product((None, "1"), ("1", "0")))
@@ -43,6 +43,21 @@ class Loop(PlanningCase):
                         self.assertTrue(all(int(at) <= 6 for at in live), live)
                         if "--streams" not in arguments:  # nothing of the contexts before is held
                             self.assertLessEqual(run.report["counters"]["bytes_held"], alone)
+
+    def test_a_plan_that_is_not_kept_to_is_left(self):
+        """As where batches differ in size, and some are alike by chance: nothing is held for the plan any more."""
+        command = [LOOP, "120", "--keep", "--sizes", "12"]
+        reference = Run(command, planned=False)
+        without = self.succeed(command, **WITHOUT_A_PLANNER)
+        for waiting in ("1", "0"):
+            with self.subTest(waits_for_the_planner=waiting):
+                run = self.succeed(command, MEMOPT_SYNC_PLAN=waiting, MEMOPT_LOG="info")
+                self.assertEqual(run.output, reference.output)
+                left = re.findall(r"the plan is left: it was not kept to: (\d+) of (\d+) blocks lay beside it", run.errors)
+                if waiting == "1":
+                    self.assertEqual(len(left), 1, run.errors)
+                    self.assertGreaterEqual(int(left[0][0]), int(left[0][1]) // 8)
+                    self.assertLessEqual(run.steady_footprint, 1.05 * without.steady_footprint)
 
     @cases.in_plain_builds
     def test_the_steady_state_asks_the_driver_for_no_memory(self):

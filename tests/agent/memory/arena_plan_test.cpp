@@ -281,7 +281,7 @@ TEST_F(PlansOfTheArena, OneThatIsNotKeptToAndCostsMemoryIsLeft) {
   for (int i = 0; i < 200 && arena()->plan != nullptr; ++i) {
     iterate();
     free(allocate(kOther));
-    EXPECT_TRUE(arena()->plan != nullptr || i > 10) << "after " << i << " iterations";
+    EXPECT_TRUE(arena()->plan != nullptr || i > 14) << "after " << i << " iterations";
   }
   ASSERT_EQ(arena()->plan, nullptr);
   EXPECT_NE(arena()->serial, serial);
@@ -307,7 +307,7 @@ TEST_F(PlansOfTheArena, OneThatIsSeldomLeftStays) {
   send(1, kBlock);
   for (int i = 0; i < 300; ++i) {
     iterate();
-    if (i % 9 == 8) free(allocate(kOther));
+    if (i % 20 == 19) free(allocate(kOther));
   }
   EXPECT_NE(arena()->plan, nullptr);
 }

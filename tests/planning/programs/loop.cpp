@@ -1,12 +1,13 @@
 // A program that repeats an iteration of allocations, fills each block with words that say which block of which
 // iteration it is, and checks them before it frees the block. Fast, and without kernels: for tests that start it often.
 //
-//   loop ITERATIONS [--pause MICROSECONDS] [--odd N] [--late N] [--streams N] [--keep] [--threads] [--reset N | --leave
-//   N]
+//   loop ITERATIONS [--pause MICROSECONDS] [--odd N] [--late N] [--sizes N] [--streams N] [--keep] [--threads]
+//        [--reset N | --leave N]
 //
 //   --pause    the host sleeps so long after each iteration
 //   --odd N    every N-th iteration allocates one block more, in the middle
 //   --late N   every N-th iteration frees its first block at the end of the next one only
+//   --sizes N  after N iterations each has sizes of its own, up to four times as large
 //   --streams  work goes round over so many streams
 //   --threads  each iteration runs in a thread of its own, one after the other
 //   --keep     three blocks are never freed, and are checked in each iteration
@@ -22,6 +23,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <deque>
+#include <random>
 #include <string>
 #include <thread>
 #include <utility>
@@ -95,6 +97,7 @@ int main(int argc, char** argv) {
   int pause = 0;
   int odd = 0;
   int late = 0;
+  int same = 0;
   int streams = 0;
   int reset = 0;
   int leave = 0;
@@ -103,8 +106,8 @@ int main(int argc, char** argv) {
   if (argc < 2) {
     std::fprintf(
         stderr,
-        "usage: loop ITERATIONS [--pause MICROSECONDS] [--odd N] [--late N] [--streams N] [--keep] [--threads] "
-        "[--reset N | --leave N]\n");
+        "usage: loop ITERATIONS [--pause MICROSECONDS] [--odd N] [--late N] [--sizes N] [--streams N] [--keep] "
+        "[--threads] [--reset N | --leave N]\n");
     return 2;
   }
   const int iterations = number(argv[1], "ITERATIONS");
@@ -120,6 +123,8 @@ int main(int argc, char** argv) {
       odd = number(argv[++i], "--odd");
     } else if (i + 1 < argc && option == "--late") {
       late = number(argv[++i], "--late");
+    } else if (i + 1 < argc && option == "--sizes") {
+      same = number(argv[++i], "--sizes");
     } else if (i + 1 < argc && option == "--reset") {
       reset = number(argv[++i], "--reset");
     } else if (i + 1 < argc && option == "--leave") {
@@ -146,11 +151,14 @@ int main(int argc, char** argv) {
   const std::size_t sizes[] = {5u << 20, 4096, 3u << 20, 700, 9u << 20, 65536, 1u << 20, 2u << 20, 512, 6u << 20};
   std::deque<Block> carried;  // one block of each iteration lives into the next
   Block belated;
+  std::minstd_rand random(1);
   const auto iterate = [&](int iteration) {
     check(cuCtxSetCurrent(context), "cuCtxSetCurrent");
     std::vector<Block> blocks;
+    const bool other = same != 0 && iteration >= same;
+    const std::size_t parts = other ? 1200 + random() % 2800 : 1000;
     for (std::size_t i = 0; i < std::size(sizes); ++i) {
-      blocks.push_back(program.allocate(sizes[i]));
+      blocks.push_back(program.allocate(sizes[i] * parts / 1000 / 4 * 4));
       if (i % 3 == 2) {
         program.verify(blocks[i - 1]);
         program.release(blocks[i - 1]);
