@@ -21,6 +21,8 @@ constexpr std::uint64_t kPart = 4;
 constexpr std::uint64_t kLeastChunks = 32;
 // Calls that are let pass after one at which nothing could be given up: twice as many each time.
 constexpr std::uint32_t kLongestRest = 256;
+// Calls at which it is looked at what a program needs without a plan.
+constexpr std::uint32_t kMostLooks = 1 << 18;
 
 // What was set while the program runs, in the place of the option: it holds in the next context, too. Guarded by the
 // arena's lock.
@@ -60,7 +62,7 @@ bool settle(Arena& arena) noexcept {
   const std::uint64_t idle = arena.bootstrap.idle_chunks() * arena.chunks.chunk_bytes();
   const std::uint64_t in_use = arena.chunks.counts().held_bytes - idle;
   settling.in_use = std::max(settling.in_use, in_use);
-  if (arena.mallocs < settling.until) return false;
+  if (arena.mallocs < settling.until && ++settling.looks < kMostLooks) return false;
   arena.bootstrap.trim(~std::size_t{0}, settling.in_use - in_use);
   return true;
 }

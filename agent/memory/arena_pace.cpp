@@ -9,6 +9,7 @@
 
 #include "agent/link/link.h"
 #include "agent/memory/arena_state.h"
+#include "agent/order/captures.h"
 #include "agent/process/log.h"
 #include "agent/recording/device_times.h"
 
@@ -149,6 +150,7 @@ void arena_watch_gain(Arena& arena) noexcept {
 }
 
 bool arena_leave_vain_plan(Arena& arena, ArenaLock& lock) noexcept {
+  if (captures_are_open()) return false;
   const GainWatch watch = std::exchange(arena.gain_watch, {.mallocs = arena.mallocs, .displaced = arena.displaced});
   if (!watch.due || arena.plan == nullptr || arena.next != nullptr) return false;
   const std::uint64_t generation = arena.plan->generation;

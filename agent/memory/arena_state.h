@@ -125,6 +125,7 @@ struct ScanState {
 struct Settling {
   std::uint64_t until = 0;   // so many mallocs of the program; 0: nothing settles
   std::uint64_t in_use = 0;  // bytes of chunks in which blocks lie, at most, so far
+  std::uint32_t looks = 0;   // at that: a program may allocate nothing any more
 };
 
 struct LimitChange {

@@ -5,7 +5,7 @@ from torch import nn
 
 from training import arguments, run, train
 
-a = arguments(batch=16, depth=18, size=64, classes=100, layout="first")
+a = arguments(batch=16, depth=18, size=64, smallest=0, classes=100, layout="first")
 COUNTS, WIDER = {18: ((2, 2, 2, 2), 1), 50: ((3, 4, 6, 3), 4)}[a.depth]
 
 
@@ -47,7 +47,8 @@ class ResNet(nn.Module):
 
 
 def make(rows):
-    images = torch.randn(rows, 3, a.size, a.size)
+    size = int(torch.randint(a.smallest // 8, a.size // 8 + 1, ())) * 8 if a.smallest else a.size
+    images = torch.randn(rows, 3, size, size)
     return images.contiguous(memory_format=LAYOUT), torch.randint(0, a.classes, (rows,))
 
 
