@@ -164,6 +164,7 @@ bool arena_leave_vain_plan(Arena& arena, ArenaLock& lock) noexcept {
   } catch (const std::bad_alloc&) {
   }
   arena_leave_plan(arena);
+  arena.left_for_good = true;
   arena.limit_change.settling = {.until = arena.mallocs + kSettles * mallocs};
   // It tells nothing of what the program does.
   arena.declined = {};

@@ -250,6 +250,7 @@ struct Arena : ArenaSums {
   std::unique_ptr<FollowedPlan> next;  // being built, or armed
   std::array<LaneState, shm::kMaxLanes> lanes;
   bool planned = false;                // a plan has been live
+  bool left_for_good = false;          // the last one, as it was not kept to
   bool housekeeping = false;           // something is to be given back, a little at each boundary
   std::uint32_t wait_for_memory = 0;   // iterations until what the plan lacks is tried for again
   std::uint32_t relief_pause = 0;      // how many they were the last time

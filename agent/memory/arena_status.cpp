@@ -206,7 +206,8 @@ void say_goodbye() noexcept {
   // Without the lock: threads may still run, or have been killed with it; these are words that only grow.
   try {
     const std::uint64_t reserved = framework_reserved();
-    log_notice(fmt::format("planned at iteration {}; {} → {}{}", now->iteration_at_live,
+    log_notice(fmt::format("planned at iteration {}{}; {} → {}{}", now->iteration_at_live,
+                           now->left_for_good ? ", and left, as it was not kept to" : "",
                            in_units(now->footprint_before),
                            in_units(now->footprint_at_end != 0 ? now->footprint_at_end : arena_footprint(*now)),
                            reserved == 0 ? "" : "; PyTorch's caching allocator: " + in_units(reserved)));

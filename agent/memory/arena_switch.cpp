@@ -216,6 +216,7 @@ void arena_go_live(Arena& arena, ArenaLock& lock, const FollowedLane& lane) noex
   arena.abandoned.clear();
   arena.phase = Arena::Phase::kLive;
   arena.planned = true;
+  arena.left_for_good = false;
   arena.housekeeping = true;
   arena_scan_less(arena);
   arena.bootstrap.forget_needs();

@@ -57,6 +57,7 @@ class Loop(PlanningCase):
                 if waiting == "1":
                     self.assertEqual(len(left), 1, run.errors)
                     self.assertGreaterEqual(int(left[0][0]), int(left[0][1]) // 8)
+                    self.assertRegex(run.errors, r"memopt: planned at iteration \d+, and left, as it was not kept to; ")
                     self.assertLessEqual(run.steady_footprint, 1.05 * without.steady_footprint)
 
     @cases.in_plain_builds
