@@ -70,6 +70,8 @@ class Program {
   void adopted(std::uint64_t generation);
   // `excess`: by so many bytes its places came to more than what would have been taken, 0 if that was not the reason.
   // A better layout of the same iteration is still offered once one is found that would do.
+  // One that was adopted before: the program did not keep to it, and iterations as long are planned only once they have
+  // gone on for long.
   void refused(std::uint64_t generation, std::uint64_t excess = 0);
 
   // Bytes that the framework's caching allocator would have reserved by the last record (planner/frameworks); 0: not
