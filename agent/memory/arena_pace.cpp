@@ -136,8 +136,14 @@ void arena_end_trial(Arena& arena) noexcept {
 
 void arena_watch_gain(Arena& arena) noexcept {
   GainWatch& watch = arena.gain_watch;
-  if (watch.due || arena.service != Arena::Service::kChunks) return;
-  if (arena.plan->swaps != 0 || arena.chunks.limit() != 0) return;
+  if (arena.service != Arena::Service::kChunks) return;
+  const GainWatch anew{.mallocs = arena.mallocs, .displaced = arena.displaced};
+  // At a limit more may be beside it for other reasons, also where it has come since it was due.
+  if (arena.plan->swaps != 0 || arena.chunks.limit() != 0) {
+    watch = anew;
+    return;
+  }
+  if (watch.due) return;
   watch.held = std::max({watch.held, arena.held_of_late, arena.chunks.counts().held_bytes});
   if (++watch.begun < kLookedAt) return;
   const std::uint64_t made = arena.mallocs - watch.mallocs;
@@ -146,16 +152,15 @@ void arena_watch_gain(Arena& arena) noexcept {
   const bool known = arena.next != nullptr || arena.declined.plan != nullptr;
   watch.due = !known && beside * kBeside >= made && watch.held > arena.footprint_before;
   // What is said goes by these.
-  if (!watch.due) watch = {.mallocs = arena.mallocs, .displaced = arena.displaced};
+  if (!watch.due) watch = anew;
 }
 
 bool arena_leave_vain_plan(Arena& arena, ArenaLock& lock) noexcept {
   if (captures_are_open()) return false;
   const GainWatch watch = std::exchange(arena.gain_watch, {.mallocs = arena.mallocs, .displaced = arena.displaced});
-  if (!watch.due || arena.plan == nullptr || arena.next != nullptr) return false;
+  if (!watch.due || arena.plan == nullptr || arena.next != nullptr || arena.chunks.limit() != 0) return false;
   const std::uint64_t generation = arena.plan->generation;
-  std::uint64_t mallocs = 0;
-  for (const FollowedLane& lane : arena.plan->lanes) mallocs += lane.mallocs.size();
+  const std::uint64_t mallocs = arena.plan->mallocs_an_iteration();
   try {
     arena.abandoned = fmt::format("it was not kept to: {} of {} blocks lay beside it, and {} were held, {} before it",
                                   arena.displaced - watch.displaced, arena.mallocs - watch.mallocs,

@@ -119,7 +119,6 @@ struct ScanState {
   std::string why;
 };
 
-// The limit has changed: until what is held is below it, and plans that need more have been left.
 // A plan has been left for good, and what its slab had serves the program: what that needs is known after some
 // iterations, and what is held beyond goes back.
 struct Settling {
@@ -128,6 +127,8 @@ struct Settling {
   std::uint32_t looks = 0;   // at that: a program may allocate nothing any more
 };
 
+// The limit has changed, or a plan has been left for good: until what is held is below it, plans that need more have
+// been left, and their slab has gone.
 struct LimitChange {
   // Tries in a row after which the limit counts as passed.
   static constexpr std::uint32_t kPassed = 12;

@@ -23,8 +23,7 @@ constexpr int kTriesToMakeRoom = 8;
 
 // By the program's mallocs: those of one iteration are known now, those that stayed are no iteration's.
 std::uint64_t iterations_so_far(const Arena& arena) {
-  std::uint64_t each = 0;
-  for (const FollowedLane& lane : arena.plan->lanes) each += lane.mallocs.size() / lane.alike;
+  const std::uint64_t each = arena.plan->mallocs_an_iteration();
   const std::uint64_t stayed = arena.plan->persistent.size();
   return each == 0 || arena.mallocs < stayed ? 0 : (arena.mallocs - stayed) / each;
 }

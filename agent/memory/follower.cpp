@@ -320,6 +320,12 @@ FollowedLane* FollowedPlan::find_lane(std::uint32_t number) {
   return nullptr;
 }
 
+std::uint64_t FollowedPlan::mallocs_an_iteration() const noexcept {
+  std::uint64_t mallocs = 0;
+  for (const FollowedLane& lane : lanes) mallocs += lane.mallocs.size() / lane.alike;
+  return mallocs;
+}
+
 bool FollowedPlan::is_persistent(std::uint64_t block) const {
   return std::binary_search(persistent.begin(), persistent.end(), block);
 }

@@ -162,6 +162,7 @@ struct FollowedPlan {
   explicit FollowedPlan(const Plan& plan);  // may throw std::bad_alloc
   FollowedLane* find_lane(std::uint32_t lane);
   bool is_persistent(std::uint64_t block) const;
+  std::uint64_t mallocs_an_iteration() const noexcept;  // of all lanes
 
  private:
   void add_swaps(const Plan& plan);

@@ -2,7 +2,7 @@
 """What memopt makes of PyTorch's programs on the simulated device, beside PyTorch's caching allocator: prints a table, and writes it as a
 page.
 
-The programs are those of tests/data/recordings/recordings.txt. Each runs natively with PyTorch's caching allocator and with
+The programs are those of tests/data/recordings/recordings.txt, and of --also. Each runs natively with PyTorch's caching allocator and with
 cudaMallocAsync, and under memopt by both routes; integration/launch_effects gives launches their time, and, in shorter runs, contents.
 What a run has shown is kept in the build folder, so that a table that was interrupted goes on. TEST_BUILD names the build folder
 (default: build/release of this checkout). Exit code 1: a program has failed, or its contents were not equal."""
@@ -25,15 +25,24 @@ FRAMEWORKS = os.path.join(program_runs.ROOT, "build", "frameworks", "bin", "pyth
 
 def parse(known):
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--also", metavar="'NAME PROGRAM ARGUMENTS'", type=unlisted, action="append", default=[],
+                        help="a program of integration/workloads/pytorch with other arguments; with --programs, those and this one")
     parser.add_argument("--free-running", action="store_true",
                         help="memopt does not wait for its planner, as in everyday use: runs differ")
     return parse_common(parser, known, steps=60, contents_steps=10, kept="frameworks-table, or frameworks-table-free,")
 
 
+def unlisted(text):
+    name, program, *arguments = text.split() if len(text.split()) > 1 else ("", "")
+    if not os.path.exists(os.path.join(program_runs.PROGRAMS, program)) or not program:
+        raise argparse.ArgumentTypeError(f"{text!r}: expected a name and a program of {program_runs.PROGRAMS}, then its arguments")
+    return program_runs.Program(name, program, arguments)
+
+
 def parse_common(parser, known, steps, contents_steps, kept):
     """What each table of these programs takes."""
     parser.add_argument("--python", default=FRAMEWORKS, help="with PyTorch (default: what tools/fetch-frameworks has fetched)")
-    parser.add_argument("--programs", nargs="+", metavar="NAME", choices=known, default=known, help="rows (default: all)")
+    parser.add_argument("--programs", nargs="*", metavar="NAME", choices=known, default=known, help="rows (default: all)")
     parser.add_argument("--steps", type=int, default=steps, metavar="N", help=f"of the runs for sizes and times (default {steps})")
     parser.add_argument("--contents-steps", type=int, default=contents_steps, metavar="N", help=f"of the runs for contents (default {contents_steps})")
     parser.add_argument("--no-contents", action="store_true", help="sizes and times alone")
@@ -114,7 +123,7 @@ def measure(options, rows):
 def main():
     known = program_runs.programs(LISTED)
     options = parse([program.name for program in known])
-    rows = [program for program in known if program.name in options.programs]
+    rows = [program for program in known if program.name in options.programs] + options.also
     results = measure(options, rows)
     conditions = page.Conditions(device=program_runs.DEVICE, steps=options.steps, contents_steps=options.contents_steps,
                                  contents=not options.no_contents, free_running=options.free_running, versions=page.versions_of(options.python, results))

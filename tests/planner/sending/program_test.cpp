@@ -308,7 +308,6 @@ TEST(Program, ARefusedPlanIsNotSentAgain) {
   EXPECT_EQ(plans, 1);
 }
 
-// Any byte may be anything. What comes out, if anything, must still be a sound plan.
 // The agent followed it, and has left it for good: batches differ in size. What goes on is planned in the end, after
 // longer each time.
 TEST(Program, APlanThatWasNotKeptToIsSentAgainWhenItsIterationGoesOn) {
@@ -337,6 +336,7 @@ TEST(Program, APlanThatWasNotKeptToIsSentAgainWhenItsIterationGoesOn) {
   EXPECT_LE(sent[2], 66u);
 }
 
+// Any byte may be anything. What comes out, if anything, must still be a sound plan.
 TEST(Program, DamagedRecords) {
   const std::vector<Recorded> whole = steps(14);
   std::mt19937_64 random(1);
