@@ -11,13 +11,14 @@ struct Calls {
   decltype(&cuMemGetAllocationGranularity) granularity =
       reinterpret_cast<decltype(granularity)>(driver_function("cuMemGetAllocationGranularity"));
   decltype(&cuMemAddressReserve) reserve = reinterpret_cast<decltype(reserve)>(driver_function("cuMemAddressReserve"));
+  decltype(&cuMemAddressFree) unreserve = reinterpret_cast<decltype(unreserve)>(driver_function("cuMemAddressFree"));
   decltype(&cuMemCreate) create = reinterpret_cast<decltype(create)>(driver_function("cuMemCreate"));
   decltype(&cuMemRelease) release = reinterpret_cast<decltype(release)>(driver_function("cuMemRelease"));
   decltype(&cuMemSetAccess) set_access = reinterpret_cast<decltype(set_access)>(driver_function("cuMemSetAccess"));
 
   bool all() const {
     return device != nullptr && synchronize != nullptr && granularity != nullptr && reserve != nullptr &&
-           create != nullptr && release != nullptr && set_access != nullptr;
+           unreserve != nullptr && create != nullptr && release != nullptr && set_access != nullptr;
   }
 };
 
@@ -26,17 +27,13 @@ const Calls& calls() {
   return *found;
 }
 
-// Reserves and never gives back.
-CUresult reserve_and_map(const Calls& driver, const CUmemAllocationProp& where, std::size_t granule, std::size_t size,
-                         CUmemGenericAllocationHandle handle, CUdeviceptr* out) {
-  CUdeviceptr address = 0;
-  CUresult result = driver.reserve(&address, size + granule, granule, 0, 0);
-  if (result == CUDA_SUCCESS) result = LAUNCH_EFFECTS_NEXT(cuMemMap, address, size, 0, handle, 0);
+CUresult map(const Calls& driver, const CUmemAllocationProp& where, CUdeviceptr address, std::size_t size,
+             CUmemGenericAllocationHandle handle) {
+  CUresult result = LAUNCH_EFFECTS_NEXT(cuMemMap, address, size, 0, handle, 0);
   if (result != CUDA_SUCCESS) return result;
   const CUmemAccessDesc access{where.location, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
   result = driver.set_access(address, size, &access, 1);
   if (result != CUDA_SUCCESS) LAUNCH_EFFECTS_NEXT(cuMemUnmap, address, size);
-  *out = address;
   return result;
 }
 
@@ -62,14 +59,30 @@ CUresult FreshMemory::allocate(CUdeviceptr* address, std::size_t size) {
   const std::size_t rounded = (size + granule - 1) / granule * granule;
   CUmemGenericAllocationHandle handle = 0;
   if (const CUresult result = driver.create(&handle, rounded, &where, 0); result != CUDA_SUCCESS) return result;
-  const CUresult result = reserve_and_map(driver, where, granule, rounded, handle, address);
+  const std::lock_guard lock(mutex_);
+  const std::size_t addresses = rounded + granule;
+  CUresult result = driver.reserve(address, addresses, granule, 0, 0);
+  while (result != CUDA_SUCCESS && !former_.empty()) {
+    forget_half();
+    result = driver.reserve(address, addresses, granule, 0, 0);
+  }
+  if (result == CUDA_SUCCESS) {
+    result = map(driver, where, *address, rounded, handle);
+    if (result != CUDA_SUCCESS) driver.unreserve(*address, addresses);
+  }
   if (result != CUDA_SUCCESS) {
     driver.release(handle);
     return result;
   }
-  const std::lock_guard lock(mutex_);
-  mappings_.emplace(*address, Mapping{rounded, handle});
+  mappings_.emplace(*address, Mapping{rounded, addresses, handle});
   return CUDA_SUCCESS;
+}
+
+void FreshMemory::forget_half() {
+  for (std::size_t left = (former_.size() + 1) / 2; left != 0; --left) {
+    calls().unreserve(former_.front().address, former_.front().bytes);
+    former_.pop_front();
+  }
 }
 
 bool FreshMemory::owns(CUdeviceptr address) {
@@ -86,7 +99,10 @@ CUresult FreshMemory::free(CUdeviceptr address) {
   if (node.empty()) return CUDA_ERROR_INVALID_VALUE;
   const CUresult result = LAUNCH_EFFECTS_NEXT(cuMemUnmap, address, node.mapped().size);
   const CUresult released = driver.release(node.mapped().handle);
-  return result != CUDA_SUCCESS ? result : released;
+  if (result != CUDA_SUCCESS) return result;
+  lock.lock();
+  former_.push_back({address, node.mapped().addresses});
+  return released;
 }
 
 }  // namespace launch_effects

@@ -22,14 +22,14 @@ FOUND = "uses_checksum", "live_checksum", "launches", "effects", "live_blocks", 
 RATE, LATENCY = 1555, 3000
 
 
-def run(*arguments, program=PROGRAM, shim=False, instrument=True, **environment):
+def run(*arguments, program=(PROGRAM,), shim=False, instrument=True, **environment):
     clean = {key: value for key, value in simulated.clean_environment().items() if not key.startswith("LAUNCH_EFFECTS_")}
     clean["LD_LIBRARY_PATH"] = os.path.join(SIMULATOR, "lib")
     clean["CUDASIM_DEVICE"] = "a100-40g"
     clean["LD_PRELOAD"] = ":".join(([INSTRUMENT] if instrument else []) + ([SHIM] if shim else []))
     if shim:
         clean |= PLANNER
-    return simulated.Finished([program, *arguments], clean | environment, files={"LAUNCH_EFFECTS_REPORT": "effects"}, timeout=300)
+    return simulated.Finished([*program, *arguments], clean | environment, files={"LAUNCH_EFFECTS_REPORT": "effects"}, timeout=300)
 
 
 class LaunchEffects(unittest.TestCase):
@@ -108,6 +108,14 @@ class LaunchEffects(unittest.TestCase):
         longer = self.succeed("6", LAUNCH_EFFECTS_DECISIONS=self.decisions)
         self.assertEqual(longer.effects["undecided"], 2 * 4)
 
+    def test_a_run_that_decides_may_be_long(self):
+        """A thousand blocks of addresses of their own are what a process of 12 GB has; these are three times as many."""
+        limited = ["sh", "-c", 'ulimit -v 12000000 && exec "$0" "$@"', PROGRAM]
+        self.succeed("800", "--async", program=limited, LAUNCH_EFFECTS_DECIDE=self.decisions)
+        with open(self.decisions, encoding="utf-8") as file:
+            decided = file.read()
+        self.assertEqual(decided, self.decide("800", "--async"))
+
     def test_a_second_run_that_decides_keeps_what_it_agrees_with(self):
         first = self.decide("4")
         # One word more than the program has.
@@ -163,7 +171,7 @@ class LaunchEffects(unittest.TestCase):
         if not os.path.exists(program):
             self.skipTest("no program for the runtime in this build")
         for shim in [False, True] if SHIM else [False]:
-            done = run(program=program, shim=shim, CUDASIM_KERNELS="/nowhere")
+            done = run(program=[program], shim=shim, CUDASIM_KERNELS="/nowhere")
             self.assertGreater(done.effects["launches"], 0, done.errors)
             self.assertEqual(done.effects["launches"], done.report["launches"])
             self.assertEqual(done.report["unknown_kernels"], {})
