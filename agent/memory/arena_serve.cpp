@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "agent/link/link.h"
 #include "agent/memory/arena.h"
 #include "agent/memory/arena_state.h"
 #include "shm/plan.h"
@@ -58,6 +59,11 @@ bool serve_in_slab(Arena& arena, Block& block) noexcept {
   return true;
 }
 
+std::size_t chunks_for(const Arena& arena, const Block& block) noexcept {
+  const std::uint64_t chunk_bytes = arena.chunks.chunk_bytes();
+  return static_cast<std::size_t>((block.bytes + chunk_bytes - 1) / chunk_bytes);
+}
+
 // When bytes of the slab that no block owns serve a block which the plan does not place there: it lies in the way of
 // those that it does.
 enum class SlabUse { kNever, kLast, kFirst };
@@ -91,10 +97,9 @@ bool gather_chunks(Arena& arena, ArenaLock& lock, std::size_t count) noexcept {
   constexpr int kPatience = 256;
   // From then on chunks are gathered, as other threads take what leaves.
   constexpr int kTriesAlone = 4;
-  const std::uint64_t chunk_bytes = arena.chunks.chunk_bytes();
   // Programs try how much they can have.
   if (block.bytes > arena.chunks.device_bytes()) return CUDA_ERROR_OUT_OF_MEMORY;
-  const auto chunks = static_cast<std::size_t>((block.bytes + chunk_bytes - 1) / chunk_bytes);
+  const std::size_t chunks = chunks_for(arena, block);
   CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
   for (int i = 0; i < kPatience && result != CUDA_SUCCESS; ++i) {
     // What is only being prepared holds up what could leave.
@@ -140,6 +145,7 @@ CUresult arena_serve_dynamically(Arena& arena, ArenaLock& lock, Block& block, bo
   const SlabUse use = from_slab && !(limited && arena.deviating) ? SlabUse::kFirst
                       : limited                                  ? SlabUse::kNever
                                                                  : SlabUse::kLast;
+  arena.bootstrap.set_reference(framework_reserved());
   CUresult result = serve_from_chunks(arena, block, use);
   for (int i = 0; result == CUDA_ERROR_NOT_READY; ++i) {
     const Release uses = arena.bootstrap.awaited();

@@ -18,6 +18,13 @@ constexpr std::uint64_t kSlackPartForWait = 4;
 constexpr std::uint64_t kManyBlocks = 8192;
 constexpr std::uint64_t kSlack = std::uint64_t{8} << 20;
 constexpr std::size_t kMostSharedChunks = 16;
+// To move a chunk costs as much as to make one, and a program whose blocks have other sizes each time moves some in
+// each iteration. Behind as many moves as chunks are needed, one more may be held for so many further ones, up to that
+// part of what is needed, and to what the program's own allocator would hold less this part.
+constexpr std::uint64_t kMovesForOne = 4;
+constexpr std::uint64_t kBelowReferencePart = 16;
+constexpr std::uint64_t kSlackPartForMoves = 4;
+constexpr std::uint64_t kSlackPartByReference = 2;
 // Windows that are asked about at one trim() in vain: work on some of them may go on for long.
 constexpr std::size_t kTries = 64;
 // So many chunks at once are not asked for without asking first whether there are as many.
@@ -163,6 +170,18 @@ bool Bootstrap::may_grow(std::uint64_t part) const noexcept {
   return chunks_.counts().held_bytes + chunks_.chunk_bytes() <= needed + std::max(needed / part, kSlack);
 }
 
+bool Bootstrap::may_grow_for_moves() const noexcept {
+  const std::uint64_t chunk_bytes = chunks_.chunk_bytes();
+  const std::uint64_t needed = std::max(needs_.peak(), served_bytes_ + wanted_);
+  const std::uint64_t free_of_charge = needed / chunk_bytes;
+  if (moved_ <= free_of_charge || chunks_.limit() != 0) return false;
+  const std::uint64_t earned = (moved_ - free_of_charge) / kMovesForOne * chunk_bytes;
+  const std::uint64_t below = reference_bytes_ - reference_bytes_ / kBelowReferencePart;
+  if (reference_bytes_ != 0 && chunks_.counts().held_bytes + chunk_bytes > below) return false;
+  const std::uint64_t most = needed / (reference_bytes_ != 0 ? kSlackPartByReference : kSlackPartForMoves);
+  return served_bytes_ + cached_bytes() + chunk_bytes <= needed + std::min(earned, most);
+}
+
 // Programs try how much they can have: what cannot be had is not gathered first, chunk by chunk, with everything given
 // up for it that is held.
 bool Bootstrap::could_have(std::size_t count, bool only_held) const noexcept {
@@ -183,11 +202,14 @@ CUresult Bootstrap::gather(std::size_t count, bool only_held, std::vector<Chunk*
   CUresult result = CUDA_SUCCESS;
   take_free();
   while (gathered->size() < count) {
-    const bool grow = !only_held && result == CUDA_SUCCESS && (at_once || may_grow(kSlackPart));
+    const bool rather_more = result == CUDA_SUCCESS && may_grow_for_moves();
+    if (only_held && rather_more) break;
+    const bool grow = !only_held && result == CUDA_SUCCESS && (at_once || rather_more || may_grow(kSlackPart));
     if (!grow) {
       awaited_ = {};
-      if (free_region_chunks(count - gathered->size(), true, &awaited_) != 0 ||
-          (result != CUDA_SUCCESS && give_up_shared_chunks(&awaited_))) {
+      const std::size_t freed = free_region_chunks(count - gathered->size(), true, &awaited_);
+      moved_ += freed;
+      if (freed != 0 || (result != CUDA_SUCCESS && give_up_shared_chunks(&awaited_))) {
         take_free();
         continue;
       }

@@ -36,6 +36,9 @@ class Bootstrap {
   // if the work that used it were over: the caller waits for awaited(), without the lock, and asks again.
   CUresult serve(Block& block, bool only_held) noexcept;
   const Release& awaited() const { return awaited_; }
+  // What the program's own allocator would hold of the device, 0: not known. So that fewer chunks have to be moved no
+  // more than nearly as much is held.
+  void set_reference(std::uint64_t bytes) noexcept { reference_bytes_ = bytes; }
   // The block lies in a window of ours.
   void take_back(Block& block, const Release& uses) noexcept;
 
@@ -113,7 +116,10 @@ class Bootstrap {
   bool needs_again() const noexcept { return needs_.again(); }
   void next_iteration() noexcept { needs_.next_iteration(served_bytes_); }
   // A plan goes live: what was needed before it says nothing of what is needed now.
-  void forget_needs() noexcept { needs_.forget(served_bytes_); }
+  void forget_needs() noexcept {
+    needs_.forget(served_bytes_);
+    moved_ = 0;
+  }
 
   // Gives back everything that no block owns a byte of, chunk by chunk, where work is over; something of what is to be
   // over before the rest can go is added to `awaited`.
@@ -154,6 +160,7 @@ class Bootstrap {
   void forget(Window* window) noexcept;
   void return_kept(Window& window, std::uint64_t begin, std::uint64_t end, const Release& uses) noexcept;
   bool may_grow(std::uint64_t part) const noexcept;
+  bool may_grow_for_moves() const noexcept;
   bool could_have(std::size_t count, bool only_held) const noexcept;
 
   ChunkStore& chunks_;
@@ -171,6 +178,8 @@ class Bootstrap {
   std::uint64_t served_peak_ = 0;
   std::uint64_t served_blocks_ = 0;  // so far
   std::uint64_t wanted_ = 0;         // by the block that is being served
+  std::uint64_t reference_bytes_ = 0;
+  std::uint64_t moved_ = 0;  // chunks that were unmapped where they were free, to serve elsewhere
   RecentNeeds needs_;
 };
 

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <deque>
 #include <random>
 #include <set>
 #include <vector>
@@ -105,6 +106,72 @@ TEST_F(BootstrapTest, AProgramThatHasNoPlanForLongIsGivenMoreRatherThanWaitedFor
   EXPECT_GT(waits(), 0);
   for (int i = 0; i < 8192; ++i) free(make(512));
   EXPECT_EQ(waits(), 0);
+}
+
+// Iterations whose blocks have other sizes each time, within a tenth, and are freed in another order than they are made
+// in; the host is ahead of the device by some of them. Returns what is held at most, or ~0 where a block can't be had.
+std::uint64_t play_iterations_of_any_size(Memory& memory, std::mt19937_64* random, int count) {
+  constexpr std::uint64_t kBlocks = 48;
+  std::uniform_int_distribution<std::uint64_t> percent(88, 100);
+  std::vector<std::pair<std::uint64_t, Block*>> live;  // by when it is freed
+  std::uint64_t most = 0;
+  for (std::uint64_t i = 0; i < static_cast<std::uint64_t>(count); ++i) {
+    for (std::uint64_t n = 0; n < kBlocks; ++n) {
+      const std::uint64_t now = i * kBlocks + n;
+      for (std::size_t at = 0; at < live.size();) {
+        if (live[at].first > now) {
+          ++at;
+          continue;
+        }
+        memory.free(live[at].second);
+        live[at] = live.back();
+        live.pop_back();
+      }
+      const std::uint64_t bytes = (n * 7 % 13 + 1) * kChunk / 100 * percent(*random);
+      Block* const block = memory.make(bytes);
+      if (block == nullptr) return ~std::uint64_t{0};
+      live.emplace_back(now + 1 + n * 11 % 29, block);
+      most = std::max(most, memory.held());
+    }
+  }
+  for (const auto& [freed, block] : live) memory.free(block);
+  return most;
+}
+
+struct OfAnySize {
+  std::uint64_t held;   // at most
+  std::uint64_t calls;  // of the last iterations
+};
+
+// `reference`: what the program's own allocator would hold; 0: not known.
+OfAnySize play_with_reference(std::uint64_t reference) {
+  FakeDriver fake;
+  Memory memory(fake);
+  memory.bootstrap.set_reference(reference);
+  std::mt19937_64 random(7);
+  const std::uint64_t held = play_iterations_of_any_size(memory, &random, 450);
+  const std::uint64_t before = memory.chunks.counts().vmm_calls;
+  const std::uint64_t later = play_iterations_of_any_size(memory, &random, 50);
+  memory.check();
+  return {std::max(held, later), memory.chunks.counts().vmm_calls - before};
+}
+
+TEST(Bootstrap, WhereChunksAreMovedAgainAndAgainMoreAreHeld) {
+  constexpr std::uint64_t kLoad = 118 * kChunk;
+  const OfAnySize never = play_with_reference(1);
+  EXPECT_LE(never.held, kLoad + kLoad / 6);
+  const OfAnySize some = play_with_reference(0);
+  EXPECT_LE(some.held, kLoad + kLoad / 4 + kChunk);
+  EXPECT_LT(some.calls, never.calls * 3 / 4);
+}
+
+TEST(Bootstrap, ForFewerMovesLessIsHeldThanByTheProgramsOwnAllocator) {
+  const std::uint64_t never = play_with_reference(1).held;
+  for (const std::uint64_t reference : {150 * kChunk, 160 * kChunk}) {
+    const std::uint64_t held = play_with_reference(reference).held;
+    EXPECT_GT(held, never);
+    EXPECT_LE(held, reference - reference / 16);
+  }
 }
 
 TEST_F(BootstrapTest, ABlockThatIsTooLargeToShareChunksLeavesThatToOthers) {
