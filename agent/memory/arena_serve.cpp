@@ -59,11 +59,6 @@ bool serve_in_slab(Arena& arena, Block& block) noexcept {
   return true;
 }
 
-std::size_t chunks_for(const Arena& arena, const Block& block) noexcept {
-  const std::uint64_t chunk_bytes = arena.chunks.chunk_bytes();
-  return static_cast<std::size_t>((block.bytes + chunk_bytes - 1) / chunk_bytes);
-}
-
 // When bytes of the slab that no block owns serve a block which the plan does not place there: it lies in the way of
 // those that it does.
 enum class SlabUse { kNever, kLast, kFirst };
@@ -97,9 +92,10 @@ bool gather_chunks(Arena& arena, ArenaLock& lock, std::size_t count) noexcept {
   constexpr int kPatience = 256;
   // From then on chunks are gathered, as other threads take what leaves.
   constexpr int kTriesAlone = 4;
+  const std::uint64_t chunk_bytes = arena.chunks.chunk_bytes();
   // Programs try how much they can have.
   if (block.bytes > arena.chunks.device_bytes()) return CUDA_ERROR_OUT_OF_MEMORY;
-  const std::size_t chunks = chunks_for(arena, block);
+  const auto chunks = static_cast<std::size_t>((block.bytes + chunk_bytes - 1) / chunk_bytes);
   CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
   for (int i = 0; i < kPatience && result != CUDA_SUCCESS; ++i) {
     // What is only being prepared holds up what could leave.

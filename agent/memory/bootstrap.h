@@ -36,8 +36,8 @@ class Bootstrap {
   // if the work that used it were over: the caller waits for awaited(), without the lock, and asks again.
   CUresult serve(Block& block, bool only_held) noexcept;
   const Release& awaited() const { return awaited_; }
-  // What the program's own allocator would hold of the device, 0: not known. So that fewer chunks have to be moved no
-  // more than nearly as much is held.
+  // What the program's own allocator would hold of the device, 0: not known. Where more is held so that fewer chunks
+  // have to be moved, it stays below that.
   void set_reference(std::uint64_t bytes) noexcept { reference_bytes_ = bytes; }
   // The block lies in a window of ours.
   void take_back(Block& block, const Release& uses) noexcept;
@@ -176,10 +176,10 @@ class Bootstrap {
   Release awaited_;
   std::uint64_t served_bytes_ = 0;  // of live blocks, rounded up as they are held
   std::uint64_t served_peak_ = 0;
-  std::uint64_t served_blocks_ = 0;  // so far
-  std::uint64_t wanted_ = 0;         // by the block that is being served
-  std::uint64_t reference_bytes_ = 0;
-  std::uint64_t moved_ = 0;  // chunks that were unmapped where they were free, to serve elsewhere
+  std::uint64_t served_blocks_ = 0;    // so far
+  std::uint64_t wanted_ = 0;           // by the block that is being served
+  std::uint64_t reference_bytes_ = 0;  // see set_reference
+  std::uint64_t moved_ = 0;            // chunks that were unmapped where they were free, to serve elsewhere
   RecentNeeds needs_;
 };
 

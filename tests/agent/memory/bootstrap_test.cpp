@@ -5,9 +5,9 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
-#include <deque>
 #include <random>
 #include <set>
+#include <utility>
 #include <vector>
 
 #include "tests/agent/fake_memory.h"
@@ -108,8 +108,8 @@ TEST_F(BootstrapTest, AProgramThatHasNoPlanForLongIsGivenMoreRatherThanWaitedFor
   EXPECT_EQ(waits(), 0);
 }
 
-// Iterations whose blocks have other sizes each time, within a tenth, and are freed in another order than they are made
-// in; the host is ahead of the device by some of them. Returns what is held at most, or ~0 where a block can't be had.
+// Iterations whose blocks have other sizes each time, within an eighth, and are freed in another order than they are
+// made in. Returns what is held at most, or ~0 where a block can't be had.
 std::uint64_t play_iterations_of_any_size(Memory& memory, std::mt19937_64* random, int count) {
   constexpr std::uint64_t kBlocks = 48;
   std::uniform_int_distribution<std::uint64_t> percent(88, 100);
