@@ -20,11 +20,11 @@ constexpr std::uint64_t kSlack = std::uint64_t{8} << 20;
 constexpr std::size_t kMostSharedChunks = 16;
 // To move a chunk costs as much as to make one, and a program whose blocks have other sizes each time moves some in
 // each iteration. Behind as many moves as chunks are needed, one more may be held for so many further ones, up to that
-// part of what is needed, and to what the program's own allocator would hold less this part.
+// part of what is needed, and to what the program's own allocator would hold less this part. Where that is not known it
+// could be more than natively.
 constexpr std::uint64_t kMovesForOne = 4;
 constexpr std::uint64_t kBelowReferencePart = 16;
-constexpr std::uint64_t kSlackPartForMoves = 4;
-constexpr std::uint64_t kSlackPartByReference = 2;
+constexpr std::uint64_t kSlackPartForMoves = 2;
 // Windows that are asked about at one trim() in vain: work on some of them may go on for long.
 constexpr std::size_t kTries = 64;
 // So many chunks at once are not asked for without asking first whether there are as many.
@@ -174,12 +174,11 @@ bool Bootstrap::may_grow_for_moves() const noexcept {
   const std::uint64_t chunk_bytes = chunks_.chunk_bytes();
   const std::uint64_t needed = std::max(needs_.peak(), served_bytes_ + wanted_);
   const std::uint64_t free_of_charge = needed / chunk_bytes;
-  if (moved_ <= free_of_charge || chunks_.limit() != 0) return false;
-  const std::uint64_t earned = (moved_ - free_of_charge) / kMovesForOne * chunk_bytes;
+  if (reference_bytes_ == 0 || moved_ <= free_of_charge || chunks_.limit() != 0) return false;
   const std::uint64_t below = reference_bytes_ - reference_bytes_ / kBelowReferencePart;
-  if (reference_bytes_ != 0 && chunks_.counts().held_bytes + chunk_bytes > below) return false;
-  const std::uint64_t most = needed / (reference_bytes_ != 0 ? kSlackPartByReference : kSlackPartForMoves);
-  return served_bytes_ + cached_bytes() + chunk_bytes <= needed + std::min(earned, most);
+  if (chunks_.counts().held_bytes + chunk_bytes > below) return false;
+  const std::uint64_t earned = (moved_ - free_of_charge) / kMovesForOne * chunk_bytes;
+  return served_bytes_ + cached_bytes() + chunk_bytes <= needed + std::min(earned, needed / kSlackPartForMoves);
 }
 
 // Programs try how much they can have: what cannot be had is not gathered first, chunk by chunk, with everything given

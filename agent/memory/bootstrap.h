@@ -36,8 +36,8 @@ class Bootstrap {
   // if the work that used it were over: the caller waits for awaited(), without the lock, and asks again.
   CUresult serve(Block& block, bool only_held) noexcept;
   const Release& awaited() const { return awaited_; }
-  // What the program's own allocator would hold of the device, 0: not known. Where more is held so that fewer chunks
-  // have to be moved, it stays below that.
+  // What the program's own allocator would hold of the device, 0: not known. Where it is, more may be held so that
+  // fewer chunks have to be moved, but less than that.
   void set_reference(std::uint64_t bytes) noexcept { reference_bytes_ = bytes; }
   // The block lies in a window of ours.
   void take_back(Block& block, const Release& uses) noexcept;
