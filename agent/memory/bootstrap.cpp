@@ -18,10 +18,10 @@ constexpr std::uint64_t kSlackPartForWait = 4;
 constexpr std::uint64_t kManyBlocks = 8192;
 constexpr std::uint64_t kSlack = std::uint64_t{8} << 20;
 constexpr std::size_t kMostSharedChunks = 16;
-// To move a chunk costs as much as to make one, and a program whose blocks have other sizes each time moves some in
-// each iteration. Behind as many moves as chunks are needed, one more may be held for so many further ones, up to that
-// part of what is needed, and to what the program's own allocator would hold less this part. Where that is not known it
-// could be more than natively.
+// To move a chunk takes calls of the driver as to make one, and a program whose blocks have other sizes each time moves
+// some in each iteration. Behind as many moves as chunks are needed, one more may be held for so many further ones, up
+// to that part of what is needed, and to what the program's own allocator would hold less this part. Where that is not
+// known it could be more than natively.
 constexpr std::uint64_t kMovesForOne = 4;
 constexpr std::uint64_t kBelowReferencePart = 16;
 constexpr std::uint64_t kSlackPartForMoves = 2;
@@ -174,7 +174,8 @@ bool Bootstrap::may_grow_for_moves() const noexcept {
   const std::uint64_t chunk_bytes = chunks_.chunk_bytes();
   const std::uint64_t needed = std::max(needs_.peak(), served_bytes_ + wanted_);
   const std::uint64_t free_of_charge = needed / chunk_bytes;
-  if (reference_bytes_ == 0 || moved_ <= free_of_charge || chunks_.limit() != 0) return false;
+  if (moved_ <= free_of_charge || chunks_.limit() != 0) return false;
+  // Nothing where it is not known.
   const std::uint64_t below = reference_bytes_ - reference_bytes_ / kBelowReferencePart;
   if (chunks_.counts().held_bytes + chunk_bytes > below) return false;
   const std::uint64_t earned = (moved_ - free_of_charge) / kMovesForOne * chunk_bytes;

@@ -36,6 +36,17 @@ class FrameworksTable(unittest.TestCase):
         self.assertEqual(again.stdout.split("# PyTorch's")[1], done.stdout.split("# PyTorch's")[1])
         self.assertNotIn(" s\n", again.stdout.split("# PyTorch's")[0])
 
+    def test_batches_of_any_size(self):
+        """Without a plan, or beside one that is not kept to: less is held than by the caching allocator, and contents are equal."""
+        rows = ["--also", "graph graph.py", "--also", "detection detection.py"]
+        with tempfile.TemporaryDirectory() as folder:
+            done = subprocess.run([sys.executable, TABLE, "--python", PYTHON, "--programs", *rows, "--steps", "30", "--contents-steps", "4",
+                                   "--jobs", "2", "--kept", folder], capture_output=True, text=True, timeout=1500, stdin=subprocess.DEVNULL)
+        self.assertEqual(done.returncode, 0, done.stdout[-8000:] + done.stderr[-4000:])
+        for wanted in ("In the steady state no more is held", "The largest of the whole run", "Contents are equal"):
+            [line] = [line for line in done.stdout.splitlines() if line.startswith(f"- {wanted}")]
+            self.assertTrue(line.endswith(": 4 of 4.") or line.endswith(": 2 of 2."), done.stdout)
+
     def test_what_is_refused(self):
         for arguments in (["--steps", "3"], ["--programs", "none"], ["--python", "/nowhere"], ["--jobs", "0"]):
             self.assertEqual(table("/nowhere", *arguments).returncode, 2)

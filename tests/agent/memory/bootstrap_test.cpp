@@ -110,7 +110,8 @@ TEST_F(BootstrapTest, AProgramThatHasNoPlanForLongIsGivenMoreRatherThanWaitedFor
 
 // Iterations whose blocks have other sizes each time, within an eighth, and are freed in another order than they are
 // made in. Returns what is held at most, or ~0 where a block can't be had.
-std::uint64_t play_iterations_of_any_size(Memory& memory, std::mt19937_64* random, int count) {
+// `plans`: as if a plan went live at the end of each.
+std::uint64_t play_iterations_of_any_size(Memory& memory, std::mt19937_64* random, int count, bool plans = false) {
   constexpr std::uint64_t kBlocks = 48;
   std::uniform_int_distribution<std::uint64_t> percent(88, 100);
   std::vector<std::pair<std::uint64_t, Block*>> live;  // by when it is freed
@@ -133,6 +134,7 @@ std::uint64_t play_iterations_of_any_size(Memory& memory, std::mt19937_64* rando
       live.emplace_back(now + 1 + n * 11 % 29, block);
       most = std::max(most, memory.held());
     }
+    if (plans) memory.bootstrap.forget_needs();
   }
   for (const auto& [freed, block] : live) memory.free(block);
   return most;
@@ -141,17 +143,20 @@ std::uint64_t play_iterations_of_any_size(Memory& memory, std::mt19937_64* rando
 struct OfAnySize {
   std::uint64_t held;   // at most
   std::uint64_t calls;  // of the last iterations
+
+  bool operator==(const OfAnySize&) const = default;
 };
 
 // `reference`: what the program's own allocator would hold; 0: not known.
-OfAnySize play_with_reference(std::uint64_t reference) {
+OfAnySize play_with_reference(std::uint64_t reference, std::uint64_t limit = 0, bool plans = false) {
   FakeDriver fake;
   Memory memory(fake);
   memory.bootstrap.set_reference(reference);
+  memory.chunks.set_limit(limit);
   std::mt19937_64 random(7);
-  const std::uint64_t held = play_iterations_of_any_size(memory, &random, 450);
+  const std::uint64_t held = play_iterations_of_any_size(memory, &random, 450, plans);
   const std::uint64_t before = memory.chunks.counts().vmm_calls;
-  const std::uint64_t later = play_iterations_of_any_size(memory, &random, 50);
+  const std::uint64_t later = play_iterations_of_any_size(memory, &random, 50, plans);
   memory.check();
   return {std::max(held, later), memory.chunks.counts().vmm_calls - before};
 }
@@ -172,6 +177,12 @@ TEST(Bootstrap, ForFewerMovesLessIsHeldThanByTheProgramsOwnAllocator) {
     EXPECT_GT(held, never);
     EXPECT_LE(held, reference - reference / 16);
   }
+}
+
+TEST(Bootstrap, NoMoreIsHeldForMovesAtALimitNorForThoseBeforeAPlan) {
+  const OfAnySize never = play_with_reference(0);
+  EXPECT_EQ(play_with_reference(240 * kChunk, 240 * kChunk), never);
+  EXPECT_EQ(play_with_reference(240 * kChunk, 0, true), play_with_reference(0, 0, true));
 }
 
 TEST_F(BootstrapTest, ABlockThatIsTooLargeToShareChunksLeavesThatToOthers) {
