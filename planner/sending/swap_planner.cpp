@@ -1,10 +1,8 @@
 #include "planner/sending/swap_planner.h"
 
 #include <fmt/format.h>
-#include <time.h>
 
 #include <algorithm>
-#include <chrono>
 #include <system_error>
 #include <utility>
 
@@ -15,16 +13,6 @@ namespace {
 
 // Then each operation has had its turn to be measured (MEMOPT_DEVICE_TIMES is 16 where nothing else is said).
 constexpr std::uint64_t kManyIterations = 32;
-// Of the search, where it is waited for: a second or two. Fewer where each takes longer.
-constexpr std::uint64_t kMostAttempts = 8000, kLeastAttempts = 200;
-constexpr std::uint64_t kAttemptsTimesOperations = 24'000'000;
-// More of them where a limit is found to cost this part of the iteration, or can't be kept to.
-constexpr std::uint64_t kMoreAttempts = 3;
-constexpr double kLongWait = 0.1;
-constexpr int kMostLongerSearches = 2;
-// Unless it is to take longer: an agent does not wait for ever. Of this thread's time, so that what else the machine
-// does is not seen in the plan.
-constexpr std::chrono::seconds kLongestSearch{7};
 // Parts of kEnough: of the operations, how many have to be known.
 constexpr std::uint64_t kEnough = 10, kHalf = 5, kNearlyAll = 9;
 // Swaps are planned again, so many times, where the operations take this part of the time more or less.
@@ -38,13 +26,6 @@ constexpr std::uint32_t kMostRefusals = 4;
 constexpr double kWorthwhileGain = 0.05;
 // A plan of the same iteration for other times is to save so much of the iteration: a switch costs several of them.
 constexpr double kWorthwhilePeriod = 0.01;
-
-// That a processor has worked for this thread.
-std::chrono::nanoseconds time_of_thread() {
-  timespec time{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-  return std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec);
-}
 
 // Does the iteration consist of a loop of so many operations, and little else?
 bool is_loop_within(std::uint64_t loop, std::uint64_t iteration) {
@@ -230,29 +211,12 @@ void SwapPlanner::start(const IterationTimes& times, std::uint64_t unswapped) {
   unswapped_ = unswapped;
   SwapTask task = task_of(times);
   note_ = "swaps are being planned";
-  if (waited_for_) {
-    swap::SearchLimits limits;
-    limits.time = std::chrono::nanoseconds::max();
-    limits.attempts = std::clamp(kAttemptsTimesOperations / task.ranks.size(), kLeastAttempts, kMostAttempts);
-    auto begin = time_of_thread();
-    found_ = plan_swaps(task, limits, note_);
-    for (int i = 0; i < kMostLongerSearches && terms_.memory_limit != 0 && terms_.memory_limit < unswapped; ++i) {
-      // Once more for less time that is added, and again only for any plan at all.
-      if (found_ && (i != 0 || found_->added_ns <= kLongWait * found_->problem.period)) break;
-      const auto end = time_of_thread();
-      if ((end - begin) * kMoreAttempts > kLongestSearch) break;
-      begin = end;
-      limits.attempts *= kMoreAttempts;
-      std::string note;
-      std::optional<PlannedSwaps> more = plan_swaps(task, limits, note);
-      if (found_ && !(more && more->added_ns < found_->added_ns)) continue;
-      found_ = std::move(more);
-      note_ = std::move(note);
-    }
-    return;
-  }
   try {
-    planning_ = std::make_unique<SwapPlanning>(std::move(task));
+    if (waited_for_) {
+      found_ = plan_waited_swaps(task, note_);
+    } else {
+      planning_ = std::make_unique<SwapPlanning>(std::move(task));
+    }
   } catch (const std::system_error& error) {
     note_ = std::string("no swaps are planned: no thread: ") + error.what();
   }

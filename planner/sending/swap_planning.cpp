@@ -2,11 +2,16 @@
 
 #include <fmt/format.h>
 #include <sys/resource.h>
+#include <time.h>
 
 #include <algorithm>
 #include <chrono>
+#include <condition_variable>
 #include <exception>
+#include <mutex>
 #include <new>
+#include <stop_token>
+#include <thread>
 #include <utility>
 
 #include "planner/iteration/iteration_plan.h"
@@ -25,6 +30,40 @@ constexpr unsigned kMostThreads = 4;
 // A plan that adds this part of the period is good enough to leave blocks that stay where they are: their pages would
 // have to go to the host and come back once, and stay in host memory.
 constexpr double kHardlyAnyTime = 0.01;
+
+// Attempts of a search that is waited for: fewer where each takes longer. A second or two.
+constexpr std::uint64_t kLeastAttempts = 200, kMostAttempts = 8000;
+constexpr std::uint64_t kAttemptsTimesOperations = 24'000'000;
+// More of them where a limit is found to cost this part of the iteration, or can't be kept to.
+constexpr std::uint64_t kMoreAttempts = 3;
+constexpr double kLongWait = 0.1;
+constexpr int kMostLongerSearches = 2;
+
+// That a processor has worked for this thread.
+std::chrono::nanoseconds time_of_thread() {
+  timespec time{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec);
+}
+
+// Set when so much time is over.
+class Alarm {
+ public:
+  explicit Alarm(std::chrono::nanoseconds time)
+      : thread_([this, until = std::chrono::steady_clock::now() + time](const std::stop_token& stop) {
+          std::unique_lock lock(mutex_);
+          over_.wait_until(lock, stop, until, [] { return false; });
+          if (!stop.stop_requested()) rung_.store(true, std::memory_order_relaxed);
+        }) {}
+
+  const std::atomic<bool>& rung() const { return rung_; }
+
+ private:
+  std::atomic<bool> rung_{false};
+  std::mutex mutex_;
+  std::condition_variable_any over_;
+  std::jthread thread_;  // last: it uses the others
+};
 
 std::string mib(std::uint64_t bytes) { return fmt::format("{:.1f} MiB", static_cast<double>(bytes) / (1 << 20)); }
 
@@ -131,6 +170,36 @@ std::optional<PlannedSwaps> plan_swaps(const SwapTask& task, const swap::SearchL
   // Of the two that one is said which could have had less.
   if (!beside) why = std::move(why_not);
   return beside;
+}
+
+std::optional<PlannedSwaps> plan_waited_swaps(const SwapTask& task, std::string& why, const WaitedSearch& search) {
+  const Alarm alarm(search.in_all);
+  const std::atomic<bool>& rung = alarm.rung();
+  swap::SearchLimits limits;
+  limits.time = std::chrono::nanoseconds::max();
+  limits.cancelled = &rung;
+  limits.attempts = search.attempts;
+  if (limits.attempts == 0) {
+    const std::uint64_t operations = std::max<std::uint64_t>(task.ranks.size(), 1);
+    limits.attempts = std::clamp(kAttemptsTimesOperations / operations, kLeastAttempts, kMostAttempts);
+  }
+  auto last = time_of_thread();
+  std::optional<PlannedSwaps> found = plan_swaps(task, limits, why);
+  const std::uint64_t limit = task.terms.memory_limit;
+  for (int i = 0; i < kMostLongerSearches && limit != 0 && limit < task.unswapped && !rung.load(); ++i) {
+    // Once more for less time that is added, and again only for any plan at all.
+    if (found && (i != 0 || found->added_ns <= kLongWait * found->problem.period)) break;
+    const auto now = time_of_thread();
+    if ((now - last) * kMoreAttempts > search.longest) break;
+    last = now;
+    limits.attempts *= kMoreAttempts;
+    std::string note;
+    std::optional<PlannedSwaps> more = plan_swaps(task, limits, note);
+    if (found && !(more && more->added_ns < found->added_ns)) continue;
+    found = std::move(more);
+    why = std::move(note);
+  }
+  return found;
 }
 
 std::optional<double> added_by(const SwapTask& task, bool with_pages, const swap::Decisions& decisions) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <mutex>
 #include <optional>
@@ -43,6 +44,19 @@ struct PlannedSwaps {
 // adds hardly any time; else their pages are swapped too, where that is better, or was before, and the terms allow it.
 // Throws std::bad_alloc.
 std::optional<PlannedSwaps> plan_swaps(const SwapTask& task, const swap::SearchLimits& limits, std::string& why);
+
+// How long a program that waits for its plan is kept waiting. What else the machine does is not to be seen in the plan:
+// of attempts there are as many as the iteration's length allows, and more, once or twice, where that will take
+// `longest` of this thread's own time at most. The program gives up after ten seconds by the clock (agent/link/link.h):
+// what was found counts before that, at `in_all`, where processors are few or slow.
+struct WaitedSearch {
+  std::chrono::nanoseconds longest = std::chrono::seconds(7);
+  std::chrono::nanoseconds in_all = std::chrono::seconds(9);
+  std::uint64_t attempts = 0;  // of the first search; 0: by the iteration's length
+};
+
+// As plan_swaps, for a program that waits. Throws std::bad_alloc, and std::system_error where there is no thread.
+std::optional<PlannedSwaps> plan_waited_swaps(const SwapTask& task, std::string& why, const WaitedSearch& search = {});
 
 // By how much these decisions make an iteration of the task longer, in nanoseconds; `with_pages`: as they were found
 // for. Nothing where they are none for it.
