@@ -38,9 +38,12 @@ constexpr const char* kNoCopies = "the driver does not copy blocks to the host";
 
 // How often is tried again what other threads are in the way of: what is waited for may be in use again by then.
 constexpr int kWaits = 64;
-// Likewise, before what they have announced is queued. A limit is rather passed; beyond a full device there is nothing.
-constexpr int kPausesAtLimit = 8, kPausesOnFullDevice = 4096;
-constexpr timespec kPause{0, 50'000};
+// Likewise, before what they have announced is queued: some tenths of a second where the limit would be passed, or the
+// device is full, and they get on; else it is tried again shortly after.
+constexpr int kFewPauses = 8, kMostPauses = 4096;
+
+// Whoever wants room: may do without it; needs it, takes what leaves first, and asks again; or needs all of it.
+enum class Need : std::uint8_t { kNone, kAny, kAll };
 
 // Pages of the region that may leave; all, where it says nothing.
 using Only = std::function<bool(std::size_t)>;
@@ -106,6 +109,11 @@ std::vector<std::size_t> choose(Arena& arena, std::size_t wanted, std::uint64_t 
       Release uses;
       if (!region.may_leave(page, may_leave, is_over, &uses)) continue;
       if (!arena.streams.is_over(uses, true)) {
+        // What is only announced can't be waited for.
+        if (!uses.everything && !arena.streams.is_queued(uses)) {
+          *unqueued = true;
+          break;
+        }
         if (!waits) *awaited = uses;
         waits = true;
         break;
@@ -329,16 +337,33 @@ Chosen choose_leaving(Arena& arena, ArenaLock& lock, std::size_t wanted, const O
   return copy_out(arena, lock, pages, lacking, leaving) ? Chosen::kAny : Chosen::kFailed;
 }
 
-// `some`: rather what leaves first than to wait for the rest.
-std::size_t send_away(Arena& arena, ArenaLock& lock, std::size_t chunks, const Only& only, bool some) {
+// Is it worth another pause, after so many, that operations are in flight which touch what could leave? Of two that
+// need room the older one has it first: the other one gives its place up, and is no longer in flight. One that can't
+// is not waited for for long.
+bool may_pause(const Arena& arena, Need need, Pauses* pauses) noexcept {
+  if (!others_are_in_flight()) return false;
+  if (pauses->count < kFewPauses) return true;
+  if (pauses->count == kMostPauses || arena_gives_way()) return false;
+  if (arena.chunks.limit_is_device()) return true;
+  pauses->stuck.set(1);
+  return need != Need::kNone && others_get_on();
+}
+
+bool pause(const Arena& arena, ArenaLock& lock, Need need, Pauses* pauses) noexcept {
+  if (!may_pause(arena, need, pauses)) return false;
+  ++pauses->count;
+  arena_pause(lock);
+  return true;
+}
+
+std::size_t send_away(Arena& arena, ArenaLock& lock, std::size_t chunks, const Only& only, Need need) {
   // Where there is no limit any more, what is still away may find the device full.
   if (!arena.host.is_started() || arena.swaps.refused) return 0;
   // More than is held can't leave, whatever is asked for.
   chunks = std::min(chunks, static_cast<std::size_t>(arena.chunks.counts().held_bytes / arena.chunks.chunk_bytes()));
   const std::uint64_t releases = arena.releases;
-  const int most_pauses = arena.chunks.limit_is_device() ? kPausesOnFullDevice : kPausesAtLimit;
+  Pauses pauses;
   std::size_t freed = 0;
-  int pauses = 0;
   for (int waits = 0; freed < chunks && waits < kWaits; ++waits) {
     if (captures_are_open()) {
       say(arena, "nothing leaves while a stream is captured into a graph", CUDA_SUCCESS);
@@ -356,7 +381,7 @@ std::size_t send_away(Arena& arena, ArenaLock& lock, std::size_t chunks, const O
       const std::size_t left = leave(arena, lock, leaving);
       if (arena.releases != releases) return 0;
       freed += left;
-      if (left != leaving.size() || chosen == Chosen::kFailed || some) return freed;
+      if (left != leaving.size() || chosen == Chosen::kFailed || need == Need::kAny) return freed;
       waits = -1;
       continue;
     }
@@ -374,13 +399,8 @@ std::size_t send_away(Arena& arena, ArenaLock& lock, std::size_t chunks, const O
       continue;
     }
     // Another thread is about to queue what it has announced, or waits for room itself and begins again.
-    if (obstacles.awaited.empty() && obstacles.unqueued && pauses < most_pauses && others_are_in_flight()) {
-      {
-        const Unlocked unlocked(lock);
-        nanosleep(&kPause, nullptr);
-      }
+    if (obstacles.awaited.empty() && obstacles.unqueued && pause(arena, lock, need, &pauses)) {
       if (arena.releases != releases) return 0;
-      ++pauses;
       --waits;
       continue;
     }
@@ -396,15 +416,25 @@ std::size_t send_away(Arena& arena, ArenaLock& lock, std::size_t chunks, const O
   return freed;
 }
 
-std::size_t try_to_send_away(Arena& arena, ArenaLock& lock, std::size_t chunks, const Only& only, bool some) noexcept {
+std::size_t try_to_send_away(Arena& arena, ArenaLock& lock, std::size_t chunks, const Only& only, Need need) noexcept {
   try {
-    return send_away(arena, lock, chunks, only, some);
+    return send_away(arena, lock, chunks, only, need);
   } catch (const std::bad_alloc&) {
     return 0;
   }
 }
 
 }  // namespace
+
+void arena_pause(ArenaLock& lock) noexcept {
+  constexpr timespec kPause{0, 50'000};
+  const Unlocked unlocked(lock);
+  nanosleep(&kPause, nullptr);
+}
+
+bool arena_pause_for_others(const Arena& arena, ArenaLock& lock, Pauses* pauses) noexcept {
+  return pause(arena, lock, Need::kAny, pauses);
+}
 
 void arena_forget_copies(Arena& arena) noexcept {
   for (const CopiedPage& copied : arena.copied_ahead.pages) keep(arena, copied);
@@ -439,11 +469,15 @@ void arena_keep_copied(Arena& arena, ArenaLock& lock, const Block& block) noexce
 }
 
 std::size_t arena_send_away(Arena& arena, ArenaLock& lock, std::size_t chunks, const Only& only) noexcept {
-  return try_to_send_away(arena, lock, chunks, only, false);
+  return try_to_send_away(arena, lock, chunks, only, Need::kNone);
 }
 
 std::size_t arena_send_some_away(Arena& arena, ArenaLock& lock, std::size_t chunks) noexcept {
-  return try_to_send_away(arena, lock, chunks, {}, true);
+  return try_to_send_away(arena, lock, chunks, {}, Need::kAny);
+}
+
+std::size_t arena_send_away_for_block(Arena& arena, ArenaLock& lock, std::size_t chunks) noexcept {
+  return try_to_send_away(arena, lock, chunks, {}, Need::kAll);
 }
 
 }  // namespace memopt::agent

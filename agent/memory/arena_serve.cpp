@@ -102,8 +102,9 @@ bool gather_chunks(Arena& arena, ArenaLock& lock, std::size_t count) noexcept {
     arena.slab.give_up_unfinished();
     const std::uint64_t releases = arena.releases;
     // A block that does not begin with a chunk has one more.
-    const bool sent = arena_take_left(arena, chunks) || (i < kTriesAlone ? arena_send_away(arena, lock, chunks) != 0
-                                                                         : gather_chunks(arena, lock, chunks + 1));
+    const bool sent =
+        arena_take_left(arena, chunks) || (i < kTriesAlone ? arena_send_away_for_block(arena, lock, chunks) != 0
+                                                           : gather_chunks(arena, lock, chunks + 1));
     if (arena.releases != releases) return CUDA_ERROR_NOT_SUPPORTED;
     // Rather than passing the limit, or lying in a plan's places.
     if (!sent && arena_take_from_slab(arena, lock, chunks)) {
@@ -119,6 +120,9 @@ bool gather_chunks(Arena& arena, ArenaLock& lock, std::size_t count) noexcept {
     if (result == CUDA_ERROR_NOT_READY) {
       const Release uses = arena.bootstrap.awaited();
       if (arena.streams.finish_or_give_up(lock, uses) != CUDA_SUCCESS) return CUDA_ERROR_OUT_OF_MEMORY;
+      if (arena.releases != releases) return CUDA_ERROR_NOT_SUPPORTED;
+      // What another thread has only announced can't be waited for.
+      if (!arena.streams.is_over(uses, false)) arena_pause(lock);
       if (arena.releases != releases) return CUDA_ERROR_NOT_SUPPORTED;
     } else if (result != CUDA_SUCCESS && !sent) {
       break;

@@ -20,6 +20,7 @@
 #include "agent/memory/memory_pools.h"
 #include "agent/memory/page_runs.h"
 #include "agent/memory/slab.h"
+#include "agent/order/in_flight.h"
 #include "agent/order/known_streams.h"
 #include "agent/order/stream_table.h"
 #include "agent/process/driver.h"
@@ -344,6 +345,20 @@ std::size_t arena_send_away(Arena& arena, ArenaLock& lock, std::size_t chunks,
 // Likewise, but returns as soon as some are: the caller takes them before it gives the lock back, or another thread
 // may.
 std::size_t arena_send_some_away(Arena& arena, ArenaLock& lock, std::size_t chunks) noexcept;
+// For a block that is being made: other threads' operations that are in flight are waited for, as far as they get on.
+std::size_t arena_send_away_for_block(Arena& arena, ArenaLock& lock, std::size_t chunks) noexcept;
+// What is in the way of room is announced by other threads and not queued yet: the calling one goes on shortly after,
+// or false, where it had better not wait any longer. Gives the lock back.
+struct Pauses {
+  int count = 0;
+  StuckInFlight stuck;
+};
+bool arena_pause_for_others(const Arena& arena, ArenaLock& lock, Pauses* pauses) noexcept;
+void arena_pause(ArenaLock& lock) noexcept;
+// The calling thread waits for room, and may begin its operation again: before that, an older one takes what it needs.
+bool arena_gives_way() noexcept;
+// Waits, for a while, until none is in flight any more that is older than that one, which is not. Gives the lock back.
+void arena_let_older_pass(ArenaLock& lock, std::uint64_t ticket) noexcept;
 // What has been copied to the host and has not left is copied again when it is to leave.
 void arena_forget_copies(Arena& arena) noexcept;
 // The block's pages that have been copied stay; waits for copies of them. Gives the lock back.

@@ -34,7 +34,10 @@ struct Patience {
   int waits;
   int beginnings;
 };
-constexpr Patience kAtLimit{64, 4}, kOnFullDevice{4096, 64};
+constexpr Patience kAtLimit{64, 16}, kOnFullDevice{4096, 64};
+
+// Until an older operation is queued, or has waited as long for others.
+constexpr int kPausesForOlder = 4096;
 
 // Pages that come back together, where no other thread wants room: while they are copied, others leave for the next.
 constexpr std::size_t kPagesTogether = 2;
@@ -44,6 +47,8 @@ constexpr CUresult kBeginsAgain = CUDA_ERROR_SYSTEM_NOT_READY;
 
 // The ticket of the calling thread's operation, if that may begin again; else 0.
 constinit thread_local std::uint64_t t_may_begin_again __attribute__((tls_model("initial-exec"))) = 0;
+// It gave way to an older one in vain, which is held up.
+constinit thread_local bool t_older_is_held_up __attribute__((tls_model("initial-exec"))) = false;
 constinit thread_local CUresult t_refusal __attribute__((tls_model("initial-exec"))) = CUDA_SUCCESS;
 
 const Patience& patience(const Arena& arena) noexcept {
@@ -95,9 +100,11 @@ std::string_view why_beyond(const Arena& arena) noexcept {
 // Chunks for pages that come back, added to the list until it has so many: from what is idle, from what leaves, from
 // beyond the limit. CUDA_ERROR_NOT_READY: the lock was given back, and all is to be looked at again. `impatient`:
 // nothing is waited for, and nothing leaves.
-CUresult take_chunks(Arena& arena, ArenaLock& lock, std::size_t count, bool impatient,
+CUresult take_chunks(Arena& arena, ArenaLock& lock, std::size_t count, bool impatient, Pauses* pauses,
                      std::vector<Chunk*>* taken) noexcept {
   CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
+  bool unqueued = false;
+  const std::uint64_t releases = arena.releases;
   // Before any is taken: free chunks that are mapped ahead for a plan would be put back among the free ones when that
   // is given up, taken or not.
   arena.slab.give_up_unfinished();
@@ -105,17 +112,21 @@ CUresult take_chunks(Arena& arena, ArenaLock& lock, std::size_t count, bool impa
     result = arena.bootstrap.take_chunks(count, false, taken);
     if (result == CUDA_ERROR_NOT_READY) {
       const Release awaited = arena.bootstrap.awaited();
-      if (arena.streams.finish_or_give_up(lock, awaited) == CUDA_SUCCESS) return CUDA_ERROR_NOT_READY;
+      // What is only announced, by this thread or another, can't be waited for.
+      unqueued = arena.streams.finish_or_give_up(lock, awaited) == CUDA_SUCCESS;
+      if (arena.releases != releases || (unqueued && arena.streams.is_over(awaited, false))) {
+        return CUDA_ERROR_NOT_READY;
+      }
       result = CUDA_ERROR_OUT_OF_MEMORY;
     }
     if (result != CUDA_ERROR_OUT_OF_MEMORY) return result;
-    const std::uint64_t releases = arena.releases;
     if (arena_take_left(arena, count - taken->size())) return CUDA_ERROR_NOT_READY;
     if (arena_send_some_away(arena, lock, count - taken->size()) != 0 || arena.releases != releases) {
       return CUDA_ERROR_NOT_READY;
     }
     if (arena_take_from_slab(arena, lock, count - taken->size())) return CUDA_ERROR_NOT_READY;
-    if (t_may_begin_again != 0 && t_may_begin_again != arena.tickets) return kBeginsAgain;
+    if (t_may_begin_again != 0 && (t_may_begin_again != arena.tickets || arena_gives_way())) return kBeginsAgain;
+    if (unqueued && arena_pause_for_others(arena, lock, pauses)) return CUDA_ERROR_NOT_READY;
   }
   arena.chunks.allow_beyond(true);
   result = arena.bootstrap.take_chunks(count, impatient, taken);
@@ -217,6 +228,26 @@ class TakenChunks {
   std::vector<Chunk*> list_;
 };
 
+// What one caller has tried so far.
+struct Tries {
+  int vain = 0;  // in a row, each after a wait
+  Pauses pauses;
+};
+
+// What leaves may be taken by other threads each time: rather beyond the limit than not at all.
+CUresult take_chunks(Arena& arena, ArenaLock& lock, std::size_t count, Tries* tries, TakenChunks* chunks) noexcept {
+  const std::size_t had = chunks->list().size();
+  const int pauses = tries->pauses.count;
+  const bool impatient = tries->vain >= patience(arena).waits;
+  const CUresult result = take_chunks(arena, lock, count, impatient, &tries->pauses, &chunks->list());
+  if (chunks->list().size() > had) {
+    tries->vain = 0;
+  } else if (tries->pauses.count == pauses) {
+    ++tries->vain;
+  }
+  return result;
+}
+
 // The first of the block's pages that are a plan's and away.
 PageRun* away_run(const Region& region, const Block& block) noexcept {
   const auto [first, last] = region.pages_of(block);
@@ -232,7 +263,8 @@ PageRun* away_run(const Region& region, const Block& block) noexcept {
 CUresult bring_back(Arena& arena, ArenaLock& lock, std::uint64_t base, bool in_flight, Release* copies) noexcept {
   const std::uint64_t releases = arena.releases;
   TakenChunks chunks(arena);
-  for (int waits = 0; arena.releases == releases;) {
+  Tries tries;
+  while (arena.releases == releases) {
     Block* const block = arena.blocks.find(base);
     if (block == nullptr) return CUDA_SUCCESS;
     if (has_copied(arena, *block)) {
@@ -267,14 +299,9 @@ CUresult bring_back(Arena& arena, ArenaLock& lock, std::uint64_t base, bool in_f
     } catch (const std::bad_alloc&) {
       return CUDA_ERROR_OUT_OF_MEMORY;
     }
-    // What leaves may be taken by other threads each time: rather beyond the limit than not at all.
-    const std::size_t had = chunks.list().size();
-    CUresult result = take_chunks(arena, lock, pages.size(), waits >= patience(arena).waits, &chunks.list());
+    CUresult result = take_chunks(arena, lock, pages.size(), &tries, &chunks);
     if (arena.releases != releases) break;
-    if (result == CUDA_ERROR_NOT_READY) {
-      waits = chunks.list().size() > had ? 0 : waits + 1;
-      continue;
-    }
+    if (result == CUDA_ERROR_NOT_READY) continue;
     if (result != CUDA_SUCCESS) return result;
     chunks.put_back(pages.size());
     // While something was waited for in vain, another thread may have brought them back.
@@ -287,7 +314,7 @@ CUresult bring_back(Arena& arena, ArenaLock& lock, std::uint64_t base, bool in_f
     chunks.list().clear();  // they are the region's, or have been put back
     if (result != CUDA_SUCCESS) return result;
     copies->add(copied);
-    waits = 0;
+    tries.vain = 0;
   }
   return CUDA_ERROR_CONTEXT_IS_DESTROYED;
 }
@@ -317,17 +344,21 @@ CUresult take_refusal() noexcept {
   return refusal;
 }
 
+void arena_let_older_pass(ArenaLock& lock, std::uint64_t ticket) noexcept {
+  for (int i = 0; i < kPausesForOlder && older_is_in_flight(ticket); ++i) arena_pause(lock);
+  t_older_is_held_up = older_is_in_flight(ticket);
+}
+
+bool arena_gives_way() noexcept { return t_may_begin_again != 0 && older_is_in_flight(t_may_begin_again); }
+
 CUresult arena_take_chunks(Arena& arena, ArenaLock& lock, std::size_t count, std::vector<Chunk*>* taken) noexcept {
   const std::uint64_t releases = arena.releases;
   TakenChunks chunks(arena);
-  for (int waits = 0;;) {
-    const std::size_t had = chunks.list().size();
-    const CUresult result = take_chunks(arena, lock, count, waits >= patience(arena).waits, &chunks.list());
+  Tries tries;
+  for (;;) {
+    const CUresult result = take_chunks(arena, lock, count, &tries, &chunks);
     if (arena.releases != releases) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
-    if (result == CUDA_ERROR_NOT_READY) {
-      waits = chunks.list().size() > had ? 0 : waits + 1;
-      continue;
-    }
+    if (result == CUDA_ERROR_NOT_READY) continue;
     if (result != CUDA_SUCCESS) return result;
     chunks.put_back(count);
     taken->swap(chunks.list());
@@ -345,7 +376,9 @@ void arena_bring_back(Arena& arena, ArenaLock& lock, Operation& operation) noexc
   try {
     const std::vector<std::uint64_t> bases = away_blocks(arena, operation);
     operation.away = 0;
-    const bool may = operation.times_begun != 0 && operation.times_begun <= patience(arena).beginnings;
+    if (operation.times_begun <= 1) t_older_is_held_up = false;
+    const bool may =
+        operation.times_begun != 0 && operation.times_begun <= patience(arena).beginnings && !t_older_is_held_up;
     t_may_begin_again = may ? operation.ticket : 0;
     for (const std::uint64_t base : bases) {
       result = bring_back(arena, lock, base, true, &copies);

@@ -135,9 +135,20 @@ std::uint64_t oldest_without(const InFlight* without) noexcept {
 
 std::uint64_t oldest_in_flight() noexcept { return oldest_without(nullptr); }
 
-bool others_are_in_flight() noexcept {
+bool others_are_in_flight() noexcept { return older_is_in_flight(kNoneInFlight); }
+
+bool older_is_in_flight(std::uint64_t ticket) noexcept {
   const std::uint64_t oldest = oldest_without(in_flight_own);
-  return oldest != 0 && oldest != kNoneInFlight;
+  return oldest != 0 && oldest < ticket;
+}
+
+bool others_get_on() noexcept {
+  const std::uint32_t used = __atomic_load_n(&g_used, __ATOMIC_ACQUIRE);
+  const auto gets_on = [](const InFlight& thread) {
+    return &thread != in_flight_own && __atomic_load_n(&thread.ticket, __ATOMIC_ACQUIRE) != 0 &&
+           __atomic_load_n(&thread.stuck, __ATOMIC_RELAXED) == 0;
+  };
+  return others_are_in_flight() && std::any_of(g_threads, g_threads + used, gets_on);
 }
 
 Reach in_flight_reach(Announcers& announcers, std::uint32_t slot, std::uint64_t position, bool with_own) noexcept {

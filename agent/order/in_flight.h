@@ -25,6 +25,7 @@ struct alignas(64) InFlight {
   ThreadNumber number = 0;     // of the thread whose entry it is
   std::uint64_t freed_in = 0;  // when it freed last: counted by the stream table, guarded by its lock
   std::uint64_t ticket = 0;    // of the first of the operations that are in flight, by the arena's count; 0: none
+  std::uint64_t stuck = 0;     // it waits for room, and does not give way
 };
 
 // The calling thread's entry; null before its first operation.
@@ -66,6 +67,10 @@ inline void announce_ticket(std::uint64_t ticket) noexcept {
 bool is_all_in_flight(std::uint32_t slot, std::uint64_t position) noexcept;
 // Has another thread announced something that is not queued yet? False where that can't be told.
 bool others_are_in_flight() noexcept;
+// Likewise, and has it something to do but to wait for what others have in flight (StuckInFlight)?
+bool others_get_on() noexcept;
+// Likewise, and before that one?
+bool older_is_in_flight(std::uint64_t ticket) noexcept;
 // Of the operations that are in flight on any thread, the least; kNoneInFlight where none is. 0: that can't be told.
 inline constexpr std::uint64_t kNoneInFlight = ~std::uint64_t{0};
 std::uint64_t oldest_in_flight() noexcept;
@@ -82,6 +87,20 @@ inline void queued() noexcept {
   if (own->unnamed != 0) [[unlikely]]
     in_flight_remove(*own);
 }
+
+// While it is there, the calling thread waits for others: those that wait for it do so no longer.
+class StuckInFlight {
+ public:
+  StuckInFlight() noexcept = default;
+  ~StuckInFlight() { set(0); }
+  StuckInFlight(const StuckInFlight&) = delete;
+  StuckInFlight& operator=(const StuckInFlight&) = delete;
+
+  void set(std::uint64_t stuck) noexcept {
+    InFlight& own = in_flight();
+    if (own.stuck != stuck) __atomic_store_n(&own.stuck, stuck, __ATOMIC_RELAXED);
+  }
+};
 
 // Which threads may have something in flight on a stream: as a rule the one that announced last, or none.
 struct Announcers {

@@ -109,6 +109,111 @@ TEST_F(AtALimit, OnAFullDeviceWhatAnotherThreadHasAnnouncedIsWaitedFor) {
   for (const CUdeviceptr block : {touched, others[0], others[1], last}) free(block);
 }
 
+// At a limit, too, if it is the older operation: the thread gives its own place up meanwhile.
+TEST_F(AtALimit, AnOperationGivesWayToAnOlderOneThatAnotherThreadHasAnnounced) {
+  const CUdeviceptr touched = allocate(kChunk);
+  const std::array others = {allocate(kChunk), allocate(kChunk), allocate(kChunk)};
+  for (const CUdeviceptr block : {touched, others[0], others[1], others[2]}) use(block + 1, stream(1));
+  ASSERT_EQ(arena_set_limit("6MiB").error, "");
+  use(others[0] + 1, stream(1));
+  const auto use_others = [&](Operation* operation) {
+    const std::uint64_t addresses[] = {others[0] + 1, others[1] + 1, others[2] + 1};
+    EXPECT_TRUE(use_addresses({stream(2), false}, false, addresses, operation));
+  };
+  std::promise<void> announced;
+  std::thread thread([&] {
+    Operation operation;
+    use_others(&operation);
+    announced.set_value();
+    std::this_thread::sleep_for(std::chrono::milliseconds(30));
+    queued();
+  });
+  announced.get_future().wait();
+  ASSERT_TRUE(is_away(touched));
+  use(touched, stream(1));
+  EXPECT_EQ(take_refusal(), CUDA_SUCCESS);
+  EXPECT_FALSE(is_away(touched));
+  EXPECT_LE(fake.handles.size(), 3u);
+  thread.join();
+  for (const CUdeviceptr block : {touched, others[0], others[1], others[2]}) free(block);
+}
+
+// What a younger operation touches is waited for, as that is going to be queued.
+TEST_F(AtALimit, AYoungerOperationThatGetsOnIsWaitedFor) {
+  const CUdeviceptr touched = allocate(kChunk);
+  const std::array others = {allocate(kChunk), allocate(kChunk), allocate(kChunk)};
+  const auto use_others = [&](Operation* operation) {
+    const std::uint64_t addresses[] = {others[0] + 1, others[1] + 1, others[2] + 1};
+    EXPECT_TRUE(use_addresses({stream(1), false}, false, addresses, operation));
+  };
+  use(touched, stream(1));
+  ASSERT_EQ(arena_set_limit("6MiB").error, "");
+  Operation before;
+  use_others(&before);
+  queued();
+  ASSERT_TRUE(is_away(touched));
+  fake.busy = true;
+  {
+    Operation again;
+    use_others(&again);
+    queued();
+  }
+  std::thread thread;
+  g_work.while_waited_for = [&] {
+    std::promise<void> announced;
+    thread = std::thread([&, told = &announced] {
+      Operation operation;
+      use_others(&operation);
+      told->set_value();
+      std::this_thread::sleep_for(std::chrono::milliseconds(30));
+      queued();
+    });
+    announced.get_future().wait();
+  };
+  use(touched, stream(2));
+  ASSERT_TRUE(thread.joinable());
+  thread.join();
+  EXPECT_EQ(take_refusal(), CUDA_SUCCESS);
+  EXPECT_FALSE(is_away(touched));
+  EXPECT_LE(fake.handles.size(), 3u);
+  for (const CUdeviceptr block : {touched, others[0], others[1], others[2]}) free(block);
+}
+
+// Each operation has room, two at once have not: they take turns.
+TEST_F(AtALimit, ThreadsTakeTurnsWhereTheirOperationsTogetherNeedMore) {
+  constexpr int kThreads = 3, kRounds = 100;
+  std::array<CUdeviceptr, 2 * kThreads> blocks;
+  for (CUdeviceptr& block : blocks) block = allocate(kChunk);
+  for (const CUdeviceptr block : blocks) use(block + 1, stream(1));
+  ASSERT_EQ(arena_set_limit("6MiB").error, "");
+  use(blocks[0] + 1, stream(1));
+  {
+    ArenaLock lock;
+    ASSERT_LE(arena()->chunks.counts().held_bytes, 3 * kChunk);
+    arena()->chunks.take_peak();
+  }
+  std::array<std::thread, kThreads> threads;
+  for (int t = 0; t < kThreads; ++t) {
+    threads[t] = std::thread([&, t] {
+      const std::uint64_t addresses[] = {blocks[2 * t] + 1, blocks[2 * t + 1] + 1};
+      for (int round = 0; round < kRounds; ++round) {
+        Operation operation;
+        EXPECT_TRUE(use_addresses({stream(t + 2), false}, false, addresses, &operation));
+        EXPECT_EQ(take_refusal(), CUDA_SUCCESS);
+        // The driver's call may take a while.
+        if (round % 8 == t) std::this_thread::sleep_for(std::chrono::milliseconds(2));
+        queued();
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  {
+    ArenaLock lock;
+    EXPECT_LE(arena()->chunks.take_peak(), 3 * kChunk);
+  }
+  for (const CUdeviceptr block : blocks) free(block);
+}
+
 // A plan's slab is being built from free chunks when a block needs them to come back.
 TEST_F(AtALimit, NoChunkIsTakenTwiceWhileAPlanIsBeingBuilt) {
   const CUdeviceptr other = allocate(kChunk);

@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <future>
+#include <thread>
 
 #include "tests/agent/order/fake_streams.h"
 
@@ -81,6 +83,45 @@ TEST_F(StreamTableTest, OneCallThatQueuesOnSeveralStreamsAnnouncesAllOfThem) {
   queued();
   table_.completed(table_.begin_wait_for_context());
   EXPECT_TRUE(table_.is_over(release_of(first), false) && table_.is_over(release_of(second), false));
+}
+
+// Threads that wait for room look at what others have in flight.
+TEST(InFlight, WhoIsStuckIsNotWaitedFor) {
+  constexpr std::uint64_t kTheirs = 7;
+  std::promise<void> announced, stuck, over;
+  std::promise<void> may_be_stuck, may_end;
+  std::thread other([&] {
+    announce_ticket(kTheirs);
+    announced.set_value();
+    may_be_stuck.get_future().wait();
+    {
+      StuckInFlight waits;
+      waits.set(1);
+      stuck.set_value();
+      may_end.get_future().wait();
+    }
+    queued();
+    over.set_value();
+  });
+  announced.get_future().wait();
+  EXPECT_TRUE(others_are_in_flight());
+  EXPECT_TRUE(others_get_on());
+  EXPECT_FALSE(older_is_in_flight(kTheirs));
+  EXPECT_TRUE(older_is_in_flight(kTheirs + 1));
+  may_be_stuck.set_value();
+  stuck.get_future().wait();
+  EXPECT_TRUE(others_are_in_flight());
+  EXPECT_FALSE(others_get_on());
+  may_end.set_value();
+  over.get_future().wait();
+  EXPECT_FALSE(others_are_in_flight());
+  EXPECT_FALSE(older_is_in_flight(kTheirs + 1));
+  other.join();
+  // Its own is none of others'.
+  announce_ticket(kTheirs);
+  EXPECT_FALSE(others_are_in_flight());
+  EXPECT_FALSE(others_get_on());
+  queued();
 }
 
 }  // namespace
