@@ -60,8 +60,9 @@ struct Operation {
   UseSet needs;
   std::uint64_t barrier = 0;  // that it is behind when it has been ordered
   std::uint64_t ticket = 0;   // counts all operations
-  // Nothing can leave for it, as what others have queued since it was announced counts as in flight until it is queued:
-  // it is to be announced again. How often it was, where that can be done; else 0.
+  // Nothing can leave for it, as what others have queued since it was announced counts as in flight until it is queued,
+  // or as an older operation has room first: it is to be announced again. How often it was, where that can be done;
+  // else 0.
   int times_begun = 0;
   bool begins_again = false;
   // Blocks that it touches and that are not on the device; more than there is room for are looked for by the ticket.

@@ -345,7 +345,7 @@ bool may_pause(const Arena& arena, Need need, Pauses* pauses) noexcept {
   if (pauses->count < kFewPauses) return true;
   if (pauses->count == kMostPauses || arena_gives_way()) return false;
   if (arena.chunks.limit_is_device()) return true;
-  pauses->stuck.set(1);
+  pauses->stuck.set();
   return need != Need::kNone && others_get_on();
 }
 

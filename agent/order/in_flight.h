@@ -88,18 +88,26 @@ inline void queued() noexcept {
     in_flight_remove(*own);
 }
 
-// While it is there, the calling thread waits for others: those that wait for it do so no longer.
+// Once it is set and while it is there, the calling thread waits for others, and those that wait for it do so no
+// longer. Of several, the first that was set counts.
 class StuckInFlight {
  public:
   StuckInFlight() noexcept = default;
-  ~StuckInFlight() { set(0); }
+  ~StuckInFlight() {
+    if (own_ != nullptr) __atomic_store_n(&own_->stuck, 0, __ATOMIC_RELAXED);
+  }
   StuckInFlight(const StuckInFlight&) = delete;
   StuckInFlight& operator=(const StuckInFlight&) = delete;
 
-  void set(std::uint64_t stuck) noexcept {
+  void set() noexcept {
     InFlight& own = in_flight();
-    if (own.stuck != stuck) __atomic_store_n(&own.stuck, stuck, __ATOMIC_RELAXED);
+    if (own.stuck != 0) return;
+    __atomic_store_n(&own.stuck, 1, __ATOMIC_RELAXED);
+    own_ = &own;
   }
+
+ private:
+  InFlight* own_ = nullptr;  // where this one has set it
 };
 
 // Which threads may have something in flight on a stream: as a rule the one that announced last, or none.

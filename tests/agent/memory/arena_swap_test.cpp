@@ -138,6 +138,39 @@ TEST_F(AtALimit, AnOperationGivesWayToAnOlderOneThatAnotherThreadHasAnnounced) {
   for (const CUdeviceptr block : {touched, others[0], others[1], others[2]}) free(block);
 }
 
+// The older one may be held up by this very thread: it is given way to once, and then the limit is passed.
+TEST_F(AtALimit, AnOlderOperationThatIsHeldUpIsNotWaitedForForEver) {
+  const CUdeviceptr touched = allocate(kChunk);
+  const std::array others = {allocate(kChunk), allocate(kChunk), allocate(kChunk)};
+  for (const CUdeviceptr block : {touched, others[0], others[1], others[2]}) use(block + 1, stream(1));
+  ASSERT_EQ(arena_set_limit("6MiB").error, "");
+  use(others[0] + 1, stream(1));
+  std::promise<void> announced, passed;
+  std::thread thread([&] {
+    Operation operation;
+    const std::uint64_t addresses[] = {others[0] + 1, others[1] + 1, others[2] + 1};
+    EXPECT_TRUE(use_addresses({stream(2), false}, false, addresses, &operation));
+    announced.set_value();
+    passed.get_future().wait();
+    queued();
+  });
+  announced.get_future().wait();
+  ASSERT_TRUE(is_away(touched));
+  const auto begun = [] {
+    const ArenaLock lock;
+    return arena()->tickets;
+  };
+  const std::uint64_t before = begun();
+  use(touched, stream(1));
+  EXPECT_EQ(begun() - before, 2u) << "it has begun again once";
+  EXPECT_EQ(take_refusal(), CUDA_SUCCESS);
+  EXPECT_FALSE(is_away(touched));
+  EXPECT_EQ(fake.handles.size(), 4u);
+  passed.set_value();
+  thread.join();
+  for (const CUdeviceptr block : {touched, others[0], others[1], others[2]}) free(block);
+}
+
 // What a younger operation touches is waited for, as that is going to be queued.
 TEST_F(AtALimit, AYoungerOperationThatGetsOnIsWaitedFor) {
   const CUdeviceptr touched = allocate(kChunk);

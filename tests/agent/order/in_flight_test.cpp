@@ -96,7 +96,9 @@ TEST(InFlight, WhoIsStuckIsNotWaitedFor) {
     may_be_stuck.get_future().wait();
     {
       StuckInFlight waits;
-      waits.set(1);
+      waits.set();
+      // One within it changes nothing.
+      StuckInFlight().set();
       stuck.set_value();
       may_end.get_future().wait();
     }
