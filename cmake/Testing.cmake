@@ -23,12 +23,19 @@
 #
 # Labels: lint (static checks), slow (left out by run-tests --quick), full (run by --full only), frameworks (by --frameworks only).
 enable_testing()
+# Times after which a test that waits fails are far above what it takes: they end what hangs, and say nothing of speed. Where machines are slow,
+# tools/run-tests raises them, and those in the tests themselves (tests/tools/patience.py).
+set(MEMOPT_TEST_PATIENCE 1 CACHE STRING "How many times as long as on a usual machine tests wait before they fail: 1 to 20")
+if(NOT MEMOPT_TEST_PATIENCE MATCHES "^([1-9]|1[0-9]|20)$")
+  message(FATAL_ERROR "MEMOPT_TEST_PATIENCE: expected a whole number from 1 to 20, not '${MEMOPT_TEST_PATIENCE}'")
+endif()
 option(MEMOPT_ALL_GOOGLETESTS "In a plain build, GoogleTest binaries too that a sanitised one runs as well (docs/adr/0019)" ON)
 find_package(GTest REQUIRED)
 find_package(benchmark REQUIRED)
 
 set(MEMOPT_PRELOAD_PREFIX "")
 set(MEMOPT_TEST_WRAPPER "")
+set(_memopt_in_time ${CMAKE_SOURCE_DIR}/tests/tools/in_time)
 # A segmentation fault that a user's handler takes (the simulator turns some into CUDA errors) must reach it, and everything
 # else must end in a report: the sanitizer installs its handler first, allows ours on top, and ours hands on what is not its own.
 set(_memopt_asan "allow_user_segv_handler=1:detect_stack_use_after_return=1:strict_init_order=1")
@@ -93,7 +100,7 @@ function(memopt_add_test)
     list(JOIN ARG_NOT_UNDER_TSAN ":" patterns)
     list(APPEND ARG_ENV GTEST_FILTER=-${patterns})
   endif()
-  add_test(NAME ${ARG_NAME} COMMAND ${MEMOPT_TEST_WRAPPER} ${ARG_WRAPPER} $<TARGET_FILE:${ARG_NAME}>)
+  add_test(NAME ${ARG_NAME} COMMAND ${_memopt_in_time} ${MEMOPT_TEST_WRAPPER} ${ARG_WRAPPER} $<TARGET_FILE:${ARG_NAME}>)
   # The cases in one binary are counted from GoogleTest's own report, so that a skipped case is seen as one. Its name is made
   # explicit: a report of an earlier run must be replaced, not kept beside.
   _memopt_test_properties(${ARG_NAME} "${ARG_TIMEOUT}" "${ARG_LABELS}"
@@ -123,14 +130,14 @@ function(memopt_add_program_test)
     list(JOIN ARG_PRELOAD ":" libraries)
     set(preload "LD_PRELOAD=${MEMOPT_PRELOAD_PREFIX}${libraries}")
   endif()
-  add_test(NAME ${ARG_NAME} COMMAND ${MEMOPT_TEST_WRAPPER} ${ARG_COMMAND} WORKING_DIRECTORY ${ARG_WORKING_DIRECTORY})
+  add_test(NAME ${ARG_NAME} COMMAND ${_memopt_in_time} ${MEMOPT_TEST_WRAPPER} ${ARG_COMMAND} WORKING_DIRECTORY ${ARG_WORKING_DIRECTORY})
   _memopt_test_properties(${ARG_NAME} "${ARG_TIMEOUT}" "${ARG_LABELS}" "${preload};${MEMOPT_SANITIZER_ENV};${ARG_ENV}")
 endfunction()
 
 function(memopt_add_python_test)
   cmake_parse_arguments(ARG "" "NAME;TIMEOUT;SCRIPT" "ARGS;ENV;LABELS" ${ARGN})
   cmake_path(ABSOLUTE_PATH ARG_SCRIPT BASE_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR})
-  add_test(NAME ${ARG_NAME} COMMAND ${MEMOPT_TEST_WRAPPER} ${Python3_EXECUTABLE} ${ARG_SCRIPT} ${ARG_ARGS})
+  add_test(NAME ${ARG_NAME} COMMAND ${_memopt_in_time} ${MEMOPT_TEST_WRAPPER} ${Python3_EXECUTABLE} ${ARG_SCRIPT} ${ARG_ARGS})
   list(JOIN MEMOPT_SANITIZE "," sanitizer)
   set(environment GTEST_OUTPUT=xml:${CMAKE_BINARY_DIR}/test-results/${ARG_NAME}.xml PYTHONPATH=${CMAKE_SOURCE_DIR}/tests/tools
                   PYTHONDONTWRITEBYTECODE=1 SANITIZER_PRELOAD=${MEMOPT_PRELOAD_PREFIX} "TEST_SANITIZER=${sanitizer}")
@@ -144,11 +151,13 @@ function(_memopt_test_properties name timeout labels environment)
   if(MEMOPT_SANITIZE)
     math(EXPR timeout "${timeout} * 4")
   endif()
+  math(EXPR longest "${timeout} * ${MEMOPT_TEST_PATIENCE}")
   list(REMOVE_ITEM environment "")
+  list(APPEND environment "TEST_PATIENCE=${MEMOPT_TEST_PATIENCE}")
   # Not the planner of whoever works on this machine: it would plan for tests that play its part.
   if(NOT environment MATCHES "MEMOPT_PLANNER_NAME=")
     list(APPEND environment "MEMOPT_PLANNER_NAME=test-${name}")
   endif()
   # What may take longest starts first: at the end, short tests fill all processors.
-  set_tests_properties(${name} PROPERTIES TIMEOUT ${timeout} COST ${timeout} ENVIRONMENT "${environment}" LABELS "${labels}" SKIP_RETURN_CODE 77)
+  set_tests_properties(${name} PROPERTIES TIMEOUT ${longest} COST ${timeout} ENVIRONMENT "${environment}" LABELS "${labels}" SKIP_RETURN_CODE 77)
 endfunction()

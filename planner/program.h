@@ -5,6 +5,7 @@
 // same iteration.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -39,6 +40,10 @@ class Program {
   // `terms` are valid, and as shm::SwapTermsBody says. At any time: the iteration is planned again for them when it is
   // next seen.
   void swap_on(const shm::SwapTermsBody& terms);
+
+  // How long a program that waits does so at most, for one answer: ten seconds where nothing is said. Before the first
+  // record.
+  void wait_at_most(std::chrono::seconds time);
 
   // A framework whose caching allocator is off is in the program: framework_reserved() is wanted. Before the first
   // record.

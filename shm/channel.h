@@ -47,7 +47,7 @@ inline constexpr std::uint32_t kMaxLanes = 64;         // rings of one program, 
 
 struct HelloBody {
   std::uint32_t wire_version;
-  std::uint32_t flags;  // kSynchronous, kRecordOnly, kCachingIsOff
+  std::uint32_t flags;  // kSynchronous, kRecordOnly, kCachingIsOff; above them, wait_of()
   std::int32_t pid;     // as the agent sees itself
   // In which it maps device memory, where it keeps chunks for a plan (shm::PlannedChunk); else 0.
   std::uint32_t chunk_bytes;
@@ -58,6 +58,12 @@ inline constexpr std::uint32_t kSynchronous = 1;  // the agent waits for Control
 inline constexpr std::uint32_t kRecordOnly = 2;   // no plan is wanted
 // PyTorch is loaded, and allocates one by one: Control::framework_reserved is wanted.
 inline constexpr std::uint32_t kCachingIsOff = 4;
+// From this bit of the flags on: how many seconds a synchronous agent waits at most; 0: ten.
+inline constexpr std::uint32_t kWaitShift = 16;
+constexpr std::uint32_t wait_of(std::uint32_t flags) {
+  const std::uint32_t seconds = flags >> kWaitShift;
+  return seconds != 0 ? seconds : 10;
+}
 
 struct RingBody {
   std::uint32_t lane;

@@ -58,6 +58,17 @@ constexpr bool is_ring_size(std::string_view value) {
   return number >= (std::uint64_t{128} << 10) && number <= (std::uint64_t{1} << 30) && (number & (number - 1)) == 0;
 }
 
+// Digits, 3600 at most.
+constexpr bool is_wait(std::string_view value) {
+  if (value.empty() || value.size() > 4) return false;
+  std::uint32_t number = 0;
+  for (const char letter : value) {
+    if (letter < '0' || letter > '9') return false;
+    number = number * 10 + static_cast<std::uint32_t>(letter - '0');
+  }
+  return number <= 3600;
+}
+
 constexpr bool is_sampling(std::string_view value) {
   if (value.empty() || value.size() > 5) return false;
   std::uint32_t number = 0;
@@ -99,9 +110,10 @@ inline constexpr std::array<Option, static_cast<std::size_t>(OptionId::kCount)> 
      option_check::is_path},
     {"MEMOPT_PLAN", "1", "0 or 1", "0: leave allocation to the driver; count and forward only.",
      option_check::is_switch},
-    {"MEMOPT_SYNC_PLAN", "0", "0 or 1",
-     "1: wait for the planner at fixed points of the program, so that runs repeat exactly. Slow; for tests.",
-     option_check::is_switch},
+    {"MEMOPT_SYNC_PLAN", "0", "0 to 3600",
+     "1: wait for the planner at fixed points of the program, ten seconds at most, so that runs repeat exactly. More: "
+     "so many seconds at most. Slow; for tests.",
+     option_check::is_wait},
     {"MEMOPT_PLANNER", "", "a path", "The planner's program, instead of the memoptd that belongs to this library.",
      option_check::is_path},
     {"MEMOPT_PLANNER_NAME", "", "letters, digits, - and _, at most 40",
@@ -142,6 +154,13 @@ constexpr std::uint64_t ring_bytes(std::string_view value) {
     if (letter == 'G') number <<= 30;
   }
   return number;
+}
+
+// How long a program waits for its planner at most, in seconds, of text that is_wait() accepts; 0: it does not.
+constexpr std::uint32_t wait_seconds(std::string_view value) {
+  std::uint32_t number = 0;
+  for (const char letter : value) number = number * 10 + static_cast<std::uint32_t>(letter - '0');
+  return number == 1 ? 10 : number;
 }
 
 // Of text that is_sampling() accepts.

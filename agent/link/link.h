@@ -24,7 +24,8 @@ namespace memopt::agent {
 inline constexpr std::uint32_t kMaxLanes = shm::kMaxLanes;
 
 struct LinkOptions {
-  bool synchronous = false;            // host threads will wait_processed()
+  bool synchronous = false;            // host threads will wait_processed() ...
+  std::uint32_t wait_seconds = 10;     // ... so long at most
   bool record_only = false;            // recorded for a file: no plans are wanted, no planner is started
   std::size_t ring_bytes = 16u << 20;  // a power of two; halved when memory is short
   std::uint32_t chunk_bytes = 0;       // that plans may keep (shm::PlannedChunk); 0: none
@@ -57,9 +58,9 @@ void tell_recording(bool on) noexcept;
 bool link_alive() noexcept;
 
 // For synchronous mode: waits until the planner has looked at every record up to `sequence`, and all that it sent
-// before has arrived here (take_plan() finds it). False if there is no planner or it does not answer within 10 s; such
-// a planner is not waited for again until it has caught up.
-bool wait_processed(std::uint64_t sequence, std::chrono::milliseconds limit = std::chrono::seconds(10)) noexcept;
+// before has arrived here (take_plan() finds it). False if there is no planner or it does not answer within `limit`;
+// such a planner is not waited for again until it has caught up.
+bool wait_processed(std::uint64_t sequence, std::chrono::milliseconds limit) noexcept;
 
 // The newest verified plan, once; null if there is no new one (one relaxed load).
 std::unique_ptr<const Plan> take_plan() noexcept;

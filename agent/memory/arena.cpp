@@ -55,7 +55,7 @@ std::uint64_t ready_streams(const Release& former) noexcept {
 [[gnu::cold, gnu::noinline]] void start(Arena& arena, ArenaLock& lock, CUcontext context) noexcept {
   try {
     const Options& chosen = options();
-    arena.synchronous = chosen.is_on(shm::OptionId::kSyncPlan);
+    arena.synchronous = shm::wait_seconds(chosen.value(shm::OptionId::kSyncPlan)) != 0;
     arena.record_only = chosen.is_on(shm::OptionId::kRecord);
     // A context that was reset stays current, but is nothing that memory can be served in before it is retained again.
     CUdevice device = 0;

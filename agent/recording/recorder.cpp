@@ -5,6 +5,7 @@
 #include <x86intrin.h>
 
 #include <cerrno>
+#include <chrono>
 
 #include "agent/link/link.h"
 #include "agent/process/options.h"
@@ -31,7 +32,7 @@ constexpr std::uint32_t kPatience = 4096;
 
 alignas(64) constinit std::uint64_t g_sequence = 0;
 alignas(64) constinit std::uint64_t g_next_check_point = shm::kFirstCheckPoint;
-constinit bool g_synchronous = false;
+constinit std::uint32_t g_wait_seconds = 0;  // for the planner, at most; 0: it is not waited for
 constinit std::uint32_t g_recordings = 0;
 
 constinit pthread_once_t g_key_once = PTHREAD_ONCE_INIT;
@@ -75,7 +76,7 @@ void refresh_clock(shm::Control& control) noexcept {
     }
     refresh_clock(*control);
   }
-  if (g_synchronous) wait_processed(sequence);
+  if (g_wait_seconds != 0) wait_processed(sequence, std::chrono::seconds(g_wait_seconds));
   errno = kept;
 }
 
@@ -146,7 +147,7 @@ void set_recording(bool on) noexcept {
 }  // namespace
 
 void start_recording(bool full) noexcept {
-  g_synchronous = options().is_on(shm::OptionId::kSyncPlan);
+  g_wait_seconds = shm::wait_seconds(options().value(shm::OptionId::kSyncPlan));
   set_recording(true);
   const std::uint32_t number = __atomic_add_fetch(&g_recordings, 1, __ATOMIC_RELAXED);
   // Release: whoever sees it on sees what was prepared.

@@ -142,6 +142,7 @@ bool Connection::greet() {
   }
   program_.pid_inside = hello.pid;
   program_.synchronous = (hello.flags & shm::kSynchronous) != 0;
+  program_.wait_seconds = shm::wait_of(hello.flags);
   program_.record_only = (hello.flags & shm::kRecordOnly) != 0;
   program_.chunk_bytes = shm::is_chunk_size(hello.chunk_bytes) ? hello.chunk_bytes : 0;
   program_.caching_is_off = (hello.flags & shm::kCachingIsOff) != 0;

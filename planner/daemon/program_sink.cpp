@@ -1,5 +1,7 @@
 #include "planner/daemon/program_sink.h"
 
+#include <chrono>
+
 #include "planner/program.h"
 
 namespace memopt::planner {
@@ -8,6 +10,7 @@ namespace {
 class ProgramSink final : public Sink {
  public:
   explicit ProgramSink(const ProgramInfo& program) : program_(program.synchronous), wants_plans_(!program.record_only) {
+    program_.wait_at_most(std::chrono::seconds(program.wait_seconds));
     program_.keep_chunks_of(program.chunk_bytes);
     if (program.caching_is_off) program_.model_framework();
   }

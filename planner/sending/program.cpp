@@ -1,5 +1,6 @@
 #include "planner/program.h"
 
+#include <chrono>
 #include <utility>
 
 #include "planner/iteration/iteration_planner.h"
@@ -60,7 +61,7 @@ struct Program::Impl {
   void add_to_swaps(std::uint32_t lane, const shm::RecordView& record) {
     if (record.kind() == shm::RecordKind::kState &&
         static_cast<shm::StateChange>(record.header.aux) == shm::StateChange::kNewContext) {
-      swaps = std::make_unique<SwapPlanner>(terms, waited_for, OperationStore());
+      swaps = std::make_unique<SwapPlanner>(terms, waited_for, wait, OperationStore());
       swaps_next = swaps_last = false;
       first = layout = 0;
     }
@@ -68,6 +69,7 @@ struct Program::Impl {
   }
 
   bool waited_for;
+  std::chrono::seconds wait{10};
   IterationPlanner planner;
   shm::SwapTermsBody terms{};
   std::uint64_t chunk_bytes = 0;  // that are kept where plans don't swap; 0: none
@@ -100,7 +102,7 @@ void Program::swap_on(const shm::SwapTermsBody& terms) {
   } else if (impl.swaps) {
     impl.swaps->change(terms);
   } else {
-    impl.swaps = std::make_unique<SwapPlanner>(terms, impl.waited_for, impl.planner.store());
+    impl.swaps = std::make_unique<SwapPlanner>(terms, impl.waited_for, impl.wait, impl.planner.store());
   }
   impl.layout_due = impl.swaps_next = impl.swaps_last = false;
   // What becomes of plans that were sent for other terms is nothing to these.
@@ -114,6 +116,8 @@ void Program::keep_chunks_of(std::uint64_t bytes) {
   impl_->chunk_bytes = bytes;
   if (!impl_->swaps) impl_->planner.keep_chunks_of(bytes);
 }
+
+void Program::wait_at_most(std::chrono::seconds time) { impl_->wait = time; }
 
 std::uint64_t Program::framework_reserved() const { return impl_->framework ? impl_->framework->reserved() : 0; }
 

@@ -213,7 +213,7 @@ void SwapPlanner::start(const IterationTimes& times, std::uint64_t unswapped) {
   note_ = "swaps are being planned";
   try {
     if (waited_for_) {
-      found_ = plan_waited_swaps(task, note_);
+      found_ = plan_waited_swaps(task, note_, waited_search(wait_));
     } else {
       planning_ = std::make_unique<SwapPlanning>(std::move(task));
     }

@@ -8,6 +8,7 @@
 // and so follows nothing, when nearly all are.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -26,9 +27,9 @@ namespace memopt::planner {
 // Not thread-safe. With `waited_for`, the same records give the same plans.
 class SwapPlanner {
  public:
-  // `store`: of the program's records so far.
-  SwapPlanner(const shm::SwapTermsBody& terms, bool waited_for, const OperationStore& store)
-      : terms_(terms), waited_for_(waited_for) {
+  // `store`: of the program's records so far. `wait`: how long a program that is `waited_for` waits at most.
+  SwapPlanner(const shm::SwapTermsBody& terms, bool waited_for, std::chrono::seconds wait, const OperationStore& store)
+      : terms_(terms), waited_for_(waited_for), wait_(wait) {
     iteration_.begin_behind(store);
   }
   // Other terms. The planner's iteration is another one from now on, if it is the same as before.
@@ -91,6 +92,7 @@ class SwapPlanner {
 
   shm::SwapTermsBody terms_;
   const bool waited_for_;
+  const std::chrono::seconds wait_;
   TimedIteration iteration_{""};
   bool blind_ = false;
   bool pending_ = false;            // swaps of the iteration are to be planned

@@ -172,6 +172,11 @@ std::optional<PlannedSwaps> plan_swaps(const SwapTask& task, const swap::SearchL
   return beside;
 }
 
+WaitedSearch waited_search(std::chrono::seconds wait) {
+  const std::chrono::nanoseconds time = wait;
+  return {.longest = time * 7 / 10, .in_all = time * 9 / 10};
+}
+
 std::optional<PlannedSwaps> plan_waited_swaps(const SwapTask& task, std::string& why, const WaitedSearch& search) {
   const Alarm alarm(search.in_all);
   const std::atomic<bool>& rung = alarm.rung();

@@ -47,13 +47,15 @@ std::optional<PlannedSwaps> plan_swaps(const SwapTask& task, const swap::SearchL
 
 // How long a program that waits for its plan is kept waiting. What else the machine does is not to be seen in the plan:
 // of attempts there are as many as the iteration's length allows, and more, once or twice, where that will take
-// `longest` of this thread's own time at most. The program gives up after ten seconds by the clock (agent/link/link.h):
-// what was found counts before that, at `in_all`, where processors are few or slow.
+// `longest` of this thread's own time at most. The program gives up after some time by the clock, ten seconds if
+// nothing else is said: what was found counts before that, at `in_all`, where processors are few or slow.
 struct WaitedSearch {
   std::chrono::nanoseconds longest = std::chrono::seconds(7);
   std::chrono::nanoseconds in_all = std::chrono::seconds(9);
   std::uint64_t attempts = 0;  // of the first search; 0: by the iteration's length
 };
+// For a program that gives up after so long.
+WaitedSearch waited_search(std::chrono::seconds wait);
 
 // As plan_swaps, for a program that waits. Throws std::bad_alloc, and std::system_error where there is no thread.
 std::optional<PlannedSwaps> plan_waited_swaps(const SwapTask& task, std::string& why, const WaitedSearch& search = {});

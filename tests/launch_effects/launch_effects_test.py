@@ -7,6 +7,7 @@ import unittest
 import uuid
 
 import cases
+import patience
 import simulated
 
 PROGRAM = os.environ["TEST_PROGRAM"]
@@ -16,7 +17,7 @@ WORKLOADS = os.environ["TEST_WORKLOADS"]
 SHIM = os.environ.get("TEST_SHIM", "")
 RACE = 86
 # A planner of this test's own, gone when it is idle.
-PLANNER = {"MEMOPT_PLANNER_NAME": "test-" + uuid.uuid4().hex[:12], "MEMOPT_SYNC_PLAN": "1"}
+PLANNER = {"MEMOPT_PLANNER_NAME": "test-" + uuid.uuid4().hex[:12], "MEMOPT_SYNC_PLAN": patience.WAIT}
 FOUND = "uses_checksum", "live_checksum", "launches", "effects", "live_blocks", "live_bytes", "allocated", "freed", "kernels"
 # Bytes a nanosecond, and the time that any kernel takes (driver/presets/a100-40g.json).
 RATE, LATENCY = 1555, 3000
@@ -29,7 +30,7 @@ def run(*arguments, program=(PROGRAM,), shim=False, instrument=True, **environme
     clean["LD_PRELOAD"] = ":".join(([INSTRUMENT] if instrument else []) + ([SHIM] if shim else []))
     if shim:
         clean |= PLANNER
-    return simulated.Finished([*program, *arguments], clean | environment, files={"LAUNCH_EFFECTS_REPORT": "effects"}, timeout=300)
+    return simulated.Finished([*program, *arguments], clean | environment, files={"LAUNCH_EFFECTS_REPORT": "effects"}, timeout=patience.seconds(300))
 
 
 class LaunchEffects(unittest.TestCase):

@@ -8,6 +8,7 @@ import re
 import unittest
 
 import cases
+import patience
 from limit_runs import LIMIT, MIB, PROGRAM, LimitCase, native
 from runs import FULL, WITHOUT_A_PLANNER
 
@@ -115,12 +116,12 @@ class Cases(LimitCase):
         self.same("threads", in_use=96 * MIB)
 
     def test_work_that_waits_for_a_call_that_wants_memory(self):
-        self.same("blocked", moved=0, timeout=30)
-        self.same("blocked-touch", moved=1, timeout=30)
+        self.same("blocked", moved=0, timeout=patience.seconds(30))
+        self.same("blocked-touch", moved=1, timeout=patience.seconds(30))
 
     def test_all_that_could_leave_waits_for_a_call_that_wants_memory(self):
         """Natively the call returns; so it does here, beyond the limit."""
-        self.same("all-blocked", moved=0, kept=False, timeout=30)
+        self.same("all-blocked", moved=0, kept=False, timeout=patience.seconds(30))
 
     def test_iterations_under_a_plan(self):
         self.same("iterations", "12", moved=8)

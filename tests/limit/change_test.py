@@ -9,6 +9,7 @@ import time
 import unittest
 
 import cases
+import patience
 import simulated
 from limit_runs import CHUNK, DEADLINE, LimitCase, native
 from runs import FULL, MEMOPTCTL, WITHOUT_A_PLANNER, WORKLOADS, environment
@@ -103,7 +104,7 @@ class Changed(LimitCase):
             program.wait_until(lambda status: status.get("plan") and status["plan"]["footprint"] > peak_load * 9 // 10 and
                                (not planned or status["state"] == "planned"))
             self.assertNotIn("swaps", program.status())
-            if planned and options["MEMOPT_SYNC_PLAN"] == "1":
+            if planned and options["MEMOPT_SYNC_PLAN"] != "0":
                 self.lower(program, peak_load * 85 // 100, calls_per_iteration)
                 # Within the new limit swaps are planned, and followed. Beside the program the planner may take longer than it runs.
                 program.wait_until(lambda status: status["swaps"]["planned"]["in"] > 20 and status["state"] == "planned")
@@ -129,7 +130,7 @@ class Changed(LimitCase):
         self.assertGreater(max(peaks[-2:]), peak_load * 9 // 10)  # what is freed at the end may be a piece of its own
 
     def test_a_plan_is_left_and_taken_up_again(self):
-        self.change(planned=True, MEMOPT_SYNC_PLAN="1")
+        self.change(planned=True, MEMOPT_SYNC_PLAN=patience.WAIT)
 
     if FULL:
         def test_without_a_planner(self):

@@ -7,6 +7,7 @@ import re
 import unittest
 
 import cases
+import patience
 from limit_runs import CHUNK, MIB, LimitCase, native
 from runs import FULL, WITHOUT_A_PLANNER, WORKLOADS
 
@@ -137,7 +138,7 @@ class Deviations(LimitCase):
         calm.write(os.path.join(self.folder, "calm.text"))
         peak = native(REPLAY, os.path.join(self.folder, "calm.text"), numbers=True, **QUIET).numbers["peak_load"]
         limit = peak * part // 100 // CHUNK * CHUNK
-        run = self.limited(command, limit, numbers=True, timeout=900, **(QUIET | more))
+        run = self.limited(command, limit, numbers=True, timeout=patience.seconds(900), **(QUIET | more))
         self.assertEqual(run.numbers["mismatches"], 0)
         self.assertEqual(run.last_line, reference.last_line)
         self.assertLessEqual(run.held, limit + run.passed_by + CHUNK, run.errors)

@@ -10,6 +10,7 @@ import time
 import unittest
 
 import cases
+import patience
 from limit_runs import DEADLINE, LIMIT, MIB, PROGRAM, LimitCase, LimitRun, native
 from runs import FULL, LOOP, MEMOPTCTL, ORDER, PLANNER_NAME, POOLS, WORKLOADS, environment
 
@@ -26,7 +27,7 @@ ERRORS = (OUT_OF_MEMORY, FAILED, NOT_SUPPORTED) if FULL else (OUT_OF_MEMORY,)
 SMALL_LIMITS = [(limit * MIB, {"CUDASIM_SEED": seed} if seed else {}) for limit, seed in ((12, None), (16, "1"), (12, "1"), (16, None))]
 if not FULL:
     SMALL_LIMITS = SMALL_LIMITS[:2]
-PATIENCE = 60
+PATIENCE = patience.seconds(60)
 
 
 class Failures(LimitCase):
@@ -166,7 +167,7 @@ class Failures(LimitCase):
             reference = native(*command)
             for limit, more in SMALL_LIMITS:
                 with self.subTest(command=command, limit=limit, **more):
-                    run = self.limited(command, limit, timeout=20, **more)
+                    run = self.limited(command, limit, **more)
                     self.assertEqual(run.output, reference.output, run.errors)
 
 

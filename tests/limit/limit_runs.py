@@ -6,6 +6,7 @@ import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "planning"))
 
+import patience
 from runs import BUILD, PlanningCase, Run  # noqa: E402 (it is in the neighbouring room)
 
 PROGRAM = os.path.join(BUILD, "tests", "limit_cases")
@@ -13,7 +14,7 @@ MIB = 1 << 20
 CHUNK = 2 * MIB
 LIMIT = 48 * MIB  # of limit_cases
 # A run that hangs ends in subprocess.TimeoutExpired. The longest one takes seconds.
-DEADLINE = 120
+DEADLINE = patience.seconds(120)
 UNITS = {"B": 1, "bytes": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
 
 

@@ -8,6 +8,7 @@ import re
 import unittest
 
 import cases
+import patience
 from limit_runs import CHUNK, MIB, PROGRAM, LimitCase, native
 from runs import FULL, WITHOUT_A_PLANNER, WORKLOADS
 
@@ -64,7 +65,7 @@ class PlannedSwaps(LimitCase):
     def replay(self, trace, limit, *arguments, iterations=16, **more):
         command = [REPLAY, trace, "--iterations", str(iterations), *arguments]
         reference = native(*command, numbers=True, **QUIET)
-        run = self.limited(command, limit, numbers=True, timeout=600 if FULL else 180, **(QUIET | more))
+        run = self.limited(command, limit, numbers=True, timeout=patience.seconds(600 if FULL else 180), **(QUIET | more))
         self.assertEqual(run.numbers["mismatches"], 0)
         self.assertEqual(run.last_line, reference.last_line)
         return run

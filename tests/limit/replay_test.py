@@ -6,6 +6,7 @@ import os
 import unittest
 
 import cases
+import patience
 from limit_runs import CHUNK, LimitCase, native
 from runs import FULL, PLANNER_NAME, WITHOUT_A_PLANNER, WORKLOADS
 
@@ -29,7 +30,7 @@ class Replayed(LimitCase):
         command = [REPLAY, trace, "--iterations", str(ITERATIONS), *arguments]
         reference = native(*command, numbers=True, CUDASIM_POISON="off")
         limit = reference.numbers["peak_load"] * part // 100 // CHUNK * CHUNK
-        run = self.limited(command, limit, numbers=True, timeout=600 if FULL else 120, **(QUIET | WITHOUT_A_PLANNER | more))
+        run = self.limited(command, limit, numbers=True, timeout=patience.seconds(600 if FULL else 120), **(QUIET | WITHOUT_A_PLANNER | more))
         self.assertEqual(run.numbers["mismatches"], 0)
         self.assertEqual(run.last_line, reference.last_line)
         for copied in run.copied(reference):
@@ -83,7 +84,7 @@ class Replayed(LimitCase):
         """A plan that needs more than the limit is none; what is served is served within it."""
         for part in PARTS if FULL else (75, 45):
             with self.subTest(part=part):
-                self.replay(self.net("vgg11", *BATCH), part, MEMOPT_PLANNER=None, MEMOPT_PLANNER_NAME=PLANNER_NAME, MEMOPT_SYNC_PLAN="1")
+                self.replay(self.net("vgg11", *BATCH), part, MEMOPT_PLANNER=None, MEMOPT_PLANNER_NAME=PLANNER_NAME, MEMOPT_SYNC_PLAN=patience.WAIT)
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ import sys
 import unittest
 
 import cases
+import patience
 from limit_runs import CHUNK, MIB, LimitCase, native
 from runs import FULL, WITHOUT_A_PLANNER, WORKLOADS
 
@@ -20,7 +21,7 @@ class Training(LimitCase):
     def train(self, command, limit, seed, **more):
         reference = native(*command)
         more |= {} if seed is None else {"CUDASIM_SEED": seed}
-        run = self.limited(command, limit, timeout=600, **({"MEMOPT_LOG": "info"} | more))
+        run = self.limited(command, limit, timeout=patience.seconds(600), **({"MEMOPT_LOG": "info"} | more))
         # Losses, accuracy and the checksum over the weights.
         self.assertEqual(run.output, reference.output, run.errors)
         return run

@@ -9,6 +9,7 @@ import sys
 import tempfile
 import uuid
 
+import patience
 import simulated
 
 BUILD = os.environ["TEST_BUILD"]
@@ -43,7 +44,7 @@ class Seeds:
 
 
 class Run:
-    def __init__(self, seeds, memopt, shim=SHIM, iterations=8, arguments=(), report=False, timeout=300):
+    def __init__(self, seeds, memopt, shim=SHIM, iterations=8, arguments=(), report=False, timeout=patience.seconds(300)):
         words = [FUZZER, KERNELS, str(seeds.programs), "--programs", str(seeds.count), "--iterations", str(iterations),
                  *([] if seeds.barrier else ["--without", "barrier"]), "--threads", str(seeds.threads), *arguments]
         variables = {"LD_LIBRARY_PATH": LIBRARIES, "LD_PRELOAD": SCHEDULE + (":" + shim if memopt else ""),
@@ -52,7 +53,7 @@ class Run:
             variables["CUDASIM_SEED"] = str(seeds.adversary)
         if memopt:
             # The planner is looked for beside the library, and a mutant stands alone.
-            variables |= {"MEMOPT_SYNC_PLAN": "1", "MEMOPT_PLANNER": PLANNER, "MEMOPT_PLANNER_NAME": PLANNER_NAME}
+            variables |= {"MEMOPT_SYNC_PLAN": patience.WAIT, "MEMOPT_PLANNER": PLANNER, "MEMOPT_PLANNER_NAME": PLANNER_NAME}
         self.command = " ".join([*(f"{name}={shlex.quote(value)}" for name, value in variables.items()), shlex.join(words)])
         with tempfile.NamedTemporaryFile("r", encoding="utf-8") as file:
             if report:

@@ -13,12 +13,13 @@ import time
 import unittest
 
 import cases
+import patience
 from runs import BUILD, FULL, LOOP, MEMOPTCTL, PLANNER_NAME, SHIM, PlanningCase, Run, environment
 
 SHORT_MEMORY = os.path.join(BUILD, "tests", "libshort_memory.so")
 KILLS = 1000 if FULL else 60
 TOGETHER = 50 if FULL else 25
-PATIENCE = 60  # seconds for something that must come
+PATIENCE = patience.seconds(60)  # seconds for something that must come
 
 
 def planners(name):
@@ -153,7 +154,7 @@ class BadDays(PlanningCase):
                 self.assert_same(Run(self.command, MEMOPT_PLANNER=program, MEMOPT_PLANNER_NAME=PLANNER_NAME + "-none"))
 
     def test_unknown_values_in_the_environment(self):
-        run = Run(self.command, MEMOPT_RING="banana", MEMOPT_SYNC_PLAN="2", MEMOPT_PLANNER_NAME="a/b", MEMOPT_FLAVOUR="sweet")
+        run = Run(self.command, MEMOPT_RING="banana", MEMOPT_SYNC_PLAN="3601", MEMOPT_PLANNER_NAME="a/b", MEMOPT_FLAVOUR="sweet")
         self.assert_same(run)
         for word in ("banana", "MEMOPT_SYNC_PLAN", "a/b", "MEMOPT_FLAVOUR"):
             self.assertIn(word, run.errors)
@@ -260,7 +261,7 @@ class BadDays(PlanningCase):
                      for _ in range(TOGETHER)]
         live = 0
         for process in processes:
-            output, errors = process.communicate(timeout=10 * PATIENCE)
+            output, errors = process.communicate(timeout=patience.seconds(10) * PATIENCE)
             self.assertEqual(output, self.reference.output, errors)
             self.assertEqual(process.returncode, 0)
             live += "plan live" in errors

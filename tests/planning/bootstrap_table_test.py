@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 import cases
+import patience
 from runs import PlanningCase
 
 TABLE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "bootstrap_table.py")
@@ -14,7 +15,7 @@ TABLE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "bootstrap_tabl
 class BootstrapTable(PlanningCase):
     def rows(self, *arguments):
         traces = [self.net(name, "--batch", 32) for name in ("vgg11", "resnet18")]
-        done = subprocess.run([sys.executable, TABLE, *map(str, arguments), *traces], capture_output=True, text=True, timeout=280)
+        done = subprocess.run([sys.executable, TABLE, *map(str, arguments), *traces], capture_output=True, text=True, timeout=patience.seconds(280))
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         rows = re.findall(r"^(?:vgg11|resnet18)\S* +(.*)$", done.stdout, re.MULTILINE)
         self.assertEqual(len(rows), len(traces), done.stdout)
@@ -44,7 +45,7 @@ class BootstrapTable(PlanningCase):
             self.assertLess(live_at, 12)
 
     def test_what_is_refused(self):
-        done = subprocess.run([sys.executable, TABLE, "--streams", "0"], capture_output=True, text=True, timeout=60)
+        done = subprocess.run([sys.executable, TABLE, "--streams", "0"], capture_output=True, text=True, timeout=patience.seconds(60))
         self.assertIn("expected a number above 0", done.stderr)
 
 

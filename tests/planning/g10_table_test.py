@@ -6,6 +6,7 @@ import sys
 import unittest
 
 import cases
+import patience
 import g10_table
 
 TABLE = g10_table.__file__
@@ -13,7 +14,7 @@ SHARED = g10_table.SHARED
 
 
 def table(*arguments):
-    return subprocess.run([sys.executable, TABLE, "--build", os.environ["TEST_BUILD"], *arguments], capture_output=True, text=True, timeout=280)
+    return subprocess.run([sys.executable, TABLE, "--build", os.environ["TEST_BUILD"], *arguments], capture_output=True, text=True, timeout=patience.seconds(280))
 
 
 class G10Table(unittest.TestCase):

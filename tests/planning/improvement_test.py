@@ -7,6 +7,7 @@ import re
 import unittest
 
 import cases
+import patience
 from runs import SOURCE, WORKLOADS, PlanningCase
 
 INSTANCE = os.path.join(SOURCE, "tests", "data", "layout", "minimalloc", "H.1048576.csv")
@@ -31,6 +32,7 @@ def trace_of(path, iterations):
 
 
 class Improvement(PlanningCase):
+    @patience.keeping_up
     def test_a_better_plan_takes_the_place_of_the_first(self):
         path = os.path.join(self.folder, "hard.csv")
         with open(path, "w", encoding="utf-8") as file:

@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 import cases
+import patience
 from runs import WORKLOADS, PlanningCase
 
 TABLE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "limit_table.py")
@@ -15,7 +16,7 @@ class LimitTable(PlanningCase):
     def test_a_row_for_each_limit(self):
         trace = self.net("vgg11", "--batch", 20)
         done = subprocess.run([sys.executable, TABLE, "--parts", "75,45", "--iterations", "20", trace], capture_output=True, text=True,
-                              timeout=280)
+                              timeout=patience.seconds(280))
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         rows = [row.split(" | ")[1:] for row in done.stdout.splitlines() if row.startswith("| vgg11")]
         self.assertEqual(len(rows), 2, done.stdout)
@@ -36,7 +37,7 @@ class LimitSteps(PlanningCase):
         steps = os.path.join(os.path.dirname(TABLE), "limit_steps.py")
         train = [os.path.join(WORKLOADS, "digits_cnn"), "--epochs", "3", "--quiet"]
         done = subprocess.run([sys.executable, steps, "--wait", "--steps", "15", "--limits", "60MiB", "--", *train], capture_output=True,
-                              text=True, timeout=280)
+                              text=True, timeout=patience.seconds(280))
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         row = [cell.strip() for cell in done.stdout.splitlines()[-1].strip("| ").split("|")]
         self.assertEqual(row[:2], ["60MiB", "60.0 MiB"])

@@ -7,6 +7,7 @@ import sys
 import unittest
 
 import cases
+import patience
 from runs import BUILD, PlanningCase
 
 TABLE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "many_blocks.py")
@@ -14,7 +15,7 @@ PROGRAM = os.path.join(BUILD, "tests", "many_blocks")
 
 
 def table(*arguments):
-    return subprocess.run([sys.executable, TABLE, *arguments], capture_output=True, text=True, timeout=280)
+    return subprocess.run([sys.executable, TABLE, *arguments], capture_output=True, text=True, timeout=patience.seconds(280))
 
 
 class ManyBlocks(PlanningCase):

@@ -6,6 +6,7 @@ import tempfile
 import unittest
 
 import cases
+import patience
 import mutant
 from runs import BUILD, LOOP, ORDER, PLANNER, POOLS, SOURCE, WORKLOADS, PlanningCase, Run
 
@@ -57,7 +58,7 @@ class Mutants(PlanningCase):
     def is_caught(self, library):
         for command, more in self.runs():
             # The planner is looked for beside the library, and a mutant stands alone.
-            run = Run(command, shim=library, timeout=300, MEMOPT_PLANNER=PLANNER, **more)
+            run = Run(command, shim=library, timeout=patience.seconds(300), MEMOPT_PLANNER=PLANNER, **more)
             if run.live_at is None and run.code == 0 and command[0] != ORDER:
                 raise AssertionError(f"{os.path.basename(command[0])} {more}: no plan went live, so nothing is shown\n{run.errors}")
             if run.code != 0:

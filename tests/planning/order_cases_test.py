@@ -11,13 +11,14 @@ import sys
 import unittest
 
 import cases
+import patience
 from runs import ORDER, PlanningCase, Run
 
 SEEDS = (None, "1", "2", "3")
 
 
 class Order(PlanningCase):
-    def check(self, *command, seeds=SEEDS, modes=("1",), timeout=120, **options):
+    def check(self, *command, seeds=SEEDS, modes=("1",), timeout=patience.seconds(120), **options):
         command = [ORDER, *map(str, command)]
         reference = Run(command, planned=False, timeout=timeout, **options)
         self.assertEqual(reference.code, 0, reference.errors)
@@ -36,7 +37,7 @@ class Order(PlanningCase):
         self.check("other-thread", 20)
 
     def test_a_host_function_may_wait_for_another_thread(self):
-        self.check("host-function", 10, seeds=SEEDS[:2], modes=("1", "0"), timeout=60)
+        self.check("host-function", 10, seeds=SEEDS[:2], modes=("1", "0"), timeout=patience.seconds(60))
 
     def test_many_threads(self):
         self.check("threads", 100, seeds=SEEDS[:2], modes=("1", "0"))
@@ -54,7 +55,7 @@ class Order(PlanningCase):
     def test_the_table_of_contention_is_printed(self):
         table = os.path.join(os.path.dirname(os.path.abspath(__file__)), "contention.py")
         done = subprocess.run([sys.executable, table, "--threads", "2,3", "--rounds", "5", "--repeat", "1"], capture_output=True, text=True,
-                              timeout=120)
+                              timeout=patience.seconds(120))
         self.assertEqual(done.returncode, 0, done.stderr)
         rows = re.findall(r"^ +(\d+)  (native|memopt|MEMOPT_PLAN=0) +[\d.]+ +[\d.]+ +[\d.]+ +[\d.]+$", done.stdout, re.MULTILINE)
         self.assertEqual(rows, [(threads, mode) for threads in "23" for mode in ("native", "memopt", "MEMOPT_PLAN=0")])

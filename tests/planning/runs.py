@@ -7,6 +7,7 @@ import tempfile
 import unittest
 import uuid
 
+import patience
 import simulated
 
 BUILD = os.environ["TEST_BUILD"]
@@ -37,7 +38,7 @@ def environment(shim=None, planned=True, **more):
     if libraries:
         clean["LD_PRELOAD"] = libraries
     if planned:
-        clean |= {"MEMOPT_PLANNER_NAME": PLANNER_NAME, "MEMOPT_SYNC_PLAN": "1"}
+        clean |= {"MEMOPT_PLANNER_NAME": PLANNER_NAME, "MEMOPT_SYNC_PLAN": patience.WAIT}
     clean |= more
     return {key: value for key, value in clean.items() if value is not None}
 

@@ -10,6 +10,7 @@ import tempfile
 import unittest
 
 import cases
+import patience
 from device_times_test import Recorded
 from runs import BUILD, WORKLOADS, PlanningCase
 
@@ -30,7 +31,7 @@ class SentPlans(PlanningCase):
         cls.iteration, _ = cls.recorded.plan()
 
     def sent(self, *arguments):
-        done = subprocess.run([SENT_PLANS, self.recorded.file, *map(str, arguments)], capture_output=True, text=True, timeout=300)
+        done = subprocess.run([SENT_PLANS, self.recorded.file, *map(str, arguments)], capture_output=True, text=True, timeout=patience.seconds(300))
         self.assertEqual(done.returncode, 0, done.stderr)
         return [json.loads(line) for line in done.stdout.splitlines()], done.stderr
 
@@ -76,7 +77,7 @@ class SentPlans(PlanningCase):
             with self.subTest(arguments=arguments):
                 printed = self.recorded.memoptctl("plan", self.recorded.file, *machine, *arguments, "--json", out).stdout
                 done = subprocess.run([sys.executable, CHECKER, "check", out, "--base", base, "--no-early", "--json"], capture_output=True,
-                                      text=True, timeout=300)
+                                      text=True, timeout=patience.seconds(300))
                 self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
                 judged = json.loads(done.stdout)
                 footprint, added = (float(re.search(rf"^{name} +([\d.]+) ", printed, re.MULTILINE).group(1)) for name in ("footprint", "added time"))

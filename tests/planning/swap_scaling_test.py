@@ -9,12 +9,13 @@ import unittest
 import xml.etree.ElementTree as ElementTree
 
 import cases
+import patience
 
 SCALING = os.path.join(os.path.dirname(os.path.abspath(__file__)), "swap_scaling.py")
 
 
 def scaling(*arguments):
-    return subprocess.run([sys.executable, SCALING, *arguments], capture_output=True, text=True, timeout=280)
+    return subprocess.run([sys.executable, SCALING, *arguments], capture_output=True, text=True, timeout=patience.seconds(280))
 
 
 class SwapScaling(unittest.TestCase):

@@ -7,12 +7,13 @@ import sys
 import unittest
 
 import cases
+import patience
 
 TABLE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "swap_table.py")
 
 
 def table(*arguments):
-    return subprocess.run([sys.executable, TABLE, *arguments], capture_output=True, text=True, timeout=280)
+    return subprocess.run([sys.executable, TABLE, *arguments], capture_output=True, text=True, timeout=patience.seconds(280))
 
 
 class SwapTable(unittest.TestCase):

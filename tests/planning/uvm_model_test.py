@@ -8,6 +8,7 @@ import tempfile
 import unittest
 
 import cases
+import patience
 import uvm_model
 
 MODEL = uvm_model.__file__
@@ -62,7 +63,7 @@ class UvmModel(unittest.TestCase):
         self.assertIsNone(self.stalls(iteration(stay(4), [["r", 0, 0]]), 2))
 
     def run_model(self, *arguments):
-        return subprocess.run([sys.executable, MODEL, *arguments], capture_output=True, text=True, timeout=60)
+        return subprocess.run([sys.executable, MODEL, *arguments], capture_output=True, text=True, timeout=patience.seconds(60))
 
     def test_the_command(self):
         with tempfile.TemporaryDirectory() as folder:

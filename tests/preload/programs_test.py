@@ -16,6 +16,7 @@ import time
 import unittest
 
 import cases
+import patience
 
 SHIM = os.environ["TEST_SHIM"]
 PREFIX = os.environ.get("TEST_PRELOAD_PREFIX", "")
@@ -40,7 +41,7 @@ def environment(preload=(SHIM,), driver=True, **more):
 
 
 def run(command, env):
-    done = subprocess.run(command, env=env, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=120)
+    done = subprocess.run(command, env=env, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=patience.seconds(120))
     return done.returncode, done.stdout, done.stderr
 
 
@@ -162,7 +163,7 @@ class Coexistence(unittest.TestCase):
                 status = status_of(child.pid)
                 self.assertEqual(status["calls"]["entry_points"], {"cuInit": 1, "cuStreamSynchronize": 1})
                 self.assertEqual(status["problems"], [])
-                output, errors = child.communicate("\n", timeout=60)
+                output, errors = child.communicate("\n", timeout=patience.seconds(60))
                 self.assertEqual((child.returncode, output), (0, ""))
                 self.assertIn("other hook: cuInit was looked up", errors)
 
@@ -172,7 +173,7 @@ class Coexistence(unittest.TestCase):
         child = subprocess.Popen([program("open_plugin"), program("libplugin.so")],
                                  env=environment((program("libother_hook.so"), SHIM), OTHER_HOOK="past:" + program("liblibc_dlsym.so")),
                                  stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        self.addCleanup(child.communicate, timeout=60)
+        self.addCleanup(child.communicate, timeout=patience.seconds(60))
         self.assertEqual(child.stdout.readline(), "ready\n")
         status = status_of(child.pid)  # what is linked is seen
         self.assertEqual(status["calls"]["entry_points"], {"cuStreamSynchronize": 1})
@@ -187,7 +188,7 @@ class Coexistence(unittest.TestCase):
                                          stderr=subprocess.PIPE, text=True)
                 self.assertEqual(child.stdout.readline(), "0 0 0\n")
                 self.assertEqual(status_of(child.pid)["calls"]["entry_points"].get("cuInit"), 1)
-                output, errors = child.communicate("\n", timeout=60)
+                output, errors = child.communicate("\n", timeout=patience.seconds(60))
                 self.assertEqual((child.returncode, output, errors), (0, "0\n", "other interposer: cuInit\n"))
 
 
@@ -195,7 +196,7 @@ class Status(unittest.TestCase):
     def start(self, *command, **more):
         child = subprocess.Popen(command, env=environment(**more), stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                  stderr=subprocess.PIPE, text=True)
-        self.addCleanup(child.communicate, timeout=60)
+        self.addCleanup(child.communicate, timeout=patience.seconds(60))
         self.first_line = child.stdout.readline()
         return child
 
@@ -279,7 +280,7 @@ class Status(unittest.TestCase):
         self.assertGreaterEqual(status_of(child.pid)["calls"]["entry_points"]["cuInit"], 2)
         child.stdin.write("\n")
         child.stdin.flush()
-        child.wait(timeout=60)
+        child.wait(timeout=patience.seconds(60))
         self.assertEqual(child.returncode, 0)
 
 

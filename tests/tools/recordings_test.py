@@ -10,6 +10,7 @@ import sys
 import unittest
 
 import cases
+import patience
 
 MEMOPTCTL, FOLDER = os.path.abspath(sys.argv.pop(1)), sys.argv.pop(1)
 
@@ -27,7 +28,7 @@ class Recordings(unittest.TestCase):
         for name, (_, steps, *_) in listed().items():
             with self.subTest(name):
                 done = subprocess.run([MEMOPTCTL, "show", "--json", os.path.join(FOLDER, name + ".rec")], capture_output=True, text=True,
-                                      timeout=100)
+                                      timeout=patience.seconds(100))
                 self.assertEqual(done.returncode, 0, done.stderr)
                 shown = json.loads(done.stdout)
                 self.assertEqual((shown["whole"], shown["missing"], shown["disordered"]), (True, 0, 0))

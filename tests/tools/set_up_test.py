@@ -6,17 +6,19 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 import xml.etree.ElementTree as ElementTree
 
 import cases
+import patience
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 TOOLS = os.path.join(ROOT, "tools")
 
 
 def run(*command, **options):
-    return subprocess.run(command, capture_output=True, text=True, timeout=100, stdin=subprocess.DEVNULL, **options)
+    return subprocess.run(command, capture_output=True, text=True, timeout=patience.seconds(100), stdin=subprocess.DEVNULL, **options)
 
 
 class Scratch(unittest.TestCase):
@@ -210,6 +212,13 @@ class Totals(Scratch):
         for name in ("a: S.one", "crashed", "died_late"):
             self.assertIn(f"FAILED: {name}", done.stdout)
 
+    def test_what_was_left_out_is_skipped(self):
+        self.report("release", [("a", "run", ""), ("late", "notrun", "the time of this run of tests was over")])
+        done = self.totals("release", "--left-out=asan", "--left-out=tsan")
+        self.assertEqual((done.returncode, done.stdout.splitlines()[-1]), (0, "1 passed, 0 failed, 3 skipped"))
+        for line in ("skipped: late: the time of this run of tests was over", "skipped: asan: neither built"):
+            self.assertIn(line, done.stdout)
+
     def test_what_is_missing_or_unreadable_fails(self):
         self.assertEqual(self.totals("release").returncode, 1)
         self.report("release", [])
@@ -225,7 +234,11 @@ class Arguments(unittest.TestCase):
             path = os.path.join(TOOLS, command)
             self.assertEqual(run(path, "--help").returncode, 0)
             self.assertEqual(run(path, "--bogus").returncode, 2)
-        self.assertEqual(run(os.path.join(TOOLS, "run-tests"), "--preset", "bogus").returncode, 2)
+        for arguments, environment in ((("--preset", "bogus"), {}), (("--minutes", "0"), {}), (("--minutes=soon",), {}),
+                                       ((), {"TEST_PATIENCE": "21"})):
+            done = run(os.path.join(TOOLS, "run-tests"), *arguments, env={**os.environ, **environment})
+            self.assertEqual(done.returncode, 2, (arguments, environment))
+            self.assertIn((arguments or ("TEST_PATIENCE",))[-1].rpartition("=")[2], done.stderr)
         with open(os.path.join(ROOT, ".ci/run"), encoding="utf-8") as file:
             self.assertIn("tools/run-tests", file.read())
 
@@ -246,6 +259,7 @@ preset=$(basename "$2")
 echo "build $preset at $(ps -o policy= -p $$)" >>{self.log}
 touch {self.folder}/$preset-build-began
 echo '[1/1] Building everything'
+[[ ! -e {self.folder}/$preset-takes-long ]] || sleep 300
 [[ ! -e {self.folder}/$preset-is-broken ]] || {{ echo 'error: no such type'; exit 1; }}
 echo "built $preset" >>{self.log}
 """, 0o755)
@@ -315,8 +329,38 @@ echo '<testsuite><testcase name="a" status="run"/></testsuite>' >"$junit"
             done, _ = self.run_tests("--in-turn", *named, *more)
             self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
             with open(f"{self.folder}/configured", encoding="utf-8") as file:
-                self.assertEqual([line.split()[1:2] + line.split()[-2:] for line in file],
+                self.assertEqual([line.split()[1:2] + line.split()[-3:-1] for line in file],
                                  [[preset, *(f"-DMEMOPT_{one}" for one in settings)] for preset, settings in zip(presets, expected)])
+
+    def test_no_longer_than_it_is_given(self):
+        """asan's build takes longer; what it would still do is not done. It is late by this machine's clock once the build has begun."""
+        self.write("asan-takes-long", "")
+        self.write("bin/date", f'#!/bin/sh\n[ -e {self.folder}/asan-build-began ] && echo 9999999999 || exec /bin/date "$@"\n', 0o755)
+        done, log = self.run_tests("--minutes", "1", WAIT_FOR="asan")
+        self.assertEqual((done.returncode, done.stdout.splitlines()[-1]), (0, "1 passed, 0 failed, 2 skipped"), done.stdout + done.stderr)
+        self.assertIn("tested release", log)
+        self.assertNotIn("built asan", log)
+        for preset in ("asan", "tsan"):
+            self.assertIn(f"skipped: {preset}: neither built to its end nor tested", done.stdout)
+            self.assertNotIn(f"test {preset}", log)
+
+    def test_a_test_is_begun_only_in_time(self):
+        for until, expected in (("", (3, "")), (str(int(time.time()) + 1000), (3, "")), (str(int(time.time())), (77, "over"))):
+            done = run(os.path.join(ROOT, "tests/tools/in_time"), "sh", "-c", "exit 3", env={**os.environ, "TESTS_UNTIL": until})
+            self.assertEqual(done.returncode, expected[0])
+            self.assertIn(expected[1], done.stdout)
+
+    def test_patience(self):
+        """Measured where it is not said, and handed to all that is built."""
+        for said in ("", "7"):
+            self.write("configured", "")
+            done, _ = self.run_tests("--preset", "release", TEST_PATIENCE=said)
+            self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+            with open(f"{self.folder}/configured", encoding="utf-8") as file:
+                patience = int(file.read().split("-DMEMOPT_TEST_PATIENCE=")[1])
+            self.assertEqual(patience, int(said or patience))
+            self.assertTrue(1 <= patience <= 20)
+            self.assertEqual(f"tests are given {patience} times as long" in done.stdout, patience > 1)
 
     def test_a_build_that_fails_beside_the_tests_ends_it(self):
         self.write("asan-is-broken", "")

@@ -17,6 +17,7 @@ del sys.argv[1:4]
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.path.insert(0, os.path.join(ROOT, "tests", "tools"))
 import cases  # noqa: E402
+import patience
 
 FRAMEWORKS = os.environ.get("MEMOPT_FRAMEWORKS") or FRAMEWORKS
 PYTHON = os.path.join(FRAMEWORKS, "bin", "python")
@@ -35,7 +36,7 @@ def run(program, *options, **environment):
     """Allocated, peak and reserved MiB by PyTorch's own counters, and what the program said on standard error."""
     name, *arguments = program.split()
     done = subprocess.run([MEMOPTCTL, "run", "--sim", "a100-40g", *options, "--", PYTHON, os.path.join(PROGRAMS, name), *arguments],
-                          capture_output=True, text=True, timeout=600, stdin=subprocess.DEVNULL,
+                          capture_output=True, text=True, timeout=patience.seconds(600), stdin=subprocess.DEVNULL,
                           env={**os.environ, "CUDASIM_LIBRARY_BYTES": "some", **environment})
     found = RESULT.search(done.stdout)
     if done.returncode or not found:
@@ -64,7 +65,7 @@ class PyTorch(unittest.TestCase):
             with self.subTest(program):
                 (_, _, reserved), _ = run(program, "--native")
                 # Said with the plan, which may be later than so short a program's end.
-                _, said = run(program, MEMOPT_SYNC_PLAN="1")
+                _, said = run(program, MEMOPT_SYNC_PLAN=patience.WAIT)
                 self.assertIn(f"; PyTorch's caching allocator: {reserved:.1f} MiB\n", said)
 
     def test_the_plain_route(self):
@@ -77,7 +78,7 @@ class PyTorch(unittest.TestCase):
             [MEMOPTCTL, "run", "--sim", "a100-40g", "--native", "--", PYTHON, "-c",
              "import torch\nx = torch.ones(8, device='cuda')\ntry:\n  with torch.cuda.graph(torch.cuda.CUDAGraph()): x + x\n"
              "except Exception as error: print('refused:', error)\nprint(float(x.sum()) is not None)"],
-            capture_output=True, text=True, timeout=600, stdin=subprocess.DEVNULL)
+            capture_output=True, text=True, timeout=patience.seconds(600), stdin=subprocess.DEVNULL)
         self.assertEqual(done.returncode, 0, done.stderr[-4000:])
         self.assertIn("refused: ", done.stdout)
         self.assertIn("True", done.stdout)

@@ -2,7 +2,10 @@
 """Sums up what ctest and GoogleTest reported: one line a preset, skipped and failed cases by name, and the total as the last line.
 
 A GoogleTest binary is one ctest; its cases are counted from its own report, so that a case skipped inside a passing binary is
-seen. Everything that can't be read counts as a failure: a missing report must not look like success.
+seen. Everything that can't be read counts as a failure: a missing report must not look like success. A preset that was left out counts as
+one that was skipped.
+
+usage: test_totals.py BUILD-ROOT PRESET... [--left-out=PRESET]...
 """
 import os
 import sys
@@ -88,9 +91,14 @@ def slowest(results, count=8):
 
 def main():
     if len(sys.argv) < 3:
-        sys.exit("usage: test_totals.py BUILD-ROOT PRESET...")
+        sys.exit(__doc__)
     total = Totals()
+    mark = "--left-out="
     for preset in sys.argv[2:]:
+        if preset.startswith(mark):
+            print(f"   skipped: {preset.removeprefix(mark)}: neither built to its end nor tested: the time of this run was over")
+            total.skipped.append((preset.removeprefix(mark), ""))
+            continue
         results = os.path.join(sys.argv[1], preset, "test-results")
         totals = preset_totals(results)
         print(f"   {preset}: {totals.line()}")

@@ -170,7 +170,7 @@ struct Writer {
   // Up to the next check point, and waits there.
   bool to_check_point() {
     write(point - sequence);
-    const bool waited = wait_processed(point);
+    const bool waited = wait_processed(point, 10s);
     point = shm::next_check_point(point);
     return waited;
   }
@@ -321,7 +321,7 @@ TEST(LinkTest, NoMemoryAtAllGivesUp) {
       CHECK_THAT(!acquire_ring(&ring));
       CHECK_THAT(link_status().given_up);
       CHECK_THAT(link_status().reason.find("no shared memory") != std::string::npos);
-      CHECK_THAT(!wait_processed(16));
+      CHECK_THAT(!wait_processed(16, 10s));
     });
   }
 }

@@ -12,6 +12,7 @@ import tempfile
 import unittest
 
 import cases
+import patience
 import simulated
 
 MEMOPTCTL = os.path.abspath(sys.argv.pop(1)) if len(sys.argv) > 1 else sys.exit(__doc__)
@@ -29,7 +30,7 @@ def environment(**variables):
 
 
 def run(*command, **variables):
-    done = subprocess.run(command, env=environment(**variables), capture_output=True, text=True, timeout=100, stdin=subprocess.DEVNULL)
+    done = subprocess.run(command, env=environment(**variables), capture_output=True, text=True, timeout=patience.seconds(100), stdin=subprocess.DEVNULL)
     if done.returncode:
         raise AssertionError(f"{command} ended with {done.returncode}: {done.stderr}")
     return done.stdout
@@ -85,11 +86,11 @@ class Environment(unittest.TestCase):
                 self.assertEqual(run(shell, "-c", "echo $((40 + 2)) $HOME", HOME="/x"), "42 /x\n")
         self.assertIn(ASYNC, run("env", MEMOPT_FRAMEWORK_ENV="async"))
         self.assertEqual(subprocess.run([sys.executable, "-c", "import os; os.execve('/usr/bin/env', ['env'], {})"], env=environment(),
-                                        capture_output=True, text=True, timeout=100).stdout, "")
+                                        capture_output=True, text=True, timeout=patience.seconds(100)).stdout, "")
 
     def test_memoptctl_run_sets_it_before_the_program_is_loaded(self):
         done = subprocess.run([MEMOPTCTL, "run", "--", "/bin/sh", "-c", "tr '\\0' '\\n' < /proc/$$/environ"], env=environment(
-            MEMOPT_FRAMEWORK_ENV="async", LD_PRELOAD=""), capture_output=True, text=True, timeout=100)
+            MEMOPT_FRAMEWORK_ENV="async", LD_PRELOAD=""), capture_output=True, text=True, timeout=patience.seconds(100))
         self.assertIn("PYTORCH_ALLOC_CONF=" + ASYNC, done.stdout)
 
 
@@ -135,10 +136,10 @@ class Status(unittest.TestCase):
             try:
                 self.assertEqual(process.stdout.readline(), "ready\n")
                 arguments = [MEMOPTCTL, "status", "--pid", str(process.pid)]
-                done = subprocess.run([*arguments, "--json"], capture_output=True, text=True, timeout=100)
-                shown = subprocess.run(arguments, capture_output=True, text=True, timeout=100)
+                done = subprocess.run([*arguments, "--json"], capture_output=True, text=True, timeout=patience.seconds(100))
+                shown = subprocess.run(arguments, capture_output=True, text=True, timeout=patience.seconds(100))
             finally:
-                process.communicate(timeout=100)
+                process.communicate(timeout=patience.seconds(100))
         return done.returncode, json.loads(done.stdout)["processes"][0], shown.stdout
 
     def test_says_what_was_set(self):
@@ -151,7 +152,7 @@ class Status(unittest.TestCase):
             with self.subTest(way):
                 # 20 MiB are shared by those of 3 MiB, 16 are for the one of 15, 2 are shared by the small ones.
                 sizes = [3 << 20, 3 << 20, 15 << 20] + [1000] * 20
-                code, entry, shown = self.status(MEMOPT_FRAMEWORK_ENV=way, MEMOPT_SYNC_PLAN="1", MEMOPT_PLANNER_NAME="frameworks-" + way,
+                code, entry, shown = self.status(MEMOPT_FRAMEWORK_ENV=way, MEMOPT_SYNC_PLAN=patience.WAIT, MEMOPT_PLANNER_NAME="frameworks-" + way,
                                                  CALL=call, SIZES=json.dumps(sizes))
                 self.assertEqual(code, 0, shown)
                 self.assertEqual([(f["route"], f["reserved"]) for f in entry["agent"]["frameworks"]], [(way, 38 << 20)])
@@ -162,9 +163,9 @@ class Status(unittest.TestCase):
             for framework, expected in (("libc10_cuda.so", r"; PyTorch's caching allocator: 40\.0 MiB$"), ("libother.so", r"→ \S+ MiB$")):
                 library = shutil.copy(os.path.realpath(os.path.join(BUILD, "cudasim", "lib", "libcuda.so.1")), os.path.join(folder, framework))
                 done = subprocess.run([MEMOPTCTL, "run", "--sim", "a100-40g", "--", sys.executable, "-c", ITERATIONS, library],
-                                      env={**environment(MEMOPT_FRAMEWORK_ENV="async", MEMOPT_SYNC_PLAN="1",
+                                      env={**environment(MEMOPT_FRAMEWORK_ENV="async", MEMOPT_SYNC_PLAN=patience.WAIT,
                                                          MEMOPT_PLANNER_NAME="frameworks-end"), "LD_PRELOAD": ""},
-                                      capture_output=True, text=True, timeout=100, stdin=subprocess.DEVNULL)
+                                      capture_output=True, text=True, timeout=patience.seconds(100), stdin=subprocess.DEVNULL)
                 self.assertEqual(done.returncode, 0, done.stderr)
                 [line] = [line for line in done.stderr.splitlines() if "planned at iteration" in line]
                 self.assertRegex(line, expected)

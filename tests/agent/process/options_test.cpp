@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdint>
+#include <utility>
+
 namespace memopt::agent {
 namespace {
 
@@ -78,6 +81,18 @@ TEST(Options, PinsAreASizeAndAFrame) {
   ASSERT_EQ(refused.complaints().size(), 1u);
   EXPECT_EQ(refused.complaints()[0],
             "MEMOPT_PIN=64MiB: expected size>=SIZE, frame=REGEX, or both with a bar between; it is ignored");
+}
+
+TEST(Options, WaitsAreSeconds) {
+  const shm::Option& option = *shm::find_option("MEMOPT_SYNC_PLAN");
+  const std::pair<const char*, std::uint32_t> good[] = {{"0", 0}, {"1", 10}, {"2", 2}, {"45", 45}, {"3600", 3600}};
+  for (const auto& [text, seconds] : good) {
+    EXPECT_TRUE(option.accepts(text)) << text;
+    EXPECT_EQ(shm::wait_seconds(text), seconds) << text;
+  }
+  for (const char* const bad : {"", "3601", "9999", "00001", "-1", "10s", "1.5", "yes"}) {
+    EXPECT_FALSE(option.accepts(bad)) << bad;
+  }
 }
 
 TEST(Options, EveryDefaultIsAcceptedOrEmpty) {

@@ -5,6 +5,7 @@ import tempfile
 import unittest
 
 import cases
+import patience
 import simulated
 
 BUILD = os.environ["TEST_BUILD"]
@@ -23,7 +24,7 @@ class Probe(simulated.Finished):
             trace = os.path.join(folder, "trace")
             if "CUDASIM_SCHEDULE" in more:
                 environment["CUDASIM_SCHEDULE_TRACE"] = trace
-            super().__init__([PROBE, what], environment, timeout=60)
+            super().__init__([PROBE, what], environment, timeout=patience.seconds(60))
             self.trace = None
             if os.path.exists(trace):
                 with open(trace, encoding="utf-8") as file:

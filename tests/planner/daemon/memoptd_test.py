@@ -10,6 +10,7 @@ import time
 import unittest
 
 import cases
+import patience
 
 MEMOPTD = sys.argv.pop(1)
 NUMBER = [0]
@@ -47,7 +48,7 @@ def peer_pid(client):
 
 class Memoptd(unittest.TestCase):
     def run_it(self, *arguments):
-        return subprocess.run([MEMOPTD, *arguments], capture_output=True, text=True, timeout=60)
+        return subprocess.run([MEMOPTD, *arguments], capture_output=True, text=True, timeout=patience.seconds(60))
 
     def test_version_and_help(self):
         self.assertRegex(self.run_it("--version").stdout, r"^memoptd \d+\.\d+\.\d+\n$")
@@ -89,7 +90,7 @@ class Memoptd(unittest.TestCase):
             environment = {"HOME": "/nonexistent"}
             # Ends although the daemon lives: it keeps no pipe open.
             result = subprocess.run([MEMOPTD, "--name", name, "--idle-exit", "2", "--log", log], env=environment,
-                                    capture_output=True, timeout=60, cwd=folder)
+                                    capture_output=True, timeout=patience.seconds(60), cwd=folder)
             self.assertEqual((result.returncode, result.stdout, result.stderr), (0, b"", b""))
             client = wait_until(lambda: connect(name))
             pid = peer_pid(client)

@@ -148,6 +148,19 @@ TEST_F(ServerTest, OnlyProgramsThatWaitAreServedAtFullPriority) {
   EXPECT_EQ(seen.priorities, (std::vector<int>{std::min(19, own + 10), own}));
 }
 
+TEST_F(ServerTest, AProgramSaysHowLongItWaits) {
+  start();
+  for (const std::uint32_t seconds : {0u, 30u}) {
+    FakeProgram program(name);
+    program.hello.flags = shm::kSynchronous | seconds << shm::kWaitShift;
+    ASSERT_EQ(program.say_hello(), 0);
+    ASSERT_TRUE(program.is_welcome());
+    const std::lock_guard lock(seen.mutex);
+    EXPECT_TRUE(seen.programs.back().synchronous);
+    EXPECT_EQ(seen.programs.back().wait_seconds, seconds == 0 ? 10 : seconds);
+  }
+}
+
 TEST_F(ServerTest, WhatAProgramWroteBeforeItLeftIsDelivered) {
   start();
   {

@@ -9,6 +9,7 @@ import tempfile
 import unittest
 
 import cases
+import patience
 
 SHARED = os.environ.get("MEMOPT_SHARED", "")
 MEMOPTCTL = os.environ["MEMOPTCTL"]
@@ -20,7 +21,7 @@ TRACES = ("memInfo_alex_20itr_100size.text", "memInfo_vgg_20itr_100size.text", "
 
 
 def run(*command):
-    return subprocess.run(command, capture_output=True, text=True, timeout=100)
+    return subprocess.run(command, capture_output=True, text=True, timeout=patience.seconds(100))
 
 
 class CheckPlan(unittest.TestCase):

@@ -9,6 +9,8 @@ import subprocess
 import sys
 import unittest
 
+import patience
+
 MEMOPTCTL, FOLDER = os.environ["MEMOPTCTL"], sys.argv.pop(1)
 # Of reduced recordings: operations of the iteration.
 REDUCED = {"resnet18_sample_loops": 6424, "elementwise_alike": 146}
@@ -16,7 +18,7 @@ MOST = 1.005  # of the peak load
 
 
 def planned(path):
-    done = subprocess.run([MEMOPTCTL, "plan", path], capture_output=True, text=True, timeout=300)
+    done = subprocess.run([MEMOPTCTL, "plan", path], capture_output=True, text=True, timeout=patience.seconds(300))
     if done.returncode != 0:
         raise AssertionError(f"{path}: {done.stdout}{done.stderr}")
 

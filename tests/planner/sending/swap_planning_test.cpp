@@ -56,6 +56,15 @@ TEST(WaitedSearch, WhatWasFoundCountsWhenTheTimeIsUp) {
   EXPECT_LE(found->footprint, task.terms.memory_limit);
 }
 
+TEST(WaitedSearch, EndsBeforeTheProgramGivesUp) {
+  for (const int seconds : {2, 10, 100}) {
+    const WaitedSearch search = waited_search(std::chrono::seconds(seconds));
+    EXPECT_EQ(search.longest, std::chrono::milliseconds(700 * seconds));
+    EXPECT_EQ(search.in_all, std::chrono::milliseconds(900 * seconds));
+  }
+  EXPECT_EQ(waited_search(std::chrono::seconds(10)).in_all, WaitedSearch().in_all);
+}
+
 TEST(WaitedSearch, IsTheSameEachTime) {
   const SwapTask task = half_of_a_network();
   std::string why;

@@ -13,6 +13,7 @@ import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "..", "tools"))
 import cases  # noqa: E402
+import patience
 import cut_iteration  # noqa: E402
 
 MEMOPTCTL = os.path.abspath(sys.argv.pop(1)) if len(sys.argv) > 1 else sys.exit(__doc__)
@@ -25,7 +26,7 @@ OPERATIONS = 3172  # of an iteration
 @unittest.skipUnless(os.path.exists(TRACE), f"{TRACE} is not here: the published traces have no licence and are not part of the project")
 class PublishedTrace(unittest.TestCase):
     def solve(self, text, *arguments):
-        done = subprocess.run([MEMOPTCTL, "solve", "-", "--json", *arguments], input=text, capture_output=True, text=True, timeout=100,
+        done = subprocess.run([MEMOPTCTL, "solve", "-", "--json", *arguments], input=text, capture_output=True, text=True, timeout=patience.seconds(100),
                               check=True)
         return json.loads(done.stdout)
 
@@ -41,7 +42,7 @@ class PublishedTrace(unittest.TestCase):
     def test_the_planner_needs_no_more_than_the_load(self):
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "buffers.csv")
-            done = subprocess.run([MEMOPTCTL, "plan", TRACE, "--buffers", path], capture_output=True, text=True, timeout=100, check=True)
+            done = subprocess.run([MEMOPTCTL, "plan", TRACE, "--buffers", path], capture_output=True, text=True, timeout=patience.seconds(100), check=True)
             with open(path, encoding="utf-8") as file:
                 text = file.read()
         footprint = int(done.stdout.split("footprint ")[1].split("(")[1].split(" ")[0])

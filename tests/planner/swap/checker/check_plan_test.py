@@ -7,6 +7,7 @@ import subprocess
 import unittest
 
 import cases
+import patience
 import checker
 import random_plans
 
@@ -21,7 +22,7 @@ CLOSE = {"added_ns": 2e-3, "stall_malloc_ns": 2e-3, "stall_access_ns": 2e-3, "ea
 
 def ours(plans):
     lines = "".join(json.dumps(plan) + "\n" for plan in plans)
-    done = subprocess.run([VERIFY_PLANS], input=lines, capture_output=True, text=True, timeout=300, check=True)
+    done = subprocess.run([VERIFY_PLANS], input=lines, capture_output=True, text=True, timeout=patience.seconds(300), check=True)
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 

@@ -8,6 +8,7 @@ import subprocess
 import unittest
 
 import cases
+import patience
 import checker
 import random_plans
 
@@ -18,7 +19,7 @@ SEED = int(os.environ.get("MEMOPT_RANDOM_SEED", "1"))
 
 
 def best_plans(layout):
-    done = subprocess.run([EXHAUSTIVE_PLANS, str(SEED), str(PROBLEMS), layout], capture_output=True, text=True, timeout=300, check=True)
+    done = subprocess.run([EXHAUSTIVE_PLANS, str(SEED), str(PROBLEMS), layout], capture_output=True, text=True, timeout=patience.seconds(300), check=True)
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 

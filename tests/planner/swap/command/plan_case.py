@@ -8,6 +8,7 @@ import tempfile
 import unittest
 
 import cases
+import patience
 
 SHARED = os.environ.get("MEMOPT_SHARED", "")
 MEMOPTCTL = os.environ["MEMOPTCTL"]
@@ -31,7 +32,7 @@ def needs_published_trace(case):
 
 
 def run(*command):
-    return subprocess.run(command, capture_output=True, text=True, timeout=100)
+    return subprocess.run(command, capture_output=True, text=True, timeout=patience.seconds(100))
 
 
 def trace(iterations=6):

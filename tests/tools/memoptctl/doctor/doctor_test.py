@@ -15,6 +15,7 @@ import tempfile
 import unittest
 
 import cases
+import patience
 import simulated
 
 MEMOPTCTL, CC = (os.path.abspath(sys.argv.pop(1)), sys.argv.pop(1)) if len(sys.argv) > 2 else sys.exit(__doc__)
@@ -70,7 +71,7 @@ class Diagnosis:
 def doctor(*arguments, program=(), memoptctl=MEMOPTCTL, before=None, **variables):
     environment = {k: v for k, v in simulated.clean_environment().items() if not k.startswith(FRAMEWORKS)}
     command = [memoptctl, "doctor", "--json", *arguments, *(["--", *program] if program else [])]
-    return Diagnosis(subprocess.run(command, env={**environment, **variables}, capture_output=True, text=True, timeout=280,
+    return Diagnosis(subprocess.run(command, env={**environment, **variables}, capture_output=True, text=True, timeout=patience.seconds(280),
                                     stdin=subprocess.DEVNULL, preexec_fn=before))
 
 
@@ -102,7 +103,7 @@ class Cases(unittest.TestCase):
 
     def compile(self, name, text, *options):
         source = self.write(name + ".c", text)
-        done = subprocess.run([CC, "-o", self.path(name), source, *options], capture_output=True, text=True, timeout=100)
+        done = subprocess.run([CC, "-o", self.path(name), source, *options], capture_output=True, text=True, timeout=patience.seconds(100))
         if done.returncode:
             self.skipTest(f"{CC} can't build it: {done.stderr[-200:]}")
         return self.path(name)
@@ -289,7 +290,7 @@ class Planner(Cases):
 
     @staticmethod
     def version():
-        return subprocess.run([PLANNER, "--version"], capture_output=True, text=True, timeout=100, check=True).stdout.strip()
+        return subprocess.run([PLANNER, "--version"], capture_output=True, text=True, timeout=patience.seconds(100), check=True).stdout.strip()
 
     def test_missing(self):
         self.found(doctor(*SIM, MEMOPT_PLANNER="/nonexistent/memoptd"), "planner", "problem", "No such file or directory")
@@ -405,7 +406,7 @@ class Program(Cases):
 class Use(Cases):
     def run_plain(self, *arguments):
         return subprocess.run([MEMOPTCTL, "doctor", *arguments], env=simulated.clean_environment(), capture_output=True, text=True,
-                              timeout=280, stdin=subprocess.DEVNULL)
+                              timeout=patience.seconds(280), stdin=subprocess.DEVNULL)
 
     def test_wrong_use(self):
         for arguments in (["--seconds", "x"], ["--seconds", "0"], ["--sim"], ["--bogus"]):

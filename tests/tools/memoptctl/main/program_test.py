@@ -14,6 +14,7 @@ import tempfile
 import unittest
 
 import cases
+import patience
 
 MEMOPTCTL = os.path.abspath(sys.argv.pop(1)) if len(sys.argv) > 1 else sys.exit(__doc__)
 BUILD = os.path.dirname(os.path.dirname(MEMOPTCTL))
@@ -39,7 +40,7 @@ def allocate(size):
 
 def ctl(*arguments, **options):
     options.setdefault("stdin", subprocess.DEVNULL)
-    return subprocess.run([MEMOPTCTL, *arguments], capture_output=True, text=True, timeout=100, **options)
+    return subprocess.run([MEMOPTCTL, *arguments], capture_output=True, text=True, timeout=patience.seconds(100), **options)
 
 
 @contextlib.contextmanager
@@ -73,7 +74,7 @@ class Run(unittest.TestCase):
 
     def test_it_becomes_the_program(self):
         process = subprocess.Popen([MEMOPTCTL, "run", "--", "sh", "-c", "echo $$"], stdout=subprocess.PIPE, text=True)
-        self.assertEqual(process.communicate(timeout=100)[0].strip(), str(process.pid))
+        self.assertEqual(process.communicate(timeout=patience.seconds(100))[0].strip(), str(process.pid))
 
     def test_arguments_and_input_arrive_unchanged(self):
         words = ["", "a b", "--", "--sim", "x", "--help", "-", "*"]
@@ -175,7 +176,7 @@ class Run(unittest.TestCase):
                 os.mkdir(os.path.join(folder, part))
             moved = shutil.copy(MEMOPTCTL, os.path.join(folder, "bin"))
             library = shutil.copy(LIBRARY, os.path.join(folder, "lib"))
-            shown = subprocess.run([moved, "run", "--", "sh", "-c", "echo $LD_PRELOAD"], capture_output=True, text=True, timeout=100)
+            shown = subprocess.run([moved, "run", "--", "sh", "-c", "echo $LD_PRELOAD"], capture_output=True, text=True, timeout=patience.seconds(100))
             self.assertEqual(shown.stdout.strip().split(":")[-1], library)
 
     def test_no_such_program_and_not_executable(self):

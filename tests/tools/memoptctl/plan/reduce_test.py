@@ -12,6 +12,7 @@ import tempfile
 import unittest
 
 import cases
+import patience
 import simulated
 
 MEMOPTCTL = os.path.abspath(sys.argv.pop(1)) if len(sys.argv) > 1 else sys.exit(__doc__)
@@ -21,7 +22,7 @@ LONGEST_NAME = 56
 
 
 def run(*arguments, program=MEMOPTCTL, **more):
-    return subprocess.run([program, *arguments], capture_output=True, text=True, timeout=300, stdin=subprocess.DEVNULL,
+    return subprocess.run([program, *arguments], capture_output=True, text=True, timeout=patience.seconds(300), stdin=subprocess.DEVNULL,
                           env=simulated.clean_environment() | more)
 
 

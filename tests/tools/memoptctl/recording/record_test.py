@@ -15,6 +15,7 @@ import time
 import unittest
 
 import cases
+import patience
 
 MEMOPTCTL = os.path.abspath(sys.argv.pop(1)) if len(sys.argv) > 1 else sys.exit(__doc__)
 BUILD = os.path.dirname(os.path.dirname(MEMOPTCTL))
@@ -27,7 +28,7 @@ KILLS = 2 if cases.SANITIZER else 6  # of each kind: what is killed has nothing 
 
 def run(*arguments, **options):
     options.setdefault("stdin", subprocess.DEVNULL)
-    return subprocess.run([MEMOPTCTL, *arguments], capture_output=True, text=True, timeout=100, **options)
+    return subprocess.run([MEMOPTCTL, *arguments], capture_output=True, text=True, timeout=patience.seconds(100), **options)
 
 
 class WithFolder(unittest.TestCase):
@@ -112,7 +113,7 @@ class Record(WithFolder):
 
     def test_the_program_gets_default_signals(self):
         program = "import signal;print([n for n in (2,13,15,25) if signal.getsignal(n)==signal.SIG_IGN], signal.pthread_sigmask(0,[]))"
-        plain = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=100).stdout
+        plain = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=patience.seconds(100)).stdout
         self.assertEqual(run("record", "-o", self.file, "--", sys.executable, "-c", program).stdout, plain)
 
     def test_nothing_recorded_leaves_no_file_and_says_why(self):
@@ -154,7 +155,7 @@ class Record(WithFolder):
     def test_a_size_limit_leaves_what_fitted(self):
         done = subprocess.run(["sh", "-c", f"ulimit -S -f 40; exec {MEMOPTCTL} record -o {self.file} -- "
                                f"sh -c 'ulimit -S -f unlimited; exec {sys.executable} {AGENT} records=300001'"],
-                              capture_output=True, text=True, timeout=100)
+                              capture_output=True, text=True, timeout=patience.seconds(100))
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(done.stderr.count("File too large"), 1, done.stderr)
         shown = self.show(code=1)

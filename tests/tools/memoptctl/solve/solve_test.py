@@ -18,6 +18,7 @@ import unittest
 import xml.etree.ElementTree as ElementTree
 
 import cases
+import patience
 
 MEMOPTCTL = os.path.abspath(sys.argv.pop(1)) if len(sys.argv) > 1 else sys.exit(__doc__)
 DATA = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "..", "data", "layout")
@@ -30,7 +31,7 @@ SMALL = "id,lower,upper,size\na,0,2,3\nb,1,3,4\nc,2,4,3\n"
 def run(*arguments, stdin=""):
     if isinstance(stdin, str):
         stdin = stdin.encode()
-    done = subprocess.run([MEMOPTCTL, "solve", *arguments], input=stdin, capture_output=True, timeout=100)
+    done = subprocess.run([MEMOPTCTL, "solve", *arguments], input=stdin, capture_output=True, timeout=patience.seconds(100))
     done.stdout, done.stderr = done.stdout.decode(), done.stderr.decode()
     return done
 
@@ -229,7 +230,7 @@ class Solve(unittest.TestCase):
                 if name.read().strip() == "memoptctl" and caught >> (signal.SIGINT - 1) & 1:
                     break
         process.send_signal(signal.SIGINT)
-        output, _ = process.communicate(timeout=60)
+        output, _ = process.communicate(timeout=patience.seconds(60))
         self.assertEqual(process.returncode, FOUND)
         self.assertGreaterEqual(json.loads(output)["height"], 986112)
 
