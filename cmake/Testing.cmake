@@ -100,7 +100,7 @@ function(memopt_add_test)
     list(JOIN ARG_NOT_UNDER_TSAN ":" patterns)
     list(APPEND ARG_ENV GTEST_FILTER=-${patterns})
   endif()
-  add_test(NAME ${ARG_NAME} COMMAND ${_memopt_in_time} ${MEMOPT_TEST_WRAPPER} ${ARG_WRAPPER} $<TARGET_FILE:${ARG_NAME}>)
+  add_test(NAME ${ARG_NAME} COMMAND ${MEMOPT_TEST_WRAPPER} ${_memopt_in_time} ${ARG_WRAPPER} $<TARGET_FILE:${ARG_NAME}>)
   # The cases in one binary are counted from GoogleTest's own report, so that a skipped case is seen as one. Its name is made
   # explicit: a report of an earlier run must be replaced, not kept beside.
   _memopt_test_properties(${ARG_NAME} "${ARG_TIMEOUT}" "${ARG_LABELS}"
@@ -130,14 +130,14 @@ function(memopt_add_program_test)
     list(JOIN ARG_PRELOAD ":" libraries)
     set(preload "LD_PRELOAD=${MEMOPT_PRELOAD_PREFIX}${libraries}")
   endif()
-  add_test(NAME ${ARG_NAME} COMMAND ${_memopt_in_time} ${MEMOPT_TEST_WRAPPER} ${ARG_COMMAND} WORKING_DIRECTORY ${ARG_WORKING_DIRECTORY})
+  add_test(NAME ${ARG_NAME} COMMAND ${MEMOPT_TEST_WRAPPER} ${_memopt_in_time} ${ARG_COMMAND} WORKING_DIRECTORY ${ARG_WORKING_DIRECTORY})
   _memopt_test_properties(${ARG_NAME} "${ARG_TIMEOUT}" "${ARG_LABELS}" "${preload};${MEMOPT_SANITIZER_ENV};${ARG_ENV}")
 endfunction()
 
 function(memopt_add_python_test)
   cmake_parse_arguments(ARG "" "NAME;TIMEOUT;SCRIPT" "ARGS;ENV;LABELS" ${ARGN})
   cmake_path(ABSOLUTE_PATH ARG_SCRIPT BASE_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR})
-  add_test(NAME ${ARG_NAME} COMMAND ${_memopt_in_time} ${MEMOPT_TEST_WRAPPER} ${Python3_EXECUTABLE} ${ARG_SCRIPT} ${ARG_ARGS})
+  add_test(NAME ${ARG_NAME} COMMAND ${MEMOPT_TEST_WRAPPER} ${_memopt_in_time} ${Python3_EXECUTABLE} ${ARG_SCRIPT} ${ARG_ARGS})
   list(JOIN MEMOPT_SANITIZE "," sanitizer)
   set(environment GTEST_OUTPUT=xml:${CMAKE_BINARY_DIR}/test-results/${ARG_NAME}.xml PYTHONPATH=${CMAKE_SOURCE_DIR}/tests/tools
                   PYTHONDONTWRITEBYTECODE=1 SANITIZER_PRELOAD=${MEMOPT_PRELOAD_PREFIX} "TEST_SANITIZER=${sanitizer}")
