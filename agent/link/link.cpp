@@ -192,7 +192,12 @@ LinkStatus link_status() {
   const LinkPhase phase = g_link.phase.load(std::memory_order_acquire);
   status.connected = phase == LinkPhase::kConnected;
   status.given_up = phase == LinkPhase::kGivenUp;
-  status.planner = status.connected ? g_link.planner.load(std::memory_order_relaxed) : 0;
+  // Acquire: if this is of another connection, or of none, so is the phase that is read behind it.
+  status.planner = status.connected ? g_link.planner.load(std::memory_order_acquire) : 0;
+  if (g_link.phase.load(std::memory_order_relaxed) != phase) {
+    status.connected = false;
+    status.planner = 0;
+  }
   status.dropped = g_link.lanes.dropped();
   status.lanes = g_link.lanes.count();
   status.ring_bytes = g_link.ring_bytes.load(std::memory_order_relaxed);

@@ -146,7 +146,7 @@ bool LinkThread::try_connect(int* failure) {
     *failure = kForeignPeer;
     return false;
   }
-  state_.planner.store(peer.pid, std::memory_order_relaxed);
+  state_.planner.store(peer.pid, std::memory_order_release);
   state_.socket.set(socket.release());
   return true;
 }
@@ -327,19 +327,20 @@ LinkThread::Step LinkThread::receive_all() {
 // Notes the loss of a planner. False: that was one too many.
 bool LinkThread::lost(const std::string& why) {
   state_.socket.close();
-  state_.planner.store(0);
   const auto now = Clock::now();
   Clock::time_point& oldest = losses_[loss_count_++ % kMaxLosses];
   const bool too_many = loss_count_ > kMaxLosses && now - oldest < kLossWindow;
   oldest = now;
   if (too_many) {
     state_.give_up(why.c_str());
-    return false;
+  } else {
+    state_.set_reason(why.c_str());
+    log(LogLevel::kInfo, "{}", why);
+    state_.phase.store(LinkPhase::kLost, std::memory_order_release);
   }
-  state_.set_reason(why.c_str());
-  log(LogLevel::kInfo, "{}", why);
-  state_.phase.store(LinkPhase::kLost, std::memory_order_release);
-  return true;
+  // Behind the phase: link_status() says of no connection that it has no planner.
+  state_.planner.store(0);
+  return !too_many;
 }
 
 void LinkThread::run() {
