@@ -41,8 +41,8 @@ class Program {
   // next seen.
   void swap_on(const shm::SwapTermsBody& terms);
 
-  // How long a program that waits does so at most, for one answer: ten seconds where nothing is said. Before the first
-  // record.
+  // How long a program that waits does so at most, for one answer: shm::kUsualWait where nothing is said. Before the
+  // first record.
   void wait_at_most(std::chrono::seconds time);
 
   // A framework whose caching allocator is off is in the program: framework_reserved() is wanted. Before the first

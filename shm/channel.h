@@ -16,6 +16,7 @@
 #include <string_view>
 
 #include "shm/record.h"
+#include "shm/wait.h"
 
 namespace memopt::shm {
 
@@ -58,11 +59,11 @@ inline constexpr std::uint32_t kSynchronous = 1;  // the agent waits for Control
 inline constexpr std::uint32_t kRecordOnly = 2;   // no plan is wanted
 // PyTorch is loaded, and allocates one by one: Control::framework_reserved is wanted.
 inline constexpr std::uint32_t kCachingIsOff = 4;
-// From this bit of the flags on: how many seconds a synchronous agent waits at most; 0: ten.
+// From this bit of the flags on: how many seconds a synchronous agent waits at most; 0: as many as usually.
 inline constexpr std::uint32_t kWaitShift = 16;
 constexpr std::uint32_t wait_of(std::uint32_t flags) {
   const std::uint32_t seconds = flags >> kWaitShift;
-  return seconds != 0 ? seconds : 10;
+  return seconds != 0 ? seconds : kUsualWait;
 }
 
 struct RingBody {

@@ -7,11 +7,13 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
 #include "shm/pin_terms.h"
 #include "shm/sizes.h"
+#include "shm/wait.h"
 
 namespace memopt::shm {
 
@@ -58,26 +60,21 @@ constexpr bool is_ring_size(std::string_view value) {
   return number >= (std::uint64_t{128} << 10) && number <= (std::uint64_t{1} << 30) && (number & (number - 1)) == 0;
 }
 
-// Digits, 3600 at most.
-constexpr bool is_wait(std::string_view value) {
-  if (value.empty() || value.size() > 4) return false;
-  std::uint32_t number = 0;
+// What digits alone say, no more of them than `most` has; nothing if it is something else, or more.
+constexpr std::optional<std::uint32_t> number(std::string_view value, std::uint32_t most) {
+  std::uint64_t number = 0;
+  std::uint64_t scale = 1;
   for (const char letter : value) {
-    if (letter < '0' || letter > '9') return false;
-    number = number * 10 + static_cast<std::uint32_t>(letter - '0');
+    if (letter < '0' || letter > '9' || scale > most) return std::nullopt;
+    number = number * 10 + static_cast<std::uint64_t>(letter - '0');
+    scale *= 10;
   }
-  return number <= 3600;
+  if (value.empty() || number > most) return std::nullopt;
+  return static_cast<std::uint32_t>(number);
 }
-
-constexpr bool is_sampling(std::string_view value) {
-  if (value.empty() || value.size() > 5) return false;
-  std::uint32_t number = 0;
-  for (const char letter : value) {
-    if (letter < '0' || letter > '9') return false;
-    number = number * 10 + static_cast<std::uint32_t>(letter - '0');
-  }
-  return number <= 65536;
-}
+inline constexpr std::uint32_t kMostWait = 3600, kMostSampling = 65536;
+constexpr bool is_wait(std::string_view value) { return number(value, kMostWait).has_value(); }
+constexpr bool is_sampling(std::string_view value) { return number(value, kMostSampling).has_value(); }
 
 }  // namespace option_check
 
@@ -156,18 +153,16 @@ constexpr std::uint64_t ring_bytes(std::string_view value) {
   return number;
 }
 
-// How long a program waits for its planner at most, in seconds, of text that is_wait() accepts; 0: it does not.
+// How long a program waits for its planner at most, in seconds; 0: it does not, nor where the text is none that
+// is_wait() accepts.
 constexpr std::uint32_t wait_seconds(std::string_view value) {
-  std::uint32_t number = 0;
-  for (const char letter : value) number = number * 10 + static_cast<std::uint32_t>(letter - '0');
-  return number == 1 ? 10 : number;
+  const std::uint32_t seconds = option_check::number(value, option_check::kMostWait).value_or(0);
+  return seconds == 1 ? kUsualWait : seconds;
 }
 
-// Of text that is_sampling() accepts.
+// Of text that is_sampling() accepts; else 0.
 constexpr std::uint32_t sampling(std::string_view value) {
-  std::uint32_t number = 0;
-  for (const char letter : value) number = number * 10 + static_cast<std::uint32_t>(letter - '0');
-  return number;
+  return option_check::number(value, option_check::kMostSampling).value_or(0);
 }
 
 constexpr const Option& option(OptionId id) { return kOptions[static_cast<std::size_t>(id)]; }

@@ -45,10 +45,7 @@ LinkState& link_state() noexcept { return g_link; }
 
 LinkOptions link_options(const Options& options) {
   LinkOptions link;
-  if (const std::uint32_t seconds = shm::wait_seconds(options.value(shm::OptionId::kSyncPlan))) {
-    link.synchronous = true;
-    link.wait_seconds = seconds;
-  }
+  link.wait_seconds = shm::wait_seconds(options.value(shm::OptionId::kSyncPlan));
   link.record_only = options.is_on(shm::OptionId::kRecord);
   link.ring_bytes = shm::ring_bytes(options.value(shm::OptionId::kRing));
   link.planner = options.value(shm::OptionId::kPlanner);

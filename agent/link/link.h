@@ -24,8 +24,7 @@ namespace memopt::agent {
 inline constexpr std::uint32_t kMaxLanes = shm::kMaxLanes;
 
 struct LinkOptions {
-  bool synchronous = false;            // host threads will wait_processed() ...
-  std::uint32_t wait_seconds = 10;     // ... so long at most
+  std::uint32_t wait_seconds = 0;      // that host threads will wait_processed() at most; 0: they will not
   bool record_only = false;            // recorded for a file: no plans are wanted, no planner is started
   std::size_t ring_bytes = 16u << 20;  // a power of two; halved when memory is short
   std::uint32_t chunk_bytes = 0;       // that plans may keep (shm::PlannedChunk); 0: none

@@ -192,7 +192,7 @@ LinkThread::Step LinkThread::greet() {
   state_.lanes.send_all_again();
   shm::HelloBody hello{};
   hello.wire_version = shm::kWireVersion;
-  hello.flags = (options_.synchronous ? shm::kSynchronous | options_.wait_seconds << shm::kWaitShift : 0) |
+  hello.flags = (options_.wait_seconds != 0 ? shm::kSynchronous | options_.wait_seconds << shm::kWaitShift : 0) |
                 (options_.record_only ? shm::kRecordOnly : 0);
   for (const shm::FrameworkStatus& framework : loaded_frameworks()) {
     if (is_pytorch_without_caching(framework)) hello.flags |= shm::kCachingIsOff;

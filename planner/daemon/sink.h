@@ -24,7 +24,7 @@ struct ProgramInfo {
   pid_t pid = 0;         // as the kernel says
   pid_t pid_inside = 0;  // as the agent sees itself (pid namespaces)
   bool synchronous = false;
-  std::uint32_t wait_seconds = 10;  // that it waits at most, if it is
+  std::uint32_t wait_seconds = shm::kUsualWait;  // that it waits at most, if it is
   bool record_only = false;
   std::uint64_t chunk_bytes = 0;  // that it keeps for plans; 0: none
   bool caching_is_off = false;    // a framework's allocator: what it would have reserved is wanted

@@ -7,6 +7,7 @@
 #include "planner/iteration/plan_bytes.h"
 #include "planner/sending/framework_memory.h"
 #include "planner/sending/swap_planner.h"
+#include "shm/wait.h"
 
 namespace memopt::planner {
 
@@ -69,7 +70,7 @@ struct Program::Impl {
   }
 
   bool waited_for;
-  std::chrono::seconds wait{10};
+  std::chrono::seconds wait{shm::kUsualWait};
   IterationPlanner planner;
   shm::SwapTermsBody terms{};
   std::uint64_t chunk_bytes = 0;  // that are kept where plans don't swap; 0: none

@@ -50,8 +50,8 @@ std::optional<PlannedSwaps> plan_swaps(const SwapTask& task, const swap::SearchL
 // `longest` of this thread's own time at most. The program gives up after some time by the clock, ten seconds if
 // nothing else is said: what was found counts before that, at `in_all`, where processors are few or slow.
 struct WaitedSearch {
-  std::chrono::nanoseconds longest = std::chrono::seconds(7);
-  std::chrono::nanoseconds in_all = std::chrono::seconds(9);
+  std::chrono::nanoseconds longest = std::chrono::seconds(shm::kUsualWait) * 7 / 10;
+  std::chrono::nanoseconds in_all = std::chrono::seconds(shm::kUsualWait) * 9 / 10;
   std::uint64_t attempts = 0;  // of the first search; 0: by the iteration's length
 };
 // For a program that gives up after so long.

@@ -1,6 +1,7 @@
 #include "fake_link.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstdlib>
 #include <memory>
 #include <mutex>
@@ -22,6 +23,7 @@ struct State {
   bool refuse = false;
   std::vector<Ring> rings;
   std::vector<std::uint64_t> waits;
+  std::chrono::milliseconds longest_wait{0};  // of the last one
   int released = 0;
   shm::Control control{};
 };
@@ -81,6 +83,11 @@ std::vector<ReadRecord> records_of_kind(const std::vector<ReadRecord>& records, 
 
 shm::Control& link_page() { return state().control; }
 
+std::chrono::milliseconds longest_wait() {
+  const std::lock_guard lock(state().mutex);
+  return state().longest_wait;
+}
+
 std::vector<std::uint64_t> waits() {
   const std::lock_guard lock(state().mutex);
   return state().waits;
@@ -117,9 +124,10 @@ void release_ring(const shm::RingWriter&) noexcept {
 shm::Control* link_control() noexcept { return &test::state().control; }
 void tell_recording(bool on) noexcept { test::state().control.recording.store(on ? 1 : 0); }
 
-bool wait_processed(std::uint64_t sequence, std::chrono::milliseconds) noexcept {
+bool wait_processed(std::uint64_t sequence, std::chrono::milliseconds limit) noexcept {
   const std::lock_guard lock(test::state().mutex);
   test::state().waits.push_back(sequence);
+  test::state().longest_wait = limit;
   return true;
 }
 

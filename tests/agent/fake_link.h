@@ -2,6 +2,7 @@
 // agent/link/link.cpp.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -28,6 +29,7 @@ std::vector<ReadRecord> records_of_kind(const std::vector<ReadRecord>& records, 
 shm::Control& link_page();
 // Sequences that were waited for.
 std::vector<std::uint64_t> waits();
+std::chrono::milliseconds longest_wait();  // that the last of them would have taken
 int released_rings();
 
 }  // namespace memopt::test

@@ -261,7 +261,7 @@ class BadDays(PlanningCase):
                      for _ in range(TOGETHER)]
         live = 0
         for process in processes:
-            output, errors = process.communicate(timeout=patience.seconds(10) * PATIENCE)
+            output, errors = process.communicate(timeout=10 * PATIENCE)
             self.assertEqual(output, self.reference.output, errors)
             self.assertEqual(process.returncode, 0)
             live += "plan live" in errors

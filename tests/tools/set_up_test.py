@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """The set-up commands as far as they can be tried without installing anything: fake toolkits, a fake apt, fake reports."""
+import importlib.util
 import json
 import os
 import shutil
@@ -357,10 +358,16 @@ echo '<testsuite><testcase name="a" status="run"/></testsuite>' >"$junit"
             done, _ = self.run_tests("--preset", "release", TEST_PATIENCE=said)
             self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
             with open(f"{self.folder}/configured", encoding="utf-8") as file:
-                patience = int(file.read().split("-DMEMOPT_TEST_PATIENCE=")[1])
-            self.assertEqual(patience, int(said or patience))
-            self.assertTrue(1 <= patience <= 20)
-            self.assertEqual(f"tests are given {patience} times as long" in done.stdout, patience > 1)
+                given = int(file.read().split("-DMEMOPT_TEST_PATIENCE=")[1])
+            self.assertTrue(given == 7 if said else 1 <= given <= 20, given)
+            self.assertEqual(f"tests are given {given} times as long" in done.stdout, given > 1)
+
+    def test_patience_is_how_many_times_the_usual_a_start_takes(self):
+        specification = importlib.util.spec_from_file_location("test_patience", os.path.join(TOOLS, "lib/test_patience.py"))
+        measured = importlib.util.module_from_spec(specification)
+        specification.loader.exec_module(measured)
+        self.assertEqual([measured.times(seconds) for seconds in (0.001, 0.02, 0.021, 0.06, 100)], [1, 1, 2, 3, 20])
+        self.assertGreater(measured.start(), 0)
 
     def test_a_build_that_fails_beside_the_tests_ends_it(self):
         self.write("asan-is-broken", "")

@@ -102,6 +102,7 @@ struct Script {
   std::atomic<std::uint64_t> adopted{0};
   std::atomic<std::uint64_t> refused{0};
   std::atomic<bool> closed{false};
+  std::atomic<std::uint32_t> wait_seconds{0};  // of a synchronous program
   std::function<std::optional<std::vector<std::byte>>(std::uint64_t records)> plan;
 };
 
@@ -131,7 +132,11 @@ struct RunningServer {
     std::string error;
     server = Server::listen(
         {instance, 0ms, {}},
-        [&script](const ProgramInfo&, std::string*) { return std::make_unique<ScriptSink>(script); }, &failure, &error);
+        [&script](const ProgramInfo& program, std::string*) {
+          script.wait_seconds.store(program.synchronous ? program.wait_seconds : 0);
+          return std::make_unique<ScriptSink>(script);
+        },
+        &failure, &error);
     CHECK_THAT(server != nullptr);
     if (begin == Begin::kNow) start();
   }
@@ -146,10 +151,12 @@ struct RunningServer {
   std::thread thread;
 };
 
+constexpr std::uint32_t kWaitSeconds = 20;
+
 LinkOptions options_for(const std::string& instance, bool synchronous) {
   LinkOptions options;
   options.instance = instance;
-  options.synchronous = synchronous;
+  options.wait_seconds = synchronous ? kWaitSeconds : 0;
   options.ring_bytes = 1 << 20;
   options.planner = "/nonexistent/memoptd";
   return options;
@@ -194,6 +201,7 @@ TEST(LinkTest, RecordsArriveAndAPlanComesBackAtTheCheckPoint) {
     CHECK_THAT(link_control()->recording.load() == 1);
     CHECK_THAT(writer.ring.lane() == 0);
     CHECK_THAT(writer.to_check_point());
+    CHECK_THAT(script.wait_seconds.load() == kWaitSeconds);
     CHECK_THAT(take_plan() == nullptr);
     CHECK_THAT(writer.to_check_point());
     const std::unique_ptr<const Plan> plan = take_plan();
@@ -228,6 +236,7 @@ void expect_refused(const PlanBuilder& first, const char* reason) {
     Writer writer;
     take_ring(&writer.ring);
     CHECK_THAT(writer.to_check_point());
+    CHECK_THAT(script.wait_seconds.load() == kWaitSeconds);
     CHECK_THAT(take_plan() == nullptr);
     CHECK_THAT(link_status().refused_plans == 1);
     CHECK_THAT(link_status().reason.find(reason) != std::string::npos);

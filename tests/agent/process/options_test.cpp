@@ -92,6 +92,18 @@ TEST(Options, WaitsAreSeconds) {
   }
   for (const char* const bad : {"", "3601", "9999", "00001", "-1", "10s", "1.5", "yes"}) {
     EXPECT_FALSE(option.accepts(bad)) << bad;
+    EXPECT_EQ(shm::wait_seconds(bad), 0u) << bad;
+  }
+}
+
+TEST(Options, SamplingsAreNumbers) {
+  const shm::Option& option = *shm::find_option("MEMOPT_DEVICE_TIMES");
+  for (const auto& [text, every] : {std::pair<const char*, std::uint32_t>{"0", 0}, {"16", 16}, {"65536", 65536}}) {
+    EXPECT_TRUE(option.accepts(text)) << text;
+    EXPECT_EQ(shm::sampling(text), every) << text;
+  }
+  for (const char* const bad : {"", "65537", "99999", "000016", "99999999999999999999", "-1", "1 "}) {
+    EXPECT_FALSE(option.accepts(bad)) << bad;
   }
 }
 

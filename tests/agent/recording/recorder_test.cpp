@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <set>
 #include <thread>
 
@@ -132,7 +133,7 @@ TEST_F(Recorder, WithoutARingNumbersAreUsedUp) {
   }).join();
 }
 
-// This test runs with MEMOPT_SYNC_PLAN=1.
+// This test runs with MEMOPT_SYNC_PLAN=30.
 TEST_F(Recorder, ASynchronousProgramWaitsAtTheCheckPoints) {
   start_recording(false);
   record_free({1, 0}, 0);
@@ -146,6 +147,7 @@ TEST_F(Recorder, ASynchronousProgramWaitsAtTheCheckPoints) {
     EXPECT_LE(test::link_page().issued.load(), last_sequence());
   }
   EXPECT_EQ(test::waits(), expected);
+  EXPECT_EQ(test::longest_wait(), std::chrono::seconds(30));
   EXPECT_EQ(test::link_page().issued.load(), expected.back());
 }
 
