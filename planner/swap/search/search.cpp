@@ -62,6 +62,9 @@ constexpr DelayPhase kAboveLimit = {0.05, 0.5};
 // Of a limit: a load that leaves room for places. Parts of a round in which the load has to come below it.
 constexpr double kRoomForPlaces = 0.95;
 constexpr double kRoomForLayout = 0.97, kLessRoom = 0.985, kLeastRoom = 0.9;  // where places are not searched for
+// What is laid out above the limit is made smaller by loads alone, so many times, each for this part of a round.
+constexpr int kMostCorrections = 2;
+constexpr double kCorrection = 0.08;
 constexpr double kUndelayed = 0.08, kUnplacedUntil = 0.3, kUndelayedUntil = 0.4;
 
 class Search {
@@ -283,12 +286,7 @@ class Search {
       unplaced.forget_worths();
       delay(unplaced, budget, kUndelayed, then, kUnplacedDelays,
             !few_ && covering_ ? *covering_ : unplaced.best().choice, true);
-      const bool above = unplaced.best().worth.above_goal > 0;
-      from = with_order(above && covering_ ? *covering_ : unplaced.best().choice, placed);
-      if (few_ && lay_out_thoroughly(from, budget, then + kThoroughDelayed)) {
-        from.order = order_;
-        then += kThoroughDelayed;
-      }
+      from = room_in_places(unplaced, placed, budget, &then);
       goal_ = limit;
     } else {
       goal_ = limit;
@@ -299,6 +297,48 @@ class Search {
     }
     if (!incumbent_.is_done()) delay(placed, budget, then, 1, kPlacedDelays, from);
     conclude(placed);
+  }
+
+  // Of the loads that were found within the goal, one to begin with where places are searched for: as it lies in a
+  // layout of its own. Where that is above the limit, so much less is looked for, a few times.
+  Choice room_in_places(ParallelAnnealing& unplaced, const ParallelAnnealing& placed, const Budget& budget,
+                        double* then) {
+    starts_above_ = false;
+    const bool unmet = unplaced.best().worth.above_goal > 0;
+    Choice choice = with_order(unmet && covering_ ? *covering_ : unplaced.best().choice, placed);
+    if (few_ && lay_out_thoroughly(choice, budget, *then + kThoroughDelayed)) {
+      *then += kThoroughDelayed;
+      choice.order = order_;
+      return choice;
+    }
+    if (few_ || unmet) return choice;
+    layout::Limits limits = thorough_layout();
+    if (timed()) {
+      limits.time = std::min(
+          limits.time, std::chrono::duration_cast<std::chrono::nanoseconds>(Seconds(kCorrection * budget.seconds())));
+    }
+    std::uint64_t least = ~std::uint64_t{0};  // above the limit
+    starts_above_ = true;
+    for (int k = 0; !is_over(); ++k) {
+      const auto footprint = lay_out(unplaced.best().choice, Items::kAnywhere, limits);
+      if (!footprint) break;
+      const std::uint64_t above = *footprint - std::min(*footprint, *problem_.limit);
+      if (above < least) {
+        least = above;
+        choice = unplaced.best().choice;
+        choice.order = order_;
+      }
+      if (above == 0 || k == kMostCorrections) break;
+      if (timed()) *then = std::max(*then, budget.elapsed() / budget.seconds());
+      goal_ -= std::min(goal_, above);
+      unplaced.forget_worths();
+      delay(unplaced, budget, *then, *then + kCorrection, std::span(kUnplacedDelays).last<2>(), unplaced.best().choice,
+            true);
+      *then += kCorrection;
+      if (unplaced.best().worth.above_goal > 0) break;
+    }
+    starts_above_ = least > 0;
+    return choice;
   }
 
   // To place items in.
@@ -346,7 +386,8 @@ class Search {
     const double part = (to - from) / static_cast<double>(phases.size());
     double heat = 0;  // at least
     for (const DelayPhase& phase : phases) {
-      const bool above = annealing.placed() && !annealing.found().empty() && annealing.best().worth.above_goal > 0;
+      const bool tried = !annealing.found().empty();
+      const bool above = annealing.placed() && (tried ? annealing.best().worth.above_goal > 0 : starts_above_);
       const DelayPhase& now = above ? kAboveLimit : phase;
       Annealing::Schedule next = schedule(annealing, std::max(std::exchange(heat, 0), now.heat));
       next.attempts *= 4;
@@ -419,6 +460,7 @@ class Search {
   Incumbent incumbent_;
   Choice greedy_;
   double room_for_layout_ = kRoomForLayout;
+  bool starts_above_ = false;         // what places are searched for in is above the limit as far as is known
   std::optional<Choice> covering_;    // within the limit, with many waits
   std::vector<std::uint32_t> order_;  // of items, by their offsets in a layout
   std::optional<Best> best_;          // of all rounds
