@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 """Prints, as a table in Markdown, what a limit costs that is kept by swapping, on the simulated device.
 
-usage: limit_table.py [--parts P,...] [--device NAME] [--iterations N] [--batch N] [--times bytes|trace] [TRACE]...
+usage: limit_table.py [--parts P,...] [--device NAME] [--iterations N] [--batch N] [--times bytes|trace] [--think] [TRACE]...
 
 Each trace is replayed natively, under memopt without a limit, and with MEMOPT_LIMIT at each part (per cent) of its peak load: without a
 planner, so that all swaps are made on demand, and with one. Footprint: the most that was held of the device at any time, by the driver's
 count, in either run. Time: virtual, of an iteration in the second half of the run; kernels take their bytes, or the trace's time until its
-next operation (--times trace). Natively each cudaFree waits for the device, under memopt none does. Expected: what the plan that was
+next operation (--times trace). With --think the host takes that time as well, so that it is late where nothing is launched. Natively each cudaFree waits for the device, under memopt none does. Expected: what the plan that was
 followed last says of an iteration, "-" where there is none. UVM: what uvm_model.py adds for managed memory to an iteration without a
 limit, on a device of the limit's size, with the simulated one's rates; no managed memory is used; "-" where the trace has no iteration or an
 operation needs more. Without a TRACE: three networks of integration/workloads, and the traces of ../shared that are there. TEST_BUILD names
@@ -46,6 +46,7 @@ def parse():
     parser.add_argument("--iterations", type=int, default=8, metavar="N", help="(default 8)")
     parser.add_argument("--batch", type=int, default=100, metavar="N", help="of the networks that are generated (default 100)")
     parser.add_argument("--times", default="bytes", choices=("bytes", "trace"), help="of kernels (default bytes)")
+    parser.add_argument("--think", action="store_true", help="the host takes the trace's time between operations")
     options = parser.parse_args()
     try:
         options.parts = [int(part) for part in options.parts.split(",")]
@@ -73,7 +74,7 @@ def replay(trace, options, limit=None, natively=False, on_demand=False):
         more |= {"MEMOPT_LIMIT": str(limit), "MEMOPT_LOG": "info"}
     if on_demand:
         more |= runs.WITHOUT_A_PLANNER
-    command = [REPLAY, trace, "--iterations", options.iterations, "--times", options.times]
+    command = [REPLAY, trace, "--iterations", options.iterations, "--times", options.times, *(["--think"] if options.think else [])]
     run = runs.Run(command, numbers=True, CUDASIM_DEVICE=options.device, CUDASIM_POISON="off", **more)
     if run.code != 0:
         sys.exit(f"{trace}: {run.output}{run.errors}")

@@ -573,14 +573,16 @@ TEST(Search, ALoadThatIsLaidOutAboveTheLimitIsMadeSmallerFirst) {
   for (Block& block : problem.blocks) block.whole_chunks = block.whole_chunks && block.bytes != 0;
   const Liveness liveness = find_liveness(problem);
   problem.limit = liveness.peak * 7 / 10;
-  SearchLimits limits = attempts(3000);
+  SearchLimits limits = attempts(kSanitized ? 300 : 3000);
   limits.seed = 4;
   const SearchPlan plan = search(problem, liveness, Objective::kTime, limits);
   ASSERT_TRUE(plan.feasible);
   const Report report = verify(problem, plan.decisions);
   EXPECT_EQ(report.fault, std::nullopt);
   EXPECT_LE(report.footprint.value_or(0), *problem.limit);
-  EXPECT_LT(plan.added_ns, 0.25 * problem.period);
+  if (!kSanitized) {
+    EXPECT_LT(plan.added_ns, 0.25 * problem.period);
+  }
 }
 
 TEST(Search, PlansOfBusyIterationsHold) {
