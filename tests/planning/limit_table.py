@@ -6,8 +6,9 @@ usage: limit_table.py [--parts P,...] [--device NAME] [--iterations N] [--batch 
 Each trace is replayed natively, under memopt without a limit, and with MEMOPT_LIMIT at each part (per cent) of its peak load: without a
 planner, so that all swaps are made on demand, and with one. Footprint: the most that was held of the device at any time, by the driver's
 count, in either run. Time: virtual, of an iteration in the second half of the run; kernels take their bytes, or the trace's time until its
-next operation (--times trace). With --think the host takes that time as well, so that it is late where nothing is launched. Natively each cudaFree waits for the device, under memopt none does. Expected: what the plan that was
-followed last says of an iteration, "-" where there is none. UVM: what uvm_model.py adds for managed memory to an iteration without a
+next operation (--times trace). With --think the host takes that time as well, so that it is late where nothing is launched. Natively each
+cudaFree waits for the device, under memopt none does. Expected: what the plan that was followed last says of an iteration, "-" where
+there is none. UVM: what uvm_model.py adds for managed memory to an iteration without a
 limit, on a device of the limit's size, with the simulated one's rates; no managed memory is used; "-" where the trace has no iteration or an
 operation needs more. Without a TRACE: three networks of integration/workloads, and the traces of ../shared that are there. TEST_BUILD names
 the build folder (default: build/release of this checkout). Exit code 1: something else was read than natively, or a limit was passed that is

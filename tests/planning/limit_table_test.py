@@ -32,6 +32,16 @@ class LimitTable(PlanningCase):
         self.assertLess(float(rows[0][6]), on_demand[0])
 
 
+    def test_a_host_that_takes_its_time(self):
+        trace = self.net("vgg11", "--batch", 5)
+        command = [sys.executable, TABLE, "--parts", "75", "--iterations", "4", "--times", "trace"]
+        plain, late = (subprocess.run([*command, *more, trace], capture_output=True, text=True, timeout=patience.seconds(120))
+                       for more in ((), ("--think",)))
+        self.assertEqual((plain.returncode, late.returncode), (0, 0), plain.stderr + late.stderr)
+        without = [float(done.stdout.splitlines()[-1].split(" | ")[5]) for done in (plain, late)]
+        self.assertGreater(without[1], 1.5 * without[0], "between launches the device waits for the host")
+
+
 class LimitSteps(PlanningCase):
     def test_a_row_of_a_training(self):
         steps = os.path.join(os.path.dirname(TABLE), "limit_steps.py")

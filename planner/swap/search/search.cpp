@@ -20,6 +20,10 @@ namespace {
 
 using Seconds = std::chrono::duration<double>;
 
+std::chrono::nanoseconds nanoseconds(double seconds) {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(Seconds(seconds));
+}
+
 // Temperatures, of the peak load. Where items are placed: the first and the last one.
 constexpr double kHot = 0.007;
 constexpr double kCold = 0.0005;
@@ -109,6 +113,18 @@ class Search {
   }
 
  private:
+  struct Laid {
+    Choice choice;
+    bool above = false;  // the limit, as far as is known
+  };
+
+  // How delays are searched for.
+  enum class DelayMode {
+    kPlain,
+    kFromAboveLimit,  // by its places
+    kPlacesFollow,    // a search for loads, whose room is in the goal
+  };
+
   struct Best {
     Choice choice;
     Worth worth;
@@ -140,8 +156,7 @@ class Search {
   layout::Limits thorough_layout() const {
     layout::Limits layout = layout_;
     if (timed()) {
-      const Seconds part(kThoroughPart * all_.seconds());
-      layout.time = std::max(layout.time, std::chrono::duration_cast<std::chrono::nanoseconds>(part));
+      layout.time = std::max(layout.time, nanoseconds(kThoroughPart * all_.seconds()));
     } else {
       layout.work = kThoroughWork;
     }
@@ -281,12 +296,15 @@ class Search {
     ParallelAnnealing placed = make_annealing(true, 2 * number + 1);
     double then = kUndelayed;
     Choice from = with_order(unplaced.best().choice, placed);
+    bool above = false;
     if (unplaced.best().worth.above_goal > 0) {
       then = kUnplacedUntil;
       unplaced.forget_worths();
       delay(unplaced, budget, kUndelayed, then, kUnplacedDelays,
-            !few_ && covering_ ? *covering_ : unplaced.best().choice, true);
-      from = room_in_places(unplaced, placed, budget, &then);
+            !few_ && covering_ ? *covering_ : unplaced.best().choice, DelayMode::kPlacesFollow);
+      Laid laid = lay_out_within(unplaced, placed, budget, &then);
+      from = std::move(laid.choice);
+      above = laid.above;
       goal_ = limit;
     } else {
       goal_ = limit;
@@ -295,50 +313,50 @@ class Search {
       make_room_for_the_rest(placed);
       from = placed.best().choice;
     }
-    if (!incumbent_.is_done()) delay(placed, budget, then, 1, kPlacedDelays, from);
+    if (!incumbent_.is_done()) {
+      delay(placed, budget, then, 1, kPlacedDelays, from, above ? DelayMode::kFromAboveLimit : DelayMode::kPlain);
+    }
     conclude(placed);
   }
 
-  // Of the loads that were found within the goal, one to begin with where places are searched for: as it lies in a
-  // layout of its own. Where that is above the limit, so much less is looked for, a few times.
-  Choice room_in_places(ParallelAnnealing& unplaced, const ParallelAnnealing& placed, const Budget& budget,
-                        double* then) {
-    starts_above_ = false;
+  // One of the loads that were found, to search for places from: as it lies in a layout of its own. Where that is above
+  // the limit, so much less is looked for, a few times. `then`: the part of the budget that is over.
+  Laid lay_out_within(ParallelAnnealing& unplaced, const ParallelAnnealing& placed, const Budget& budget,
+                      double* then) {
     const bool unmet = unplaced.best().worth.above_goal > 0;
-    Choice choice = with_order(unmet && covering_ ? *covering_ : unplaced.best().choice, placed);
-    if (few_ && lay_out_thoroughly(choice, budget, *then + kThoroughDelayed)) {
-      *then += kThoroughDelayed;
-      choice.order = order_;
-      return choice;
+    Laid laid{with_order(unmet && covering_ ? *covering_ : unplaced.best().choice, placed)};
+    if (few_) {
+      if (lay_out_thoroughly(laid.choice, budget, *then + kThoroughDelayed)) {
+        *then += kThoroughDelayed;
+        laid.choice.order = order_;
+      }
+      return laid;
     }
-    if (few_ || unmet) return choice;
+    if (unmet) return laid;
     layout::Limits limits = thorough_layout();
-    if (timed()) {
-      limits.time = std::min(
-          limits.time, std::chrono::duration_cast<std::chrono::nanoseconds>(Seconds(kCorrection * budget.seconds())));
-    }
+    if (timed()) limits.time = std::min(limits.time, nanoseconds(kCorrection * budget.seconds()));
     std::uint64_t least = ~std::uint64_t{0};  // above the limit
-    starts_above_ = true;
     for (int k = 0; !is_over(); ++k) {
       const auto footprint = lay_out(unplaced.best().choice, Items::kAnywhere, limits);
       if (!footprint) break;
       const std::uint64_t above = *footprint - std::min(*footprint, *problem_.limit);
       if (above < least) {
         least = above;
-        choice = unplaced.best().choice;
-        choice.order = order_;
+        laid.choice = unplaced.best().choice;
+        laid.choice.order = order_;
       }
       if (above == 0 || k == kMostCorrections) break;
       if (timed()) *then = std::max(*then, budget.elapsed() / budget.seconds());
       goal_ -= std::min(goal_, above);
       unplaced.forget_worths();
+      // Not hot: what was found is nearly right.
       delay(unplaced, budget, *then, *then + kCorrection, std::span(kUnplacedDelays).last<2>(), unplaced.best().choice,
-            true);
+            DelayMode::kPlacesFollow);
       *then += kCorrection;
       if (unplaced.best().worth.above_goal > 0) break;
     }
-    starts_above_ = least > 0;
-    return choice;
+    laid.above = least > 0;
+    return laid;
   }
 
   // To place items in.
@@ -352,7 +370,7 @@ class Search {
     const double seconds = budget.seconds() * until - budget.elapsed();
     if (!timed() || seconds < kLeastThorough) return false;
     layout::Limits limits = layout_;
-    limits.time = std::chrono::duration_cast<std::chrono::nanoseconds>(Seconds(seconds));
+    limits.time = nanoseconds(seconds);
     limits.threads = limits_.threads;
     return lay_out(choice, Items::kThorough, limits).has_value();
   }
@@ -380,14 +398,15 @@ class Search {
     return footprint;
   }
 
-  // One phase after the other, in the parts [from, to) of the budget. Where places follow, their room is in the goal.
+  // One phase after the other, in the parts [from, to) of the budget.
   void delay(ParallelAnnealing& annealing, const Budget& budget, double from, double to,
-             std::span<const DelayPhase> phases, Choice start, bool places_follow = false) {
+             std::span<const DelayPhase> phases, Choice start, DelayMode mode = DelayMode::kPlain) {
     const double part = (to - from) / static_cast<double>(phases.size());
     double heat = 0;  // at least
     for (const DelayPhase& phase : phases) {
       const bool tried = !annealing.found().empty();
-      const bool above = annealing.placed() && (tried ? annealing.best().worth.above_goal > 0 : starts_above_);
+      const bool above =
+          annealing.placed() && (tried ? annealing.best().worth.above_goal > 0 : mode == DelayMode::kFromAboveLimit);
       const DelayPhase& now = above ? kAboveLimit : phase;
       Annealing::Schedule next = schedule(annealing, std::max(std::exchange(heat, 0), now.heat));
       next.attempts *= 4;
@@ -397,7 +416,7 @@ class Search {
       from += part;
       start = annealing.best().choice;
       if (annealing.best().worth.above_goal == 0 && annealing.best().worth.added_ns == 0) return;
-      if (places_follow) {
+      if (mode == DelayMode::kPlacesFollow) {
         annealing.forget_worths();
       } else if (!make_room_for_the_rest(annealing) && covering_ && !annealing.placed()) {
         // A colder search would not come below the limit any more.
@@ -460,7 +479,6 @@ class Search {
   Incumbent incumbent_;
   Choice greedy_;
   double room_for_layout_ = kRoomForLayout;
-  bool starts_above_ = false;         // what places are searched for in is above the limit as far as is known
   std::optional<Choice> covering_;    // within the limit, with many waits
   std::vector<std::uint32_t> order_;  // of items, by their offsets in a layout
   std::optional<Best> best_;          // of all rounds

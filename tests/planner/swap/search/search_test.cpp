@@ -12,9 +12,6 @@
 #include <vector>
 
 #include "planner/swap/evaluation/evaluator.h"
-#include "planner/swap/search/covering.h"
-#include "planner/swap/search/greedy.h"
-#include "planner/swap/search/ruin_and_recreate.h"
 #include "planner/swap/simulation/verify.h"
 #include "tests/planner/layout/sanitized.h"
 #include "tests/planner/swap/busy_problem.h"
@@ -325,23 +322,6 @@ TEST(Search, IsHeldAgainstEverythingThatCanBeTriedWithoutLayout) {
   EXPECT_GT(equal, plans / 2);
 }
 
-// Nothing waits, and the load is lower.
-TEST(Greedy, TakesFromThePeakWhatCanBeBackInTime) {
-  const Problem problem = testing::layers(100, 4096);
-  const Liveness liveness = find_liveness(problem);
-  CandidateLimits every;
-  every.least_bytes = 0;
-  const EvictionCandidates candidates = find_eviction_candidates(problem, liveness, every);
-  Choice none = nothing_evicted(candidates);
-  const Choice chosen = greedy(problem, liveness, candidates, none);
-  EXPECT_GT(std::count(chosen.evicted.begin(), chosen.evicted.end(), 1), 20);
-  Evaluator load(problem, liveness, candidates, Evaluator::Places::kNone);
-  Choice same = chosen;
-  ASSERT_NE(load.attempt(same, Evaluator::kInfinite), Evaluator::kInfinite);
-  EXPECT_EQ(same, chosen) << "some copies are late";
-  EXPECT_LT(static_cast<double>(load.height()), 0.85 * static_cast<double>(liveness.peak));
-}
-
 // There are too many evictions to begin with none, and too few attempts to find many.
 TEST(Search, SwapsInLongIterationsAtOnce) {
   const Problem problem = testing::layers(600, 1 << 20);
@@ -422,147 +402,6 @@ TEST(Search, AnEpochHasAPlanWhereItsStepHasOne) {
     EXPECT_LE(report.footprint.value_or(0), *problem.limit) << part;
     EXPECT_GT(found.candidates, 400U) << "else this is no long iteration";
   }
-}
-
-// What is there at each operation, block by block.
-std::uint64_t most_there(const Problem& problem, const Liveness& liveness, const std::vector<Swap>& swaps) {
-  const std::uint64_t n = liveness.operations;
-  std::vector<std::uint64_t> there(n);
-  for (std::uint32_t b = 0; b < problem.blocks.size(); ++b) {
-    const bool swapped = std::any_of(swaps.begin(), swaps.end(), [b](const Swap& swap) { return swap.block == b; });
-    const std::uint64_t bytes = problem.blocks[b].bytes;
-    const std::uint64_t taken = swapped ? (bytes + problem.chunk - 1) / problem.chunk * problem.chunk : bytes;
-    const Lifetime& life = liveness.of[b];
-    const std::uint64_t begin = problem.blocks[b].persistent ? 0 : life.start;
-    const std::uint64_t end = problem.blocks[b].persistent ? n : life.freed + 1;
-    for (std::uint64_t at = begin; at < end; ++at) {
-      const bool away = std::any_of(swaps.begin(), swaps.end(), [&](const Swap& swap) {
-        if (swap.block != b) return false;
-        const std::uint64_t back = swap.returns() ? swap.need : life.freed + 1;
-        return (at > swap.out_after && at < back) || (problem.blocks[b].persistent && at + n < back);
-      });
-      if (!away) there[at % n] += taken;
-    }
-  }
-  return *std::max_element(there.begin(), there.end());
-}
-
-std::optional<Decisions> cover_load(const Problem& problem, const Liveness& liveness, std::uint64_t goal) {
-  Covering covering(problem, liveness);
-  return covering.cover(goal) ? std::optional(covering.decisions()) : std::nullopt;
-}
-
-TEST(Covering, LeavesNoMoreThanTheGoalAndNoSwapTooMany) {
-  int covered = 0, swaps = 0;
-  for (std::uint64_t seed = 0; seed < (kSanitized ? 3 : 9); ++seed) {
-    Problem problem = seed == 0 ? testing::layers(40, 1 << 20) : busy_problem(seed);
-    if (seed % 2 != 0) problem.blocks[seed].pinned = true;
-    const Liveness liveness = find_liveness(problem);
-    EXPECT_TRUE(cover_load(problem, liveness, liveness.peak).value().swaps.empty()) << seed;
-    for (const std::uint64_t part : {90, 65, 45}) {
-      const std::uint64_t goal = liveness.peak * part / 100;
-      const auto found = cover_load(problem, liveness, goal);
-      if (!found) continue;
-      ++covered;
-      swaps += static_cast<int>(found->swaps.size());
-      EXPECT_EQ(find_swap_fault(problem, liveness, *found), std::nullopt) << seed << ", " << part;
-      EXPECT_LE(most_there(problem, liveness, found->swaps), goal) << seed << ", " << part;
-      for (std::size_t k = 0; k < found->swaps.size(); ++k) {
-        std::vector<Swap> others = found->swaps;
-        others.erase(others.begin() + static_cast<std::ptrdiff_t>(k));
-        EXPECT_GT(most_there(problem, liveness, others), goal) << seed << ", " << part << ": swap " << k;
-      }
-    }
-  }
-  EXPECT_GT(covered, kSanitized ? 5 : 15);
-  EXPECT_GT(swaps, 5 * covered);
-}
-
-TEST(Covering, WhatOneOperationNeedsCantBeLess) {
-  const testing::Plan plan = testing::two_blocks();
-  const Liveness liveness = find_liveness(plan.problem);
-  EXPECT_FALSE(cover_load(plan.problem, liveness, 99).has_value());
-}
-
-Budget endless() { return {1e9, Budget::kUnlimited, nullptr}; }
-
-// With few steps a layout lies far above the load that was covered.
-TEST(RuinAndRecreate, LaysOutThoroughlyWhatIsAboveTheLimitOtherwise) {
-  layout::Limits few, many;
-  few.work = 300;
-  many.work = 100'000;
-  for (std::uint64_t seed = 1; seed <= (kSanitized ? 2 : 8); ++seed) {
-    Problem problem = seed % 2 == 0 ? busy_problem(seed) : testing::shrinking_layers(false);
-    const Liveness liveness = find_liveness(problem);
-    problem.limit = liveness.peak * (seed % 4 == 1 ? 34 : 38) / 100;
-    for (const layout::Limits& thorough : {few, many}) {
-      Incumbent incumbent(problem, liveness, Objective::kTime, few);
-      RuinAndRecreate search(problem, liveness, few, thorough, seed, incumbent);
-      EXPECT_TRUE(search.begin()) << seed;
-      const SearchPlan& plan = incumbent.plan();
-      EXPECT_EQ(plan.feasible, thorough.work == many.work) << seed;
-      if (plan.feasible) {
-        EXPECT_EQ(verify(problem, plan.decisions).fault, std::nullopt) << seed;
-      }
-    }
-  }
-}
-
-TEST(RuinAndRecreate, AddsLessThanTheCoveringThatItBeginsWith) {
-  int better = 0, begun = 0;
-  for (std::uint64_t seed = kSanitized ? 7 : 1; seed <= 8; seed += kSanitized ? 2 : 1) {
-    Problem problem = busy_problem(seed);
-    problem.machine.out_bytes_per_ns *= 0.2;
-    problem.machine.in_bytes_per_ns *= 0.2;
-    const Liveness liveness = find_liveness(problem);
-    problem.limit = liveness.peak * 6 / 10;
-    layout::Limits layout;
-    layout.work = 20000;
-    std::vector<Decisions> found;
-    for (int again = 0; again < 2; ++again) {
-      Incumbent incumbent(problem, liveness, Objective::kTime, layout);
-      RuinAndRecreate search(problem, liveness, layout, layout, seed, incumbent);
-      if (!search.begin()) break;
-      const SearchPlan first = incumbent.plan();
-      search.run(endless(), 1, kSanitized ? 10 : 60);
-      const SearchPlan& last = incumbent.plan();
-      found.push_back(last.decisions);
-      if (again != 0 || !first.feasible) continue;
-      ++begun;
-      EXPECT_TRUE(last.feasible) << seed;
-      EXPECT_LE(last.added_ns, first.added_ns) << seed;
-      better += last.added_ns < 0.95 * first.added_ns ? 1 : 0;
-      const Report report = verify(problem, last.decisions);
-      EXPECT_EQ(report.fault, std::nullopt) << seed;
-      EXPECT_LE(report.footprint.value_or(0), *problem.limit) << seed;
-      EXPECT_NEAR(report.timing.added_ns, last.added_ns, 1e-6 * problem.period) << seed;
-    }
-    if (found.size() == 2) {
-      EXPECT_EQ(found[0], found[1]) << seed;
-    }
-  }
-  EXPECT_GE(begun, kSanitized ? 1 : 4);
-  EXPECT_GE(better, begun / 4);
-}
-
-// A plan that fits is worth more than a better one.
-TEST(RuinAndRecreate, GoesOnUntilItIsBelowTheLimit) {
-  int below = 0;
-  Problem problem = testing::shrinking_layers(true);
-  const Liveness liveness = find_liveness(problem);
-  problem.limit = liveness.peak * 54 / 100;
-  layout::Limits layout, thorough;
-  layout.work = 300;
-  thorough.work = 1000;
-  for (std::uint64_t seed = 1; seed <= (kSanitized ? 2 : 8); ++seed) {
-    Incumbent incumbent(problem, liveness, Objective::kTime, layout);
-    RuinAndRecreate search(problem, liveness, layout, thorough, seed, incumbent);
-    ASSERT_TRUE(search.begin()) << seed;
-    ASSERT_FALSE(incumbent.plan().feasible) << seed;
-    search.run(endless(), 1, 320);
-    below += incumbent.plan().feasible ? 1 : 0;
-  }
-  EXPECT_GE(below, kSanitized ? 1 : 6);
 }
 
 // What is below the limit by its load, and above it once it is laid out, is made smaller before places are searched
