@@ -44,7 +44,7 @@ constinit thread_local ThreadState t_state __attribute__((tls_model("initial-exe
 
 // Which streams need no wait before they touch bytes with these former users.
 std::uint64_t ready_streams(const Release& former) noexcept {
-  if (former.everything) return 0;
+  if (former.everything()) return 0;
   if (former.count == 0) return kAllStreams;
   const auto slot = static_cast<StreamSlot>(former.uses[0].slot);
   if (former.count == 1 && slot != kOverflowSlot && slot < kReadySlots) return std::uint64_t{1} << slot;
@@ -263,7 +263,7 @@ struct StreamOrder {
 void order_allocation(Arena& arena, ArenaLock& lock, Block& block, StreamName stream) noexcept {
   Operation operation;
   operation.use = arena.streams.begin(stream);
-  if (block.former.everything) arena.streams.cut();
+  if (block.former.everything()) arena.streams.cut();
   arena.streams.add_needs(static_cast<StreamSlot>(operation.use.slot), block.former, &operation.needs);
   // Before the lock is given back: pages in which it lies may come back meanwhile, and then it is not.
   block.ready = kAllStreams;
@@ -416,7 +416,7 @@ void record(Arena& arena, const Made& made, std::size_t bytes, void* return_addr
       arena.pools.allocated(pool, bytes);
     } else {
       block->ready = ready_streams(block->former);
-      if (block->former.everything) arena.streams.cut();
+      if (block->former.everything()) arena.streams.cut();
       block->ready_at = arena.streams.reuses();
     }
     if (arena.streams.wants_events()) [[unlikely]]

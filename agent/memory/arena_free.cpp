@@ -44,7 +44,7 @@ void record_free_of(Arena& arena, CUdeviceptr address, StreamName stream) noexce
 // A copy that brought the block's page back, for another block in it perhaps, is no work that a free sees; nor is one
 // that took the former owner of its bytes away, where nothing has used the block since.
 Release with_copies(const Block& block, Release uses) noexcept {
-  uses.everything = uses.everything || block.former.everything;
+  uses.add_everything(block.former);
   for (std::uint32_t i = 0; i < block.former.count; ++i) {
     if (block.former.uses[i].slot == kInSlot || block.former.uses[i].slot == kOutSlot) uses.add(block.former.uses[i]);
   }
@@ -57,7 +57,7 @@ Release with_copies(const Block& block, Release uses) noexcept {
   if (arena.scans.looking) [[unlikely]]
     uses.add(arena.scans.reading);
   if (block->window->kind == Window::Kind::kSlab) {
-    const bool unused = block->uses.count == 0 && !block->uses.everything;
+    const bool unused = block->uses.count == 0 && !block->uses.everything();
     block->window->map.give_back(block->span, unused ? with_copies(*block, uses) : uses);
   } else if (block->window->kind == Window::Kind::kOwn) {
     arena_leave_window(arena, *block, with_copies(*block, uses));

@@ -88,7 +88,7 @@ std::vector<std::size_t> choose(Arena& arena, std::size_t wanted, std::uint64_t 
   std::make_heap(candidates.begin(), candidates.end(), is_later);
   // A block that is being made or freed is in no list, and stays; so does what an operation touches that is in flight.
   const auto in_flight = [&](const Block& block) {
-    return block.uses.everything ? block.touched >= oldest : !arena.streams.is_queued(block.uses);
+    return block.uses.everything() ? block.touched >= oldest : !arena.streams.is_queued(block.uses);
   };
   const auto may_leave = [&](const Block& block) {
     if (is_pinned(block) || arena.blocks.find(block.base) != &block) return false;
@@ -110,7 +110,7 @@ std::vector<std::size_t> choose(Arena& arena, std::size_t wanted, std::uint64_t 
       if (!region.may_leave(page, may_leave, is_over, &uses)) continue;
       if (!arena.streams.is_over(uses, true)) {
         // What is only announced can't be waited for.
-        if (!uses.everything && !arena.streams.is_queued(uses)) {
+        if (!uses.everything() && !arena.streams.is_queued(uses)) {
           *unqueued = true;
           break;
         }
@@ -411,7 +411,7 @@ std::size_t send_away(Arena& arena, ArenaLock& lock, std::size_t chunks, const O
     if (obstacles.awaited.empty()) return only ? 0 : arena_give_up_planned(arena, lock);
     if (arena.streams.finish_or_give_up(lock, obstacles.awaited) != CUDA_SUCCESS) return 0;
     if (arena.releases != releases) return 0;
-    if (obstacles.awaited.everything) arena.over = std::max(arena.over, queued);
+    if (obstacles.awaited.everything()) arena.over = std::max(arena.over, queued);
   }
   return freed;
 }

@@ -341,7 +341,7 @@ bool arena_scan_before_leaving(Arena& arena, ArenaLock& lock) noexcept {
   // What is launched from now on is looked at behind its launch.
   set_mode(arena.plan == nullptr ? ScanMode::kAll : ScanMode::kSuspects);
   Release everything;
-  everything.everything = true;
+  everything.add_everything();
   // Where work is held up, what it stores is found when something else is to leave.
   const bool finished = arena.streams.finish_or_give_up(lock, everything) == CUDA_SUCCESS;
   if (arena.releases != releases) return true;

@@ -97,6 +97,11 @@ std::string_view why_beyond(const Arena& arena) noexcept {
   return "what is in use at once, or may not leave, needs more";
 }
 
+// There are others, which may have room meanwhile.
+bool may_begin_again(const Arena& arena) noexcept {
+  return t_may_begin_again != 0 && (t_may_begin_again != arena.tickets || arena_gives_way());
+}
+
 // Chunks for pages that come back, added to the list until it has so many: from what is idle, from what leaves, from
 // beyond the limit. CUDA_ERROR_NOT_READY: the lock was given back, and all is to be looked at again. `impatient`:
 // nothing is waited for, and nothing leaves.
@@ -125,8 +130,11 @@ CUresult take_chunks(Arena& arena, ArenaLock& lock, std::size_t count, bool impa
       return CUDA_ERROR_NOT_READY;
     }
     if (arena_take_from_slab(arena, lock, count - taken->size())) return CUDA_ERROR_NOT_READY;
-    if (t_may_begin_again != 0 && (t_may_begin_again != arena.tickets || arena_gives_way())) return kBeginsAgain;
+    if (may_begin_again(arena)) return kBeginsAgain;
     if (unqueued && arena_pause_for_others(arena, lock, pauses)) return CUDA_ERROR_NOT_READY;
+  } else if (may_begin_again(arena)) {
+    // Others had what left, each time.
+    return kBeginsAgain;
   }
   arena.chunks.allow_beyond(true);
   result = arena.bootstrap.take_chunks(count, impatient, taken);

@@ -86,7 +86,7 @@ void move_pages(Arena& arena, const Block& block, Region::Residency to) noexcept
 }
 
 bool is_in_flight(Arena& arena, const Block& block) noexcept {
-  return block.uses.everything ? block.touched >= oldest_in_flight() : !arena.streams.is_queued(block.uses);
+  return block.uses.everything() ? block.touched >= oldest_in_flight() : !arena.streams.is_queued(block.uses);
 }
 
 // It is to stay, for as long as it lives or for now.
@@ -156,15 +156,15 @@ UseSet needs_of_uses(Arena& arena, StreamSlot slot, const Block& block, const Ow
 // More streams than a release names have used it, or what lies in the pages, behind that ticket.
 bool uses_everything(Arena& arena, const Block& block, std::uint64_t behind, bool free_parts) noexcept {
   const auto does = [behind](const Block& one) {
-    return (one.uses.everything || one.former.everything) && one.touched >= behind;
+    return (one.uses.everything() || one.former.everything()) && one.touched >= behind;
   };
   const PageRun* const run = run_of(arena, block);
   if (run == nullptr) return does(block);
   const Region& region = arena.bootstrap.region();
-  bool found = block.former.everything;
+  bool found = block.former.everything();
   region.for_each_block(run->first, run->count, [&](const Block& one) { found = found || does(one); });
   if (!free_parts) return found;
-  region.for_each_free_part(run->first, run->count, [&](const Release& uses) { found = found || uses.everything; });
+  region.for_each_free_part(run->first, run->count, [&](const Release& uses) { found = found || uses.everything(); });
   return found;
 }
 
@@ -248,7 +248,7 @@ void send_out(Arena& arena, ArenaLock& lock, Block& block, bool from_beside) noe
     // leaves behind (with_copies).
     block.former = former;
     block.former.add(copy);
-    if (block.former.everything) arena.streams.cut();
+    if (block.former.everything()) arena.streams.cut();
     block.uses.add(uses);
     block.away = 0;
     move_pages(arena, block, Region::Residency::kHere);
@@ -299,7 +299,7 @@ bool carry_back(Arena& arena, ArenaLock& lock, Block& block, OwnWindow& window, 
   if (!queued) {
     Release both = former;
     both.add(used);
-    if (both.everything) arena.streams.cut();
+    if (both.everything()) arena.streams.cut();
     if (span != nullptr) arena.slab.window().map.give_back(span, both);
     window.last_uses.add(used);
     move_pages(arena, block, Region::Residency::kAway);
@@ -341,7 +341,7 @@ Span* take_place(Arena& arena, Block& block, OwnWindow& window, Release* former)
   const std::uint64_t end =
       window.place + (block.bytes + shm::kPlanAlignment - 1) / shm::kPlanAlignment * shm::kPlanAlignment;
   Span* const span = arena.slab.window().map.take(window.place, end, &block, nullptr, former, &in_the_way);
-  if (span != nullptr && former->everything) arena.streams.cut();
+  if (span != nullptr && former->everything()) arena.streams.cut();
   return span;
 }
 

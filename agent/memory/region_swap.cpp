@@ -125,7 +125,7 @@ void Region::use_all(std::size_t page, StreamUse copy) noexcept {
       return;
     }
     span.owner->former.add(copy);
-    if (span.owner->former.everything) streams_.cut();
+    if (span.owner->former.everything()) streams_.cut();
     span.owner->ready = 0;
   });
 }

@@ -52,7 +52,7 @@ std::uint64_t idle_bytes(const Window& window, std::uint64_t chunk_bytes) noexce
 void await_also(const Release& uses, Release* awaited) noexcept {
   Release both = *awaited;
   both.add(uses);
-  if (awaited->empty() || !both.everything) *awaited = both;
+  if (awaited->empty() || !both.everything()) *awaited = both;
 }
 
 void give_up_chunks(Window& window, ChunkStore& chunks, StreamTable& streams, std::vector<Chunk*>* freed,

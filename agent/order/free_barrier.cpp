@@ -77,7 +77,7 @@ StreamTable::Free StreamTable::mixed_free(const Release& uses) noexcept {
   Free free;
   free.needs_fold = true;
   for (std::uint32_t i = 0; i < uses.count; ++i) free.queued.add(uses.uses[i]);
-  if (uses.everything) free.queued.add_everything();
+  if (uses.everything()) free.queued.add_everything();
   return free;
 }
 

@@ -19,7 +19,7 @@ void Release::add_other(StreamUse use) noexcept {
     return;
   }
   if (count == kUses) {
-    everything = true;
+    add_everything();
     return;
   }
   uses[count++] = use;

@@ -8,6 +8,7 @@
 // Not thread-safe: guarded by the arena's lock.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -18,16 +19,29 @@ namespace memopt::agent {
 
 struct Block;
 
+// Uses that are too many to tell one by one are told by the epoch in which they were announced (epoch-based
+// reclamation, Fraser, Practical lock-freedom, 2004, section 5.2.3): they are over when all that had been announced
+// when it ended is. One count for all contexts; for each it only rises, as its arena's lock orders what is done with
+// it.
+inline constinit std::atomic<std::uint64_t> g_use_epoch{1};
+inline std::uint64_t end_use_epoch() noexcept { return g_use_epoch.fetch_add(1, std::memory_order_relaxed); }
+
 // The last uses of bytes that nobody owns.
 struct Release {
   static constexpr std::uint32_t kUses = 3;
 
-  std::uint32_t count = 0;
-  bool everything = false;  // by any stream: too many uses to tell, or some that were not seen
-  bool unordered = false;   // no event could be recorded on a stream: the host must wait before the bytes are taken
+  std::uint8_t count = 0;
+  bool unordered = false;  // no event could be recorded on a stream: the host must wait before the bytes are taken
+  std::uint64_t epoch : 48 = 0;  // not 0: of uses of any stream, too many to tell
   StreamUse uses[kUses]{};
 
-  bool empty() const { return count == 0 && !everything && !unordered; }
+  bool empty() const { return count == 0 && !everything() && !unordered; }
+  bool everything() const { return epoch != 0; }
+  void add_everything(const Release& other) noexcept {
+    if (epoch < other.epoch) epoch = other.epoch;
+  }
+  // All that has been announced.
+  void add_everything() noexcept { epoch = g_use_epoch.load(std::memory_order_relaxed) & 0xffff'ffff'ffffu; }
 
   void add(StreamUse use) noexcept {
     if (count != 0 && are_of_one_slot(uses[0], use)) [[likely]] {
@@ -39,7 +53,7 @@ struct Release {
   void add(const Release& other) noexcept {
     if (other.count != 0) add(other.uses[0]);
     for (std::uint32_t i = 1; i < other.count; ++i) add(other.uses[i]);
-    everything = everything || other.everything;
+    add_everything(other);
     unordered = unordered || other.unordered;
   }
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <new>
+#include <utility>
 
 namespace memopt::agent {
 namespace {
@@ -140,7 +141,7 @@ bool StreamTable::add_needs(StreamSlot slot, const Release& release, UseSet* nee
     none = false;
   };
   for (std::uint32_t i = 0; i < release.count; ++i) add(release.uses[i]);
-  if (release.everything && streams_[slot]->behind_cut != cut_) [[unlikely]] {
+  if (release.epoch > over_epoch_ && streams_[slot]->behind_cut != cut_) [[unlikely]] {
     needs->add_everything();
     none = false;
   }
@@ -163,11 +164,29 @@ bool StreamTable::is_use_over(StreamUse use, bool ask) noexcept {
 }
 
 bool StreamTable::is_over(const Release& release, bool ask) noexcept {
-  for (std::uint32_t i = 0; i < release.count; ++i) {
-    if (!is_use_over(release.uses[i], ask)) return false;
-  }
-  for (StreamSlot slot = 0; release.everything && slot < streams_.size(); ++slot) {
-    if (!is_use_over({slot, streams_[slot]->position}, ask)) return false;
+  bool over = true;
+  for (std::uint32_t i = 0; i < release.count; ++i) look_at(release.uses[i], ask, &over);
+  return is_epoch_over(release.epoch, ask) && over;
+}
+
+// When one is not over no other need be asked, but for an event, so that all have one at the next look.
+void StreamTable::look_at(StreamUse use, bool ask, bool* over) noexcept {
+  if (!*over && (!ask || event_after(*streams_[use.slot], use.position) != nullptr)) return;
+  *over = is_use_over(use, ask) && *over;
+}
+
+// Work goes on: were all that is queued looked at each time, there might never be a moment at which it is over. So one
+// epoch's end is looked at until it is, and then the next one's.
+bool StreamTable::is_epoch_over(std::uint64_t epoch, bool ask) noexcept {
+  while (epoch > over_epoch_) {
+    if (looked_at_epoch_ == 0) {
+      looked_at_epoch_ = end_use_epoch();
+      for (const auto& stream : streams_) stream->epoch_end = stream->position;
+    }
+    bool over = true;
+    for (StreamSlot slot = 0; slot < streams_.size(); ++slot) look_at({slot, streams_[slot]->epoch_end}, ask, &over);
+    if (!over) return false;
+    over_epoch_ = std::exchange(looked_at_epoch_, 0);
   }
   return true;
 }
@@ -285,7 +304,7 @@ void StreamTable::forget() noexcept {
   active_ = 0;
   capturing_ = 0;
   blocking_ = any_visible_ = any_held_up_ = wants_events_ = full_ = false;
-  barrier_ = cut_ = legacy_orders_ = 0;
+  barrier_ = cut_ = legacy_orders_ = looked_at_epoch_ = 0;
   behind_barrier_ = {};
   for (const auto& stream : streams_) {
     while (stream->ring.size() != 0) drop(stream->ring.take_first());

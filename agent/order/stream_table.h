@@ -124,7 +124,7 @@ class StreamTable {
   // The uses of `release` get events, where they need some.
   bool needs_events(const Release& release) const noexcept;
   void record_events(ArenaLock& lock, Release& release) noexcept;
-  // Bytes are released, or taken, whose last uses are too many to tell (Release::everything): an operation that needs
+  // Bytes are released, or taken, whose last uses are too many to tell (Release::epoch): an operation that needs
   // them to be over needs what is queued now.
   void cut() noexcept { ++cut_; }
   // The stream gets one, if there is work on it that none stands for: before something that may hold it up for as long
@@ -294,6 +294,7 @@ class StreamTable {
     std::uint64_t freed_at = 0;        // position at the last barrier: other streams go on behind it
     std::uint64_t behind_barrier = 0;  // the last barrier that it is behind
     std::uint64_t behind_cut = 0;      // that it is behind all of
+    std::uint64_t epoch_end = 0;       // position at the end of the epoch that is looked at
     std::uint64_t behind_legacy = 0;   // position of the legacy stream, and its orders, that an event on this one
     std::uint64_t behind_orders = 0;   // has been put behind
     EventRing<OwnEvent> ring;
@@ -392,6 +393,8 @@ class StreamTable {
   bool make_wait(ArenaLock& lock, StreamSlot slot, StreamSlot behind, OwnEvent* event) noexcept;
   CUresult finish_use(ArenaLock& lock, StreamUse use) noexcept;
   bool is_use_over(StreamUse use, bool ask) noexcept;
+  void look_at(StreamUse use, bool ask, bool* over) noexcept;
+  bool is_epoch_over(std::uint64_t epoch, bool ask) noexcept;
   const ProgramEvent* find_event(CUevent event) const noexcept;
 
   const Driver& driver_;
@@ -408,6 +411,9 @@ class StreamTable {
   bool wants_events_ = false;
   bool full_ = false;
   std::uint64_t cut_ = 0;  // number of the last release of everything
+  // Epochs of such releases: the last one that is known to be over, and the one that is looked at, if any.
+  std::uint64_t over_epoch_ = 0;
+  std::uint64_t looked_at_epoch_ = 0;
   // Events recorded on the legacy stream and waits that were put there: they order blocking streams, and have no
   // positions.
   std::uint64_t legacy_orders_ = 0;

@@ -193,7 +193,7 @@ bool StreamTable::needs_events(const Release& release) const noexcept {
   for (std::uint32_t i = 0; i < release.count; ++i) {
     if (lacks_event(*streams_[release.uses[i].slot], release.uses[i].position)) return true;
   }
-  return release.everything;
+  return release.everything();
 }
 
 void StreamTable::record_events(ArenaLock& lock, Release& release) noexcept {
@@ -202,7 +202,7 @@ void StreamTable::record_events(ArenaLock& lock, Release& release) noexcept {
     const StreamUse use = release.uses[i];
     if (lacks_event(*streams_[use.slot], use.position) && !record(lock, use.slot)) release.unordered = true;
   }
-  if (release.everything) cut();
+  if (release.everything()) cut();
 }
 
 void StreamTable::record_wanted(ArenaLock& lock) noexcept {
@@ -337,7 +337,7 @@ CUresult StreamTable::finish_all(ArenaLock& lock) noexcept {
 
 CUresult StreamTable::finish(ArenaLock& lock, const Release& release) noexcept {
   if (is_over(release, false)) return CUDA_SUCCESS;
-  if (release.everything) return finish_all(lock);
+  if (release.everything()) return finish_all(lock);
   CUresult result = CUDA_SUCCESS;
   for (std::uint32_t i = 0; i < release.count && result == CUDA_SUCCESS; ++i) {
     result = finish_use(lock, release.uses[i]);

@@ -176,7 +176,7 @@ TEST_F(StreamTableTest, VisibleWorkThatCantBeWaitedForStaysVisible) {
 TEST_F(StreamTableTest, ManyUsesAreOverWhenEverythingIs) {
   Release all;
   for (std::uintptr_t i = 1; i <= 5; ++i) all.add(work(stream(i)));
-  ASSERT_TRUE(all.everything);
+  ASSERT_TRUE(all.everything());
   for (std::uintptr_t i = 1; i <= 4; ++i) finish(stream(i), 1);
   for (int ask = 0; ask < 10; ++ask) {
     EXPECT_FALSE(table_.is_over(all, true));

@@ -26,13 +26,13 @@ TEST(Release, RemembersTheLastUseOfEachStream) {
   release.add(StreamUse{2, 7});
   ASSERT_EQ(release.count, 2u);
   EXPECT_EQ(release.uses[0].position, 5u);
-  EXPECT_FALSE(release.everything);
+  EXPECT_FALSE(release.everything());
 }
 
 TEST(Release, MoreStreamsThanFitCountAsAll) {
   Release release;
   for (StreamSlot slot = 1; slot <= Release::kUses + 1; ++slot) release.add(StreamUse{slot, 1});
-  EXPECT_TRUE(release.everything);
+  EXPECT_TRUE(release.everything());
 }
 
 TEST(OwnershipMap, TakesWhatIsFreeAndNamesWhoIsInTheWay) {

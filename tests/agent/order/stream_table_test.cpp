@@ -104,6 +104,78 @@ TEST_F(StreamTableTest, AWaitIsForNoMoreThanWasQueuedHoweverFarTheHostIsAhead) {
   EXPECT_EQ(fake_.host_waits, 0);
 }
 
+// No stream is ever idle.
+TEST_F(StreamTableTest, ManyUsesAreOverThoughOthersFollow) {
+  constexpr std::uintptr_t kStreams = 6;
+  constexpr std::uint64_t kAhead = 3;
+  const auto each = [&](auto&& does) {
+    for (std::uintptr_t i = 1; i <= kStreams; ++i) does(stream(i));
+  };
+  Release asked;
+  each([&](CUstream on) { asked.add(work(on)); });
+  ASSERT_TRUE(asked.everything());
+  bool over = false;
+  for (int step = 0; step < 10 && !over; ++step) {
+    Release younger;
+    each([&](CUstream on) { younger.add(work(on)); });
+    over = table_.is_over(asked, true);
+    EXPECT_TRUE(!over || fake_.finished[stream(kStreams)] >= 1);
+    table_.record_wanted(lock_);
+    EXPECT_FALSE(table_.is_over(younger, true)) << "what was before it is over, not this";
+    each([&](CUstream on) { finish(on, fake_.queued[on] - std::min(kAhead, fake_.queued[on])); });
+  }
+  EXPECT_TRUE(over);
+  EXPECT_EQ(fake_.host_waits, 0);
+}
+
+// Of any number of streams, asked for at any time.
+class ReleaseModel : public StreamTableTest, public testing::WithParamInterface<unsigned> {};
+
+TEST_P(ReleaseModel, IsOverWhenItsUsesAreAndNotBefore) {
+  constexpr std::uint64_t kMostAhead = 6;
+  constexpr int kMostAsks = 200;  // of one release, with as much work of others between them
+  std::mt19937 random(GetParam());
+  struct Asked {
+    Release release;
+    std::vector<std::pair<CUstream, std::uint64_t>> uses;
+    int asks = 0;
+  };
+  std::vector<Asked> all;
+  int seen = 0;
+  for (int step = 0; step < 6000; ++step) {
+    if (all.size() < 8) {
+      Asked made;
+      for (auto i = random() % 9; i-- > 0;) {
+        const CUstream on = stream(1 + random() % 7);
+        made.release.add(work(on));
+        made.uses.emplace_back(on, fake_.queued[on]);
+      }
+      // As where neighbours are put together.
+      if (!all.empty() && random() % 4 == 0) {
+        const Asked& other = all[random() % all.size()];
+        made.release.add(other.release);
+        made.uses.insert(made.uses.end(), other.uses.begin(), other.uses.end());
+      }
+      all.push_back(std::move(made));
+    }
+    const CUstream on = stream(1 + random() % 7);
+    work(on);
+    if (fake_.queued[on] > kMostAhead) finish(on, fake_.queued[on] - random() % kMostAhead);
+    const std::size_t which = random() % all.size();
+    Asked& asked = all[which];
+    if (table_.is_over(asked.release, random() % 4 != 0)) {
+      for (const auto& [used, position] : asked.uses) ASSERT_GE(fake_.finished[used], position) << "step " << step;
+      seen += asked.release.everything();
+      all.erase(all.begin() + static_cast<std::ptrdiff_t>(which));
+    } else {
+      ASSERT_LT(++asked.asks, kMostAsks) << "step " << step;
+    }
+    if (random() % 2 == 0) table_.record_wanted(lock_);
+  }
+  EXPECT_GT(seen, 50);
+}
+INSTANTIATE_TEST_SUITE_P(Seeds, ReleaseModel, testing::Range(1u, 9u));
+
 // Events that the device is behind are used again.
 TEST_F(StreamTableTest, EventsAreNoMoreThanTheHostIsAhead) {
   work(stream(2));
