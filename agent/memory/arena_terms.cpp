@@ -34,9 +34,9 @@ bool measure(Arena& arena, ArenaLock& lock) {
   const CUstream out = arena.streams.own_stream(kOutSlot);
   const CUstream in = arena.streams.own_stream(kInSlot);
   std::vector<Chunk*> pieces;
-  const auto count = static_cast<std::size_t>((kMostCopiedAtOnce + chunk_bytes - 1) / chunk_bytes);
+  const auto count = static_cast<std::size_t>((kLeastPiece + chunk_bytes - 1) / chunk_bytes);
   if (arena_take_chunks(arena, lock, count, &pieces) != CUDA_SUCCESS) return false;
-  const std::uint64_t device = arena.chunks.reserve(kMostCopiedAtOnce);
+  const std::uint64_t device = arena.chunks.reserve(kLeastPiece);
   CopyRates rates;
   bool measured = false;
   std::string why = "there are no addresses for it";
@@ -59,15 +59,16 @@ bool measure(Arena& arena, ArenaLock& lock) {
     }
     arena.chunks.unmap(device, pieces.size() * chunk_bytes);
   }
-  if (device != 0) arena.chunks.unreserve(device, kMostCopiedAtOnce);
+  if (device != 0) arena.chunks.unreserve(device, kLeastPiece);
   // Not kept: small blocks would open a window of their own for a free chunk.
   for (Chunk* const piece : pieces) arena.chunks.release(piece);
   if (!measured) {
     log(LogLevel::kInfo, "no swaps are planned: {}", why);
     return false;
   }
-  log(LogLevel::kDebug, "copies: {:.2f} bytes/ns to the host, {:.0f} ns before; {:.2f} back, {:.0f} ns", rates.out,
-      rates.out_latency, rates.in, rates.in_latency);
+  log(LogLevel::kDebug,
+      "copies: {:.2f} bytes/ns to the host in pieces of {}, {:.0f} ns before; {:.2f} back in pieces of {}, {:.0f} ns",
+      rates.out, rates.out_piece, rates.out_latency, rates.in, rates.in_piece, rates.in_latency);
   arena.copy_rates = rates;
   return true;
 }

@@ -64,16 +64,49 @@ void HostStore::start(std::uint64_t piece_bytes, std::uint64_t limit, CUcontext 
 HostPiece* HostStore::take() noexcept {
   HostPiece* const piece = first_;
   if (free_pieces() == 0) return nullptr;
-  first_ = piece->next;
-  if (first_ == nullptr) last_ = nullptr;
-  piece->next = nullptr;
-  --free_;
+  unlink(piece);
   return piece;
+}
+
+void HostStore::unlink(HostPiece* piece) noexcept {
+  (piece->previous != nullptr ? piece->previous->next : first_) = piece->next;
+  (piece->next != nullptr ? piece->next->previous : last_) = piece->previous;
+  piece->next = piece->previous = nullptr;
+  piece->free = false;
+  --free_;
+}
+
+bool HostStore::take_run(std::size_t count, HostPiece** taken) noexcept {
+  if (count == 0 || free_pieces() < count) return false;
+  HostPiece* best = nullptr;
+  std::size_t shortest = ~std::size_t{0};
+  for (Step& step : steps_) {
+    std::size_t length = 0;
+    for (std::size_t i = 0; i <= step.pieces.size(); ++i) {
+      if (i < step.pieces.size() && step.pieces[i].free) {
+        ++length;
+        continue;
+      }
+      if (length >= count && length < shortest) {
+        shortest = length;
+        best = &step.pieces[i - length];
+      }
+      length = 0;
+    }
+  }
+  if (best == nullptr) return false;
+  for (std::size_t i = 0; i < count; ++i) {
+    unlink(&best[i]);
+    taken[i] = &best[i];
+  }
+  return true;
 }
 
 void HostStore::give_back(HostPiece* piece, const Release& last_use) noexcept {
   piece->former = last_use;
   piece->next = nullptr;
+  piece->previous = last_;
+  piece->free = true;
   (last_ != nullptr ? last_->next : first_) = piece;
   last_ = piece;
   ++free_;

@@ -27,7 +27,9 @@ namespace memopt::agent {
 struct HostPiece {
   std::byte* bytes = nullptr;
   Release former;  // copies that it was used for; they are to be over, or before, whatever is written to it next
-  HostPiece* next = nullptr;
+  HostPiece* next = nullptr;  // of the free ones
+  HostPiece* previous = nullptr;
+  bool free = false;
 };
 
 class HostStore {
@@ -53,6 +55,9 @@ class HostStore {
 
   // The one that has been free for longest; null: there is none, but for what is kept back.
   HostPiece* take() noexcept;
+  // So many that lie side by side, whenever they were given back; of the shortest run of free ones that is long enough.
+  // False: there is none. Looks at all pieces.
+  bool take_run(std::size_t count, HostPiece** taken) noexcept;
   void give_back(HostPiece* piece, const Release& last_use) noexcept;
 
   // Makes more, so that `pieces` are free, and somewhat more than that where a lot is held already. False: fewer are
@@ -80,6 +85,7 @@ class HostStore {
   };
   struct Request;
 
+  void unlink(HostPiece* piece) noexcept;
   bool grow_once(ArenaLock& lock, std::size_t pieces) noexcept;
   static Step make(const Request& request, bool* refused, std::string* why) noexcept;
   static CUresult make_exactly(const Request& request, std::size_t bytes, Step* step) noexcept;

@@ -1,9 +1,21 @@
 #include "agent/memory/own_windows.h"
 
 #include <algorithm>
+#include <functional>
 #include <new>
 
 namespace memopt::agent {
+namespace {
+
+// None of them null.
+bool lie_side_by_side(const std::vector<HostPiece*>& pieces, std::uint64_t bytes) noexcept {
+  const auto adjoin = [bytes](const HostPiece* one, const HostPiece* next) {
+    return one->bytes + bytes == next->bytes;
+  };
+  return std::adjacent_find(pieces.begin(), pieces.end(), std::not_fn(adjoin)) == pieces.end();
+}
+
+}  // namespace
 
 OwnWindows::~OwnWindows() = default;
 
@@ -12,7 +24,10 @@ std::size_t OwnWindows::first_slot(const OwnWindow& window) const noexcept {
 }
 
 void OwnWindows::begin_plan() noexcept {
-  for (const auto& window : windows_) window->wanted = window->borrowed;
+  for (const auto& window : windows_) {
+    window->wanted = window->borrowed;
+    window->joined = false;
+  }
 }
 
 OwnWindow* OwnWindows::open(std::uint64_t place, std::uint64_t bytes) noexcept {
@@ -132,13 +147,23 @@ bool OwnWindows::take_pieces(OwnWindow& window, HostStore& host) noexcept {
   const std::size_t count = window.chunks.size();
   const auto missing = static_cast<std::size_t>(std::count(window.pieces.begin(), window.pieces.end(), nullptr)) +
                        count - window.pieces.size();
-  if (missing == 0) return true;
-  if (host.free_pieces() < missing) return false;
+  if (missing == 0 && (window.joined || lie_side_by_side(window.pieces, chunks_.chunk_bytes()))) return true;
+  window.joined = true;
   try {
     window.pieces.reserve(count);
+    std::vector<HostPiece*> run(count);
+    if (host.take_run(count, run.data())) {
+      for (HostPiece* const piece : window.pieces) {
+        if (piece != nullptr) host.give_back(piece, piece->former);
+      }
+      window.pieces.swap(run);
+      return true;
+    }
   } catch (const std::bad_alloc&) {
-    return false;
+    return missing == 0;
   }
+  if (missing == 0) return true;
+  if (host.free_pieces() < missing) return false;
   window.pieces.resize(count);
   for (HostPiece*& piece : window.pieces) {
     if (piece == nullptr) piece = host.take();

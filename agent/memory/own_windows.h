@@ -39,6 +39,7 @@ struct OwnWindow : Window {
   Release last_uses;        // of it, by the blocks before
   // For the block's bytes while it is away: as many as chunks, or none. Null in a borrowed window: not there.
   std::vector<HostPiece*> pieces;
+  bool joined = false;  // they lie side by side, or no others did when the plan needed them first
 };
 
 inline OwnWindow* own_window(const Block& block) noexcept {
@@ -74,7 +75,8 @@ class OwnWindows {
   // nothing has changed.
   CUresult unmap_beside(OwnWindow& window, std::vector<Chunk*>* freed);
 
-  // Pieces of host memory for it, if it has none. False: there are not as many.
+  // Pieces of host memory for it, if it lacks some, side by side if there are such: these are fewer copies. What was in
+  // those that it has is not needed. False: there are not as many.
   bool take_pieces(OwnWindow& window, HostStore& host) noexcept;
 
   // The chunk is the slab's no more: no window is mapped onto it afterwards.

@@ -37,20 +37,21 @@ struct PartialCopy {
   std::size_t count;
 };
 
-// Pieces that lie side by side are one copy. May throw std::bad_alloc.
-std::vector<PartialCopy> copies_of(const Block& block, const OwnWindow& window, std::uint64_t piece_bytes) {
+// What lies side by side in host memory is one copy, of `most` bytes at most. May throw std::bad_alloc.
+std::vector<PartialCopy> copies_of(const Block& block, const OwnWindow& window, std::uint64_t chunk_bytes,
+                                   std::uint64_t most) {
   std::vector<PartialCopy> copies;
   std::uint64_t done = 0;
   for (const HostPiece* const piece : window.pieces) {
     if (done == block.bytes) break;
     if (piece == nullptr) {  // nothing is to come back
-      done += piece_bytes;
+      done += chunk_bytes;
       continue;
     }
-    const auto count = static_cast<std::size_t>(std::min(piece_bytes, block.bytes - done));
+    const auto count = static_cast<std::size_t>(std::min(chunk_bytes, block.bytes - done));
     PartialCopy* const last = copies.empty() ? nullptr : &copies.back();
     const bool adjoins = last != nullptr && last->address + last->count == block.base + done;
-    if (adjoins && last->bytes + last->count == piece->bytes && last->count + count <= kMostCopiedAtOnce) {
+    if (adjoins && last->bytes + last->count == piece->bytes && last->count + count <= most) {
       last->count += count;
     } else {
       copies.push_back({block.base + done, piece->bytes, count});
@@ -59,6 +60,8 @@ std::vector<PartialCopy> copies_of(const Block& block, const OwnWindow& window, 
   }
   return copies;
 }
+
+CopyRates rates_of(const Arena& arena) noexcept { return arena.copy_rates.value_or(CopyRates{}); }
 
 // Queues the copies on the stream, with the lock given back. False: not all of them have been queued.
 bool queue_copies(Arena& arena, ArenaLock& lock, const std::vector<PartialCopy>& copies, CUstream stream, bool out,
@@ -216,7 +219,7 @@ void send_out(Arena& arena, ArenaLock& lock, Block& block, bool from_beside) noe
   if (arena.releases != releases) return;
   std::vector<PartialCopy> copies;
   try {
-    if (behind) copies = copies_of(block, *window, arena.chunks.chunk_bytes());
+    if (behind) copies = copies_of(block, *window, arena.chunks.chunk_bytes(), rates_of(arena).out_piece);
   } catch (const std::bad_alloc&) {
   }
   if (copies.empty()) {
@@ -275,7 +278,7 @@ bool carry_back(Arena& arena, ArenaLock& lock, Block& block, OwnWindow& window, 
   std::vector<PartialCopy> copies;
   CUresult result = stream != nullptr ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
   try {
-    copies = copies_of(block, window, arena.chunks.chunk_bytes());
+    copies = copies_of(block, window, arena.chunks.chunk_bytes(), rates_of(arena).in_piece);
   } catch (const std::bad_alloc&) {
     result = CUDA_ERROR_OUT_OF_MEMORY;
   }

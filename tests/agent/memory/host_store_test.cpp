@@ -197,6 +197,29 @@ TEST_F(HostStoreTest, TheOneThatHasBeenFreeForLongestIsTaken) {
   EXPECT_EQ(host->free_pieces(), 0u);
 }
 
+TEST_F(HostStoreTest, OfRunsTheShortestThatIsLongEnoughIsTaken) {
+  const auto host = store();
+  ASSERT_TRUE(grow(*host, 9));
+  const auto pieces = take_all(*host);
+  // Runs of four, one, and two.
+  for (const std::size_t i : {8, 0, 5, 2, 1, 7, 3}) host->give_back(pieces[i], Release{});
+  std::vector<HostPiece*> run(5);
+  EXPECT_FALSE(host->take_run(5, run.data()));
+  EXPECT_FALSE(host->take_run(0, run.data()));
+  ASSERT_TRUE(host->take_run(2, run.data()));
+  EXPECT_EQ(run[0], pieces[7]);
+  EXPECT_EQ(run[1], pieces[8]);
+  ASSERT_TRUE(host->take_run(3, run.data()));
+  EXPECT_EQ(run[2], pieces[2]);
+  EXPECT_EQ(host->free_pieces(), 2u);
+  host->keep_back(2);
+  EXPECT_FALSE(host->take_run(1, run.data()));
+  host->keep_back(0);
+  EXPECT_EQ(host->take(), pieces[5]) << "of the others still the one that has been free for longest";
+  EXPECT_EQ(host->take(), pieces[3]);
+  EXPECT_EQ(host->take(), nullptr);
+}
+
 TEST_F(HostStoreTest, WhatIsKeptBackIsNobodys) {
   const auto host = store();
   ASSERT_TRUE(grow(*host, 6));
@@ -443,6 +466,19 @@ TEST_F(HostStoreTest, LikeAModel) {
         } else {
           EXPECT_LT(host->free_pieces(), wanted);
           EXPECT_NE(host->note(), "");
+        }
+      } else if (what == 1) {
+        std::vector<HostPiece*> run(1 + below(4));
+        if (!host->take_run(run.size(), run.data())) continue;
+        for (std::size_t k = 0; k < run.size(); ++k) {
+          ASSERT_EQ(run[k]->bytes, run[0]->bytes + k * kPiece);
+          ASSERT_EQ(std::find(taken.begin(), taken.end(), run[k]), taken.end());
+          if (known.insert(run[k]).second) {
+            EXPECT_TRUE(addresses.insert(run[k]->bytes).second);
+          } else {
+            ASSERT_EQ(std::erase(free, run[k]), 1u);
+          }
+          taken.push_back(run[k]);
         }
       } else if (what < 6) {
         HostPiece* const piece = host->take();

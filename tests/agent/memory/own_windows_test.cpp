@@ -172,5 +172,45 @@ TEST_F(OwnWindowsTest, PiecesAreTakenAllOrNone) {
   EXPECT_EQ(host.free_pieces(), free);
 }
 
+// What lies side by side is copied at once.
+TEST_F(OwnWindowsTest, PiecesThatLieSideBySideAreTakenInPlaceOfOthersOnceAPlan) {
+  go_live(6 * kChunk);
+  OwnWindow* const window = mapped(0, 3 * kChunk);
+  const auto grow = [&](std::size_t pieces) {
+    ArenaLock lock;
+    ASSERT_TRUE(host.grow(lock, pieces));
+  };
+  const auto adjoin = [&] {
+    for (std::size_t i = 1; i < window->pieces.size(); ++i) {
+      if (window->pieces[i]->bytes != window->pieces[i - 1]->bytes + kChunk) return false;
+    }
+    return true;
+  };
+  // Every second one is in use.
+  grow(6);
+  std::vector<HostPiece*> others;
+  for (int i = 0; i < 3; ++i) {
+    HostPiece* const free = host.take();
+    others.push_back(host.take());
+    host.give_back(free, Release{});
+  }
+  ASSERT_TRUE(windows.take_pieces(*window, host));
+  EXPECT_FALSE(adjoin());
+  const std::vector<HostPiece*> torn = window->pieces;
+  for (HostPiece* const other : others) host.give_back(other, Release{});
+  grow(6);
+  ASSERT_TRUE(windows.take_pieces(*window, host));
+  EXPECT_EQ(window->pieces, torn) << "it is not looked for all the time";
+  windows.begin_plan();
+  const std::size_t free = host.free_pieces();
+  Release read;
+  read.add(StreamUse{kInSlot, 7});
+  for (HostPiece* const piece : window->pieces) piece->former = read;
+  ASSERT_TRUE(windows.take_pieces(*window, host));
+  EXPECT_TRUE(adjoin());
+  EXPECT_EQ(host.free_pieces(), free);
+  EXPECT_EQ(torn[0]->former.count, 1u) << "a copy may still read them";
+}
+
 }  // namespace
 }  // namespace memopt::agent
