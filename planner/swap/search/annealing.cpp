@@ -6,9 +6,11 @@
 namespace memopt::swap {
 namespace {
 
-constexpr double kReorders = 0.5, kStackToggles = 0.2, kToggles = 0.2;  // parts of all moves; the rest shifts
-constexpr double kDelayMoves = 0.15;                                    // where operations may wait
-constexpr double kTop = 0.97;  // of the height: items that reach so far count as on top
+// Parts of all moves; the rest shifts.
+constexpr double kReorders = 0.5, kStackToggles = 0.15, kToggles = 0.1, kExchanges = 0.15;
+constexpr int kLooksForExchange = 16;
+constexpr double kDelayMoves = 0.15;  // where operations may wait
+constexpr double kTop = 0.97;         // of the height: items that reach so far count as on top
 constexpr std::uint32_t kLongestStack = 64;
 constexpr std::uint64_t kAttemptsPerLook = 32;
 
@@ -97,16 +99,47 @@ void Annealing::toggle_any(Choice& choice) {
   if (chance(0.3)) choice.evicted[number_below(choice.evicted.size())] ^= 1;
 }
 
+// One of those that are away. False: none was come across.
+bool Annealing::pick_evicted(const Choice& choice, std::uint32_t* picked) {
+  *picked = number_below(choice.evicted.size());
+  for (int k = 0; k < 20 && choice.evicted[*picked] == 0; ++k) *picked = number_below(choice.evicted.size());
+  return choice.evicted[*picked] != 0;
+}
+
+// By when the block is back, or freed.
+std::uint64_t Annealing::end_of(const Eviction& eviction) const {
+  return eviction.returns() ? eviction.needed : liveness_.of[candidates_.items[eviction.item].block].freed;
+}
+
+// One that is away stays, and one that stays at some of the time is away instead.
+bool Annealing::exchange(Choice& choice) {
+  std::uint32_t a = 0;
+  if (!pick_evicted(choice, &a)) return false;
+  const Eviction& one = candidates_.evictions[a];
+  const std::uint64_t circle = liveness_.operations;
+  const std::uint64_t length = end_of(one) - one.leaves;
+  for (int k = 0; k < kLooksForExchange; ++k) {
+    const std::uint32_t b = number_below(choice.evicted.size());
+    if (choice.evicted[b] != 0) continue;
+    const Eviction& other = candidates_.evictions[b];
+    const std::uint64_t behind = (other.leaves % circle + circle - one.leaves % circle) % circle;
+    const std::uint64_t before = (circle - behind) % circle;
+    if (behind >= length && before >= end_of(other) - other.leaves) continue;
+    choice.evicted[a] = 0;
+    choice.evicted[b] = 1;
+    return true;
+  }
+  return false;
+}
+
 // Issues a copy out later, so that others go before it, or again at once.
 bool Annealing::shift(Choice& choice) {
-  std::uint32_t a = number_below(choice.evicted.size());
-  for (int k = 0; k < 20 && choice.evicted[a] == 0; ++k) a = number_below(choice.evicted.size());
-  if (choice.evicted[a] == 0) return false;
+  std::uint32_t a = 0;
+  if (!pick_evicted(choice, &a)) return false;
   const Eviction& eviction = candidates_.evictions[a];
   std::uint64_t to = eviction.leaves;
   if (chance(0.5)) {
-    const std::uint64_t end =
-        eviction.returns() ? eviction.needed : liveness_.of[candidates_.items[eviction.item].block].freed;
+    const std::uint64_t end = end_of(eviction);
     const Clock& clock = evaluator_.clock();
     const double left = clock.end(eviction.leaves);
     const double part = 0.5 * fraction() * fraction();
@@ -137,9 +170,7 @@ bool Annealing::change_delay(Choice& choice) {
     const Eviction& eviction = candidates_.evictions[a];
     if (choice.evicted[a] != 0 || eviction.short_ns <= 0) return false;
     choice.evicted[a] = 1;
-    const std::uint64_t end =
-        eviction.returns() ? eviction.needed : liveness_.of[candidates_.items[eviction.item].block].freed;
-    add(end, eviction.short_ns * (1 + 0.3 * fraction()) + 1);
+    add(end_of(eviction), eviction.short_ns * (1 + 0.3 * fraction()) + 1);
   } else if (!delays.empty() && kind < 0.7) {
     Delay& one = delays[number_below(delays.size())];
     if (kind < 0.2 || one.ns < 1) {
@@ -174,7 +205,8 @@ bool Annealing::change(Choice& choice, bool delays) {
   const double kind = evaluator_.placed() ? fraction() : kReorders + (1 - kReorders) * fraction();
   if (kind < kReorders || choice.evicted.empty()) return reorder(choice);
   if (kind < kReorders + kStackToggles) return toggle_in_stack(choice);
-  if (kind >= kReorders + kStackToggles + kToggles) return shift(choice);
+  if (kind >= kReorders + kStackToggles + kToggles + kExchanges) return shift(choice);
+  if (kind >= kReorders + kStackToggles + kToggles) return exchange(choice);
   toggle_any(choice);
   return true;
 }

@@ -1,7 +1,7 @@
 // Internal to the room: simulated annealing (Kirkpatrick, Gelatt and Vecchi, Science 220, 1983) over which blocks are
 // away when, when their copies out are issued, in which order items are placed, and (where time may be added) which
-// operations wait. Half of the moves look at what decides the height: a stack of items, each standing on the next, that
-// reaches from the top to the ground.
+// operations wait; two blocks may take each other's part. Half of the moves look at what decides the height: a stack of
+// items, each standing on the next, that reaches from the top to the ground.
 #pragma once
 
 #include <cstdint>
@@ -59,6 +59,9 @@ class Annealing {
   bool reorder(Choice& choice);
   bool toggle_in_stack(Choice& choice);
   void toggle_any(Choice& choice);
+  bool pick_evicted(const Choice& choice, std::uint32_t* picked);
+  std::uint64_t end_of(const Eviction& eviction) const;
+  bool exchange(Choice& choice);
   bool shift(Choice& choice);
   bool change_delay(Choice& choice);
   Worth worth_of(const Choice& choice, std::uint64_t goal) const;

@@ -27,9 +27,11 @@ std::chrono::nanoseconds nanoseconds(double seconds) {
 // Temperatures, of the peak load. Where items are placed: the first and the last one.
 constexpr double kHot = 0.007;
 constexpr double kCold = 0.0005;
-// Where nothing is placed, and annealing begins with what is greedy.
-constexpr double kMild = 7e-5;
-constexpr double kMildEnd = 3e-6;
+// Where nothing is placed, and annealing begins with what is greedy. Where there are very many evictions each is tried
+// a few times at most, and what was greedy is to be kept.
+constexpr double kWarm = 0.002, kWarmEnd = 0.0001;
+constexpr double kMild = 7e-5, kMildEnd = 3e-6;
+constexpr std::size_t kManyEvictions = 1500;
 // With more, there is no time to begin with nothing.
 constexpr std::size_t kFewEvictions = 400;
 constexpr std::size_t kMostPlaced = 1500;         // items
@@ -42,7 +44,7 @@ constexpr double kLongRound = 6;        // where there is time for several of th
 constexpr double kThorough = 0.15;      // part of a long round: for the layout of what has the least load
 constexpr double kLeastThorough = 0.5;  // seconds
 constexpr double kDelayedRound = 15;
-constexpr double kCoveringRound = 2;  // where it begins with a plan within the limit
+constexpr double kCoveringRound = 6;  // where it begins with a plan within the limit
 constexpr double kThoroughDelayed = 0.07;
 constexpr double kMostRounds = 64;
 constexpr double kRuining = 0.4;  // part of all, where it begins with a covering
@@ -69,7 +71,7 @@ constexpr double kRoomForLayout = 0.97, kLessRoom = 0.985, kLeastRoom = 0.9;  //
 // What is laid out above the limit is made smaller by loads alone, so many times, each for this part of a round.
 constexpr int kMostCorrections = 2;
 constexpr double kCorrection = 0.08;
-constexpr double kUndelayed = 0.08, kUnplacedUntil = 0.3, kUndelayedUntil = 0.4;
+constexpr double kUndelayed = 0.08, kUnplacedUntil = 0.45, kFewUnplacedUntil = 0.3, kUndelayedUntil = 0.4;
 
 class Search {
  public:
@@ -206,8 +208,9 @@ class Search {
     schedule.hot = peak * std::max(kHot, 0.5 / static_cast<double>(std::max<std::size_t>(items, 1))) * heat;
     schedule.cold = std::min(peak * kCold, schedule.hot);
     if (!few_ && !annealing.placed()) {
-      schedule.hot = peak * kMild * heat;
-      schedule.cold = peak * kMildEnd * std::min(1.0, heat);
+      const bool many = candidates_.evictions.size() > kManyEvictions;
+      schedule.hot = peak * (many ? kMild : kWarm) * heat;
+      schedule.cold = peak * (many ? kMildEnd : kWarmEnd) * std::min(1.0, heat);
     }
     schedule.goal = goal_;
     return schedule;
@@ -298,7 +301,7 @@ class Search {
     Choice from = with_order(unplaced.best().choice, placed);
     bool above = false;
     if (unplaced.best().worth.above_goal > 0) {
-      then = kUnplacedUntil;
+      then = few_ ? kFewUnplacedUntil : kUnplacedUntil;
       unplaced.forget_worths();
       delay(unplaced, budget, kUndelayed, then, kUnplacedDelays,
             !few_ && covering_ ? *covering_ : unplaced.best().choice, DelayMode::kPlacesFollow);
