@@ -165,7 +165,10 @@ bool StreamTable::is_use_over(StreamUse use, bool ask) noexcept {
 
 bool StreamTable::is_over(const Release& release, bool ask) noexcept {
   bool over = true;
-  for (std::uint32_t i = 0; i < release.count; ++i) look_at(release.uses[i], ask, &over);
+  for (std::uint32_t i = 0; i < release.count; ++i) {
+    look_at(release.uses[i], ask, &over);
+    if (!over && !release.everything()) return false;
+  }
   return is_epoch_over(release.epoch, ask) && over;
 }
 

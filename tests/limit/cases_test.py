@@ -138,7 +138,7 @@ class Cases(LimitCase):
 
     @cases.in_plain_builds
     def test_small_copies_wait_for_no_more_than_a_piece(self):
-        """Swaps are made of pieces of 2 MiB, one behind the other: where planned, a copy of the program's has one in front of it at most."""
+        """Swaps are made of pieces of 4 MiB at most, one behind the other: where planned, a copy of the program's has one in front of it at most."""
         run = self.same("beside-small-copies", "28", moved=100, orders=ORDERS[:1])
         self.assertRegex(run.last_words, r"; \d{3,} swaps as planned, 0 not")
         self.assertIn("behind two pieces: 1 late\n", run.output)

@@ -309,7 +309,7 @@ class SmallCopies {
   }
 
   void queue(bool out) { queue(kSmall, out); }
-  // Behind two copies of 2 MiB at once: what a program must not see of swaps, to show that it would be seen.
+  // Behind two copies of a piece at once: what a program must not see of swaps, to show that it would be seen.
   void queue_behind_two() {
     finish();
     CUdeviceptr target = 0;
@@ -320,7 +320,7 @@ class SmallCopies {
     finish();
     check(cuMemFree(target), "cuMemFree");
   }
-  // Those since the last call that took longer than one of 2 MiB, which may be in front of them, and their own.
+  // Those since the last call that took longer than one of a piece, which may be in front of them, and their own.
   std::size_t late() {
     std::size_t count = 0;
     for (const Timed& one : timed_) count += took(one) > (one.out ? longest_out_ : longest_in_) ? 1 : 0;
@@ -333,7 +333,8 @@ class SmallCopies {
     CUevent before, after;
     bool out;
   };
-  static constexpr std::size_t kSmall = 4096, kPiece = 2 * kMib;
+  static constexpr std::size_t kSmall = 4096;
+  static constexpr std::size_t kPiece = 4 * kMib;  // of a swap's copy, at most
 
   void queue(std::size_t bytes, bool out) {
     Timed one{nullptr, nullptr, out};
