@@ -15,7 +15,7 @@ from order_runs import BUILD, FULL, Run, Seeds
 SOURCE = os.environ["TEST_SOURCE"]
 MOST_PROGRAMS = 2_000
 # The first programs of runs that have found the mutant: which do differs with what a thread does between two calls.
-FOUND_BY = {"announced-counts-as-queued": (300, 235), "event-placed-after-the-call": (410, 885, 600), "device-waited-for-with-the-lock": (220,),
+FOUND_BY = {"announced-counts-as-queued": (300, 235), "event-placed-after-the-call": (410, 885, 600, 1860), "device-waited-for-with-the-lock": (220,),
             "free-of-many-threads-without-a-wait": (10,), "legacy-allocation-orders-nothing": (900,)}
 ORDER = ("race", "order_fuzzer")
 DEADLOCK = ("deadlock",)
