@@ -31,7 +31,6 @@ class LimitTable(PlanningCase):
         self.assertGreater(by_uvm[0], on_demand[0], "pages are waited for one by one")
         self.assertLess(float(rows[0][6]), on_demand[0])
 
-
     def test_a_host_that_takes_its_time(self):
         trace = self.net("vgg11", "--batch", 5)
         command = [sys.executable, TABLE, "--parts", "75", "--iterations", "4", "--times", "trace"]
