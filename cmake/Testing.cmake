@@ -1,7 +1,7 @@
 # Tests, the same under every preset.
 #
-#   memopt_add_test(NAME n SOURCES … [LIBS …] [ENV k=v …] [LABELS …] [TIMEOUT s] [WRAPPER cmd…] [ONE_THREAD] [OPTIMISED]
-#                   [NOT_UNDER_TSAN case…])
+#   memopt_add_test(NAME n SOURCES … [LIBS …] [PRELOAD lib…] [ENV k=v …] [LABELS …] [TIMEOUT s] [WRAPPER cmd…] [ONE_THREAD]
+#                   [OPTIMISED] [NOT_UNDER_TSAN case…])
 #       a GoogleTest binary, one ctest. Exit code 77 is a skip. ONE_THREAD: it starts no thread, which the other builds hold it to, so
 #       ThreadSanitizer has nothing to find: its build leaves it out (`ninja n` still builds it). OPTIMISED: it has more to say in a plain
 #       build than in a sanitised one: more problems, more threads at once; the others are left out of plain builds where
@@ -78,8 +78,18 @@ function(memopt_sanitizer_definitions target)
                              MEMOPT_SANITIZER_ENV="${env}" MEMOPT_TEST_WRAPPER="${wrapper}")
 endfunction()
 
+# What runs a command with these libraries preloaded. Not the environment of the test: shells that run the command do not survive
+# every sanitizer's runtime.
+function(_memopt_preloading result libraries)
+  set(${result} "" PARENT_SCOPE)
+  if(libraries)
+    list(JOIN libraries ":" joined)
+    set(${result} env LD_PRELOAD=${MEMOPT_PRELOAD_PREFIX}${joined} PARENT_SCOPE)
+  endif()
+endfunction()
+
 function(memopt_add_test)
-  cmake_parse_arguments(ARG "ONE_THREAD;OPTIMISED" "NAME;TIMEOUT" "SOURCES;LIBS;ENV;LABELS;WRAPPER;NOT_UNDER_TSAN" ${ARGN})
+  cmake_parse_arguments(ARG "ONE_THREAD;OPTIMISED" "NAME;TIMEOUT" "SOURCES;LIBS;PRELOAD;ENV;LABELS;WRAPPER;NOT_UNDER_TSAN" ${ARGN})
   add_executable(${ARG_NAME} ${ARG_SOURCES})
   target_link_libraries(${ARG_NAME} PRIVATE memopt_flags ${ARG_LIBS} GTest::gtest GTest::gtest_main Threads::Threads)
   target_include_directories(${ARG_NAME} PRIVATE ${CMAKE_SOURCE_DIR})
@@ -94,13 +104,14 @@ function(memopt_add_test)
     return()
   elseif(ARG_ONE_THREAD)
     add_dependencies(${ARG_NAME} one_thread)
-    list(APPEND ARG_ENV LD_PRELOAD=${MEMOPT_PRELOAD_PREFIX}$<TARGET_FILE:one_thread>)
+    list(APPEND ARG_PRELOAD $<TARGET_FILE:one_thread>)
   endif()
   if(ARG_NOT_UNDER_TSAN AND "thread" IN_LIST MEMOPT_SANITIZE)
     list(JOIN ARG_NOT_UNDER_TSAN ":" patterns)
     list(APPEND ARG_ENV GTEST_FILTER=-${patterns})
   endif()
-  add_test(NAME ${ARG_NAME} COMMAND ${MEMOPT_TEST_WRAPPER} ${_memopt_in_time} ${ARG_WRAPPER} $<TARGET_FILE:${ARG_NAME}>)
+  _memopt_preloading(preloading "${ARG_PRELOAD}")
+  add_test(NAME ${ARG_NAME} COMMAND ${MEMOPT_TEST_WRAPPER} ${_memopt_in_time} ${ARG_WRAPPER} ${preloading} $<TARGET_FILE:${ARG_NAME}>)
   # The cases in one binary are counted from GoogleTest's own report, so that a skipped case is seen as one. Its name is made
   # explicit: a report of an earlier run must be replaced, not kept beside.
   _memopt_test_properties(${ARG_NAME} "${ARG_TIMEOUT}" "${ARG_LABELS}"
@@ -125,13 +136,13 @@ function(memopt_add_program_test)
   if(NOT ARG_WORKING_DIRECTORY)
     set(ARG_WORKING_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR})
   endif()
-  set(preload "")
-  if(ARG_PRELOAD OR MEMOPT_PRELOAD_PREFIX)
-    list(JOIN ARG_PRELOAD ":" libraries)
-    set(preload "LD_PRELOAD=${MEMOPT_PRELOAD_PREFIX}${libraries}")
+  _memopt_preloading(preloading "${ARG_PRELOAD}")
+  if(MEMOPT_PRELOAD_PREFIX AND NOT ARG_PRELOAD)  # the command need not have been built by us
+    set(preloading env LD_PRELOAD=${MEMOPT_PRELOAD_PREFIX})
   endif()
-  add_test(NAME ${ARG_NAME} COMMAND ${MEMOPT_TEST_WRAPPER} ${_memopt_in_time} ${ARG_COMMAND} WORKING_DIRECTORY ${ARG_WORKING_DIRECTORY})
-  _memopt_test_properties(${ARG_NAME} "${ARG_TIMEOUT}" "${ARG_LABELS}" "${preload};${MEMOPT_SANITIZER_ENV};${ARG_ENV}")
+  add_test(NAME ${ARG_NAME} COMMAND ${MEMOPT_TEST_WRAPPER} ${_memopt_in_time} ${preloading} ${ARG_COMMAND}
+           WORKING_DIRECTORY ${ARG_WORKING_DIRECTORY})
+  _memopt_test_properties(${ARG_NAME} "${ARG_TIMEOUT}" "${ARG_LABELS}" "${MEMOPT_SANITIZER_ENV};${ARG_ENV}")
 endfunction()
 
 function(memopt_add_python_test)
