@@ -170,11 +170,12 @@ void SwapPlanner::look_at_changes(std::uint64_t unswapped) {
   look_at_ = measured_ + measured_ / 8 + 1;
   const IterationTimes times = times_of_iteration();
   const std::uint64_t change = times.busy > planned_busy_ ? times.busy - planned_busy_ : planned_busy_ - times.busy;
-  // Once more when hardly any is guessed: what counts then is what the plan comes to, not the sum.
-  const bool settles =
-      !settled_ && kSettled * (times.on_device - times.from(IterationTimes::Source::kMeasured)) <= times.on_device;
-  settled_ = settled_ || settles;
-  if (change * kWorthwhileChange < planned_busy_ && !(settles && takes_longer(times))) return;
+  // Once more when hardly any is guessed: what counts then is what the plan comes to, not the sum. Of two that change
+  // places one is known before the other.
+  const std::uint64_t guessed = times.on_device - times.from(IterationTimes::Source::kMeasured);
+  const bool longer = !settled_ && kSettled * guessed <= times.on_device && takes_longer(times);
+  settled_ = settled_ || longer || guessed == 0;
+  if (change * kWorthwhileChange < planned_busy_ && !longer) return;
   ++changes_;
   stop("swaps are planned again: the operations take another time than was known");
   start(times, unswapped);

@@ -113,7 +113,7 @@ class SwapPlanner {
   std::uint64_t on_demand_ = 0;  // how long an iteration took while no swaps were followed; 0: not known
   std::uint32_t changes_ = 0;    // of that, for which they were planned again
   std::uint64_t escapes_ = 0;    // that were looked at, of all that the store has been told
-  bool settled_ = false;         // nearly all operations were measured when they were looked at
+  bool settled_ = false;         // nothing is guessed any more, or it was planned again when hardly anything was
   bool had_pages_ = false;       // in the last plan that was sent
   std::uint64_t last_ = 0;       // what the last one that was sent needs, in bytes
   std::uint64_t reserve_ = 0;    // by so much less than the limit plans of this iteration are to need
