@@ -69,6 +69,7 @@ layout::Problem layout_problem(const IterationLifetimes& lifetimes, std::uint32_
   for (const LaneMallocs& lane : lifetimes.lanes) {
     for (const MallocLife& malloc : lane.mallocs) {
       const std::uint64_t bytes = place_bytes(malloc.bytes);
+      if (malloc.places == 0) continue;
       if (rounds > 1) {
         for (std::uint64_t round = 0; round < rounds; ++round) {
           const std::uint64_t shift = round * lifetimes.operations;
@@ -87,7 +88,7 @@ layout::Problem layout_problem(const IterationLifetimes& lifetimes, std::uint32_
 
 std::vector<std::vector<std::uint64_t>> IterationPlan::offsets(std::size_t lane) const {
   if (pools) throw std::logic_error("places of pools belong to no malloc");
-  const auto count = [&](const MallocLife& life) { return rounds > 1 ? rounds : life.places; };
+  const auto count = [&](const MallocLife& life) { return rounds > 1 && life.places != 0 ? rounds : life.places; };
   std::size_t first = 0;
   for (std::size_t i = 0; i < lane; ++i) {
     for (const MallocLife& life : lifetimes.lanes[i].mallocs) first += count(life);
@@ -170,14 +171,14 @@ std::vector<std::vector<KeptChunk>> chunks_to_leave_out(const IterationLifetimes
 
 std::optional<IterationPlan> plan_iteration(const OperationStore& store, const Iteration& iteration,
                                             const PlanningOptions& options, std::string& fault) {
-  IterationLifetimes joined = lifetimes(store, iteration, true, options.slab);
+  IterationLifetimes joined = lifetimes(store, iteration, true, options.slab, options.unsteady);
   const bool in_turn = std::any_of(joined.lanes.begin(), joined.lanes.end(), [](const LaneMallocs& lane) {
     return std::any_of(lane.mallocs.begin(), lane.mallocs.end(),
                        [](const MallocLife& malloc) { return malloc.always; });
   });
   IterationLifetimes separate;
   if (in_turn && (options.pools || options.unroll)) {
-    separate = lifetimes(store, iteration, false, options.slab);
+    separate = lifetimes(store, iteration, false, options.slab, options.unsteady);
   }
   const auto planned = [&](std::span<const std::uint64_t> sizes, const PlanningOptions& with,
                            std::span<const KeptChunk> left_out = {}) {

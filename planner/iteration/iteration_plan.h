@@ -33,6 +33,7 @@ struct PlanningOptions {
   // Blocks that need several places share them with others (planner/iteration/pools.h). Else each of their mallocs has
   // places of its own, used in turn: what files and swaps want, which say where each block lies.
   bool pools = true;
+  Unsteady unsteady = Unsteady::kPlaced;
   SlabRange slab = {};  // of the program's plans so far
   // A plan may leave out chunks that those keep for blocks that stay: the program takes them out of its slab.
   bool gives_up_chunks = true;

@@ -191,6 +191,13 @@ bool IterationPlanner::is_in_the_way(const Iteration& found) const {
   });
 }
 
+// Blocks of it turn out to outlive iterations now and then, and have places.
+bool IterationPlanner::has_unsteady(const Iteration& found) const {
+  const Unsteady unsteady = options_.planning.unsteady;
+  if (unsteady == Unsteady::kPlaced) return false;
+  return not_placed(lifetimes(store_, found, false, {}, unsteady)) > not_placed(plan_->lifetimes);
+}
+
 // Where each batch has a size of its own, two in a row are alike by chance.
 bool IterationPlanner::is_doubtful(const Iteration& found) const {
   if (not_kept_ == 0 || found.operations() > not_kept_operations_ + not_kept_operations_ / kShorterPart) return false;
@@ -198,11 +205,20 @@ bool IterationPlanner::is_doubtful(const Iteration& found) const {
   return found.repeated < period * (kLeftRepeats << (2 * std::min(not_kept_ - 1, kMostReturns)));
 }
 
+// The planned iteration, of which other lanes have left it for now: as the thread of an optimizer does, and that of the
+// backward passes does not.
+bool IterationPlanner::is_part_of_planned(const Iteration& found) const {
+  if (!found.partial || period_ == 0 || plan_->iteration.partial) return false;
+  const LanePeriod& main = found.lanes[found.main];
+  if (store_.lanes()[main.lane].number != lane_number_ || main.period != period_) return false;
+  return found.repeated < kLeftRepeats * kLeftRepeats * std::uint64_t{period_};
+}
+
 bool IterationPlanner::is_wanted(const Iteration& found) {
-  if (is_doubtful(found)) return false;
+  if (is_doubtful(found) || is_part_of_planned(found)) return false;
   if (period_ != 0 && found.signature == signature_) {
     follow(found);
-    if (std::exchange(left_, false) && is_in_the_way(found)) return true;
+    if (std::exchange(left_, false) && (is_in_the_way(found) || has_unsteady(found))) return true;
   }
   const std::uint64_t period = found.lanes[found.main].period;
   if (const auto times = planned_.find(found.signature); times != planned_.end()) {

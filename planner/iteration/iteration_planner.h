@@ -32,6 +32,9 @@ class IterationPlanner {
   // The agent keeps chunks of so many bytes for plans; 0: none. Plans of before are as they were.
   void keep_chunks_of(std::uint64_t bytes) { options_.planning.slab.chunk_bytes = bytes; }
 
+  // Of plans from now on.
+  void place(Unsteady unsteady) { options_.planning.unsteady = unsteady; }
+
   void add(std::uint32_t lane, const shm::RecordView& record);
   void add(std::uint32_t lane, const shm::RecordRun& run);
   void add_gap();
@@ -75,7 +78,9 @@ class IterationPlanner {
   bool still_planned();
   void follow(const Iteration& iteration);
   void forget_plan();
+  bool has_unsteady(const Iteration& found) const;
   bool is_doubtful(const Iteration& found) const;
+  bool is_part_of_planned(const Iteration& found) const;
   bool is_wanted(const Iteration& found);
   bool is_in_the_way(const Iteration& found) const;
   std::uint32_t next_horizon();

@@ -45,6 +45,7 @@ std::optional<layout::Solution> places_of_last(const IterationPlan& last, const 
     const std::optional<std::size_t> shift = rotation(mallocs, now[lane].mallocs);
     if (!shift) return std::nullopt;
     const auto buffers = [&](const IterationPlan& plan, std::size_t i) -> std::size_t {
+      if (plan.lifetimes.lanes[lane].mallocs[i].places == 0) return 0;
       if (plan.pools) return plan.pools->of[lane][i] == Pools::kNoPool && plan.pools->leads[lane][i] == i;
       return plan.rounds > 1 ? plan.rounds : plan.lifetimes.lanes[lane].mallocs[i].places;
     };

@@ -1,6 +1,7 @@
 #include "planner/iteration/lifetimes.h"
 
 #include <algorithm>
+#include <array>
 #include <iterator>
 #include <map>
 #include <tuple>
@@ -13,6 +14,9 @@
 
 namespace memopt::planner {
 namespace {
+
+// So many iterations back it is looked for blocks that have outlived two of them.
+constexpr std::uint64_t kRememberedIterations = 128;
 
 // Ranks of a lane's operations in the two observed repeats, by place in the lane's period, before the boundary is
 // chosen.
@@ -116,6 +120,43 @@ Life life_of(const OperationStore& store, const Ranking& ranking, const LanePeri
   return {born, static_cast<std::uint64_t>(latest - born)};
 }
 
+// What an unsteady malloc is known by: itself, and the two mallocs of its lane before it. A block that is made once,
+// when the program begins, may be as large as one of the iteration, and made by the same calls; what is before it
+// differs.
+std::uint64_t in_its_place(const std::array<std::uint64_t, 2>& before, std::uint64_t malloc) {
+  return combine(combine(before[0], before[1]), malloc);
+}
+
+// Mallocs, in their places, whose blocks have outlived two iterations. `n`: operations in an iteration.
+std::unordered_set<std::uint64_t> outliving_mallocs(const OperationStore& store, std::uint64_t n) {
+  std::unordered_set<std::uint64_t> outliving;
+  std::vector<std::array<std::uint64_t, 2>> before(store.lanes().size(), {0, 0});  // the last mallocs' tokens
+  const auto& operations = store.operations();
+  const std::uint64_t count = operations.size();
+  for (std::uint64_t i = count - std::min(count, kRememberedIterations * n); i < count; ++i) {
+    const Operation& op = operations[static_cast<std::uint32_t>(i)];
+    if (op.kind != OperationKind::kMalloc) continue;
+    std::array<std::uint64_t, 2>& last = before[op.lane];
+    const std::uint32_t death = store.blocks()[op.block].death;
+    if ((death == kNone ? count : death) - i >= 2 * n) outliving.insert(in_its_place(last, op.token));
+    last = {last[1], op.token};
+  }
+  return outliving;
+}
+
+// The malloc of this operation, as it is known there.
+std::uint64_t in_its_place(const OperationStore& store, std::uint32_t malloc) {
+  const Operation& op = store.operations()[malloc];
+  const auto& lane = store.lanes()[op.lane].operations;
+  std::array<std::uint64_t, 2> before{0, 0};
+  std::size_t found = 2;
+  for (std::uint32_t i = op.lane_index; i != 0 && found != 0; --i) {
+    const Operation& earlier = store.operations()[lane[i - 1]];
+    if (earlier.kind == OperationKind::kMalloc) before[--found] = earlier.token;
+  }
+  return in_its_place(before, op.token);
+}
+
 // Live bytes behind each operation, by rank.
 std::vector<std::uint64_t> load_curve(std::uint64_t operations,
                                       const std::vector<std::pair<Life, std::uint64_t>>& lives) {
@@ -165,11 +206,25 @@ void join_parts(LaneMallocs& lane, std::size_t length, std::uint64_t operations)
       while (part(i + places).born + (i + places) / parts * operations <= part(i).freed) ++places;
     }
     MallocLife& joined = lane.mallocs[j];
+    if (joined.places == 0) continue;  // so are the others
     joined.places = static_cast<std::uint32_t>(places);
     joined.always = true;
     joined.freed = joined.born + std::max(longest, operations);
   }
   lane.mallocs.resize(length);
+}
+
+// What can't be told from an unsteady malloc is no more placed than that.
+void leave_out_alike(LaneMallocs& lane) {
+  const std::size_t length = lane.mallocs.size() / lane.parts;
+  for (std::size_t j = 0; j < length; ++j) {
+    bool left_out = false;
+    for (std::size_t i = j; i < lane.mallocs.size(); i += length) left_out |= lane.mallocs[i].places == 0;
+    for (std::size_t i = j; left_out && i < lane.mallocs.size(); i += length) {
+      lane.mallocs[i].places = 0;
+      lane.mallocs[i].always = false;
+    }
+  }
 }
 
 // What a lane's mallocs are told by.
@@ -331,7 +386,7 @@ std::vector<std::uint32_t> persistent_blocks(const OperationStore& store, const 
 }
 
 IterationLifetimes lifetimes(const OperationStore& store, const Iteration& iteration, bool joined,
-                             const SlabRange& slab) {
+                             const SlabRange& slab, Unsteady unsteady) {
   IterationLifetimes result;
   const Ranking ranking(store, iteration);
   const std::uint64_t n = ranking.count();
@@ -342,9 +397,15 @@ IterationLifetimes lifetimes(const OperationStore& store, const Iteration& itera
     std::uint32_t operation;
     const LanePeriod* lane;
     Life life;
+    bool placed;
   };
   std::vector<Planned> planned;
-  std::vector<std::pair<Life, std::uint64_t>> lives;
+  std::vector<std::pair<Life, std::uint64_t>> lives, placed;
+  std::unordered_set<std::uint64_t> outliving;
+  if (unsteady == Unsteady::kNotPlaced) outliving = outliving_mallocs(store, n);
+  const auto is_left_out = [&](std::uint32_t operation, const Life& life) {
+    return life.duration < n && !outliving.empty() && outliving.contains(in_its_place(store, operation));
+  };
   for (const LanePeriod& lane : iteration.lanes) {
     const auto& operations = store.lanes()[lane.lane].operations;
     for (std::uint32_t phase = 0; phase < lane.period; ++phase) {
@@ -352,8 +413,9 @@ IterationLifetimes lifetimes(const OperationStore& store, const Iteration& itera
       const Operation& op = store.operations()[operation];
       if (op.kind != OperationKind::kMalloc || !store.blocks()[op.block].placeable) continue;
       const Life life = life_of(store, ranking, lane, phase);
-      planned.push_back({operation, &lane, life});
+      planned.push_back({operation, &lane, life, !is_left_out(operation, life)});
       lives.emplace_back(life, store.blocks()[op.block].bytes);
+      if (planned.back().placed) placed.push_back(lives.back());
     }
   }
 
@@ -406,7 +468,7 @@ IterationLifetimes lifetimes(const OperationStore& store, const Iteration& itera
       const std::uint64_t place = (ranking.lane(lane.lane).later[phase] + n - boundary) % n;
       const std::uint64_t born = (malloc.life.born + n - boundary) % n;
       const std::uint64_t freed = born + std::max<std::uint64_t>(malloc.life.duration, 1);
-      const auto places = static_cast<std::uint32_t>(places_needed(born, freed, n));
+      const auto places = malloc.placed ? static_cast<std::uint32_t>(places_needed(born, freed, n)) : 0;
       sorted.emplace_back(
           place, MallocLife{malloc.operation, block.bytes, block.return_address, born, freed, places, places > 1});
     }
@@ -427,6 +489,7 @@ IterationLifetimes lifetimes(const OperationStore& store, const Iteration& itera
   tell_parts_by_gaps(result.lanes, store, result.order);
   tell_parts_by_clock(result.lanes, n);
   for (LaneMallocs& lane : result.lanes) {
+    leave_out_alike(lane);
     if (joined) join_parts(lane, lane.mallocs.size() / lane.parts, n);
     lane.match = match_length(seen_of(lane));
   }
@@ -446,7 +509,7 @@ IterationLifetimes lifetimes(const OperationStore& store, const Iteration& itera
   result.in_slab = without_overlaps(result.in_slab);
   const auto peak = std::max_element(load.begin(), load.end());
   result.peak_load = persistent_load + *peak;
-  result.sizes_at_peak = sizes_behind(static_cast<std::uint64_t>(peak - load.begin()), n, lives);
+  result.sizes_at_peak = sizes_behind(static_cast<std::uint64_t>(peak - load.begin()), n, placed);
 
   // The first boundary from which on everything repeats.
   const LanePeriod& main = iteration.lanes[iteration.main];
@@ -460,6 +523,16 @@ IterationLifetimes lifetimes(const OperationStore& store, const Iteration& itera
   result.first_iteration =
       store.operations()[main_operations[std::min<std::size_t>(first, main_operations.size() - 1)]].sequence;
   return result;
+}
+
+std::size_t not_placed(const IterationLifetimes& lifetimes) {
+  std::size_t count = 0;
+  for (const LaneMallocs& lane : lifetimes.lanes) {
+    const auto of_parts =
+        std::count_if(lane.mallocs.begin(), lane.mallocs.end(), [](const MallocLife& its) { return its.places == 0; });
+    if (of_parts != 0) count += static_cast<std::size_t>(of_parts) * lane.operations.size() / lane.mallocs.size();
+  }
+  return count;
 }
 
 void keep_chunks(IterationLifetimes* lifetimes, const SlabRange& slab, std::span<const std::uint64_t> sizes,

@@ -22,7 +22,7 @@ struct MallocLife {
   std::uint64_t return_address;
   std::uint64_t born;    // rank
   std::uint64_t freed;   // rank, plus `operations` for each boundary it lies behind
-  std::uint32_t places;  // used in turn; 0: never placed
+  std::uint32_t places;  // used in turn; 0: never placed, as it is unsteady
   bool always;           // its places are needed all the time: there are several, or it stands for several mallocs
 };
 
@@ -76,15 +76,24 @@ struct IterationLifetimes {
   std::uint64_t unwrapped = 0;
 };
 
+// Unsteady are mallocs whose blocks are freed within the iteration, in both repeats, of which one has outlived two
+// iterations before: as gradients do that the first of several batches makes and the others add to. At its place, such
+// a block is in the way of others for as long. kNotPlaced: of these, and of what cannot be told from them, `places`
+// is 0, and an agent serves them as if there was no plan.
+enum class Unsteady : std::uint8_t { kPlaced, kNotPlaced };
+
 // `joined`: mallocs that cannot be told from each other become one, see LaneMallocs.
 IterationLifetimes lifetimes(const OperationStore& store, const Iteration& iteration, bool joined,
-                             const SlabRange& slab = {});
+                             const SlabRange& slab = {}, Unsteady unsteady = Unsteady::kPlaced);
 
 // Blocks that stay are left in chunks which are the slab's otherwise (planner/iteration/kept_chunks.h); to be said
 // once, for lifetimes in which they are beside it. `sizes`, `left_out`: as there; the latter may be
 // among slab.chunks.
 void keep_chunks(IterationLifetimes* lifetimes, const SlabRange& slab, std::span<const std::uint64_t> sizes,
                  std::span<const KeptChunk> left_out = {});
+
+// Mallocs one by one that are not placed.
+std::size_t not_placed(const IterationLifetimes& lifetimes);
 
 // Blocks that live through all repeats and are not placed; in order of their numbers.
 std::vector<std::uint32_t> persistent_blocks(const OperationStore& store, const Iteration& iteration);

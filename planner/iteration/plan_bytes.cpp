@@ -1,5 +1,6 @@
 #include "planner/iteration/plan_bytes.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "shm/plan.h"
@@ -50,7 +51,7 @@ void add_separate(const IterationPlan& plan, PlanParts& parts) {
       buffers = 0;
       for (std::size_t i = 0; i < lane.mallocs.size(); ++i) {
         const MallocLife& malloc = lane.mallocs[i];
-        const std::uint32_t turns = plan.rounds > 1 ? 1 : malloc.places;
+        const std::uint32_t turns = plan.rounds > 1 ? std::min(malloc.places, 1u) : malloc.places;
         parts.mallocs.push_back({malloc.bytes, malloc.return_address, parts.places.size(), turns,
                                  static_cast<std::uint32_t>(malloc.born + round * operations),
                                  malloc.freed + round * operations, gap_of(lane, i)});
@@ -58,7 +59,7 @@ void add_separate(const IterationPlan& plan, PlanParts& parts) {
           parts.places.push_back(
               {plan.outcome.solution.offsets[first + buffers + round + turn], place_bytes(malloc.bytes)});
         }
-        buffers += plan.rounds > 1 ? plan.rounds : turns;
+        buffers += plan.rounds > 1 ? turns * plan.rounds : turns;
       }
     }
     first += buffers;
@@ -87,7 +88,9 @@ void add_pooled(const IterationPlan& plan, PlanParts& parts) {
       const std::uint32_t pool = pools.of[k][i];
       shm::PlannedMalloc planned{malloc.bytes, malloc.return_address, 0, 1, static_cast<std::uint32_t>(malloc.born),
                                  malloc.freed, gap_of(lane, i)};
-      if (pool != Pools::kNoPool) {
+      if (malloc.places == 0) {
+        planned.places = 0;
+      } else if (pool != Pools::kNoPool) {
         planned.first_place = pool_begins[pool];
         planned.places = pools.pools[pool].places;
       } else if (pools.leads[k][i] == i) {

@@ -98,6 +98,7 @@ class Chooser {
       const std::vector<MallocLife>& mallocs = lifetimes_.lanes[lane].mallocs;
       const std::size_t length = mallocs.size() / lifetimes_.lanes[lane].parts;
       for (std::uint32_t j = 0; j < length; ++j) {
+        if (mallocs[j].places == 0) continue;  // and so are those that can't be told from it
         std::vector<std::pair<std::uint64_t, std::uint64_t>> spans;
         bool pooled = false;
         for (std::size_t i = j; i < mallocs.size(); i += length) {
@@ -132,7 +133,7 @@ class Chooser {
     for (std::uint32_t lane = 0; lane < lifetimes_.lanes.size(); ++lane) {
       for (std::uint32_t i = 0; i < lifetimes_.lanes[lane].mallocs.size(); ++i) {
         const Member member{lane, i};
-        if (pools_.of[lane][i] != Pools::kNoPool) continue;
+        if (pools_.of[lane][i] != Pools::kNoPool || life(member).places == 0) continue;
         add(life(member), place_bytes(life(member).bytes));
         if (pools_.leads[lane][i] == i) others.push_back(member);
       }
@@ -216,7 +217,7 @@ layout::Problem pooled_problem(const IterationLifetimes& lifetimes, const Pools&
     const std::vector<MallocLife>& mallocs = lifetimes.lanes[lane].mallocs;
     const std::size_t length = mallocs.size() / lifetimes.lanes[lane].parts;
     for (std::size_t i = 0; i < mallocs.size(); ++i) {
-      if (pools.of[lane][i] != Pools::kNoPool || pools.leads[lane][i] != i) continue;
+      if (pools.of[lane][i] != Pools::kNoPool || pools.leads[lane][i] != i || mallocs[i].places == 0) continue;
       std::vector<layout::Interval> spans;
       bool always = false;
       for (std::size_t each = i; each < mallocs.size(); each += length) {

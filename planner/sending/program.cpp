@@ -18,6 +18,7 @@ IterationPlanner::Options options(bool waited_for) {
   options.improve = !waited_for;
   options.planning.limits.work = waited_for ? kPatientWork : kPromptWork;
   options.planning.unroll = true;
+  options.planning.unsteady = Unsteady::kNotPlaced;
   return options;
 }
 
@@ -98,6 +99,8 @@ void Program::swap_on(const shm::SwapTermsBody& terms) {
   const bool may_swap = (terms.flags & shm::kNoSwaps) == 0;
   // Places of blocks that swap know nothing of chunks that are kept.
   impl.planner.keep_chunks_of(may_swap ? 0 : impl.chunk_bytes);
+  // What swaps are planned for has a place.
+  impl.planner.place(may_swap ? Unsteady::kPlaced : Unsteady::kNotPlaced);
   if (!may_swap) {
     impl.swaps.reset();
   } else if (impl.swaps) {

@@ -30,6 +30,7 @@ IterationLifetimes random_lifetimes(std::mt19937_64& random, bool crossing) {
     malloc.born = rank;
     malloc.freed = rank + length;
     malloc.places = static_cast<std::uint32_t>(places_needed(malloc.born, malloc.freed, kOperations));
+    if (random() % 8 == 0) malloc.places = 0;
     malloc.always = malloc.places > 1;
     lane.mallocs.push_back(malloc);
   }

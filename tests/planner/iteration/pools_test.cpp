@@ -95,7 +95,7 @@ TEST(Pools, MallocsThatLookAlikeLiveAsLongAsTheyDo) {
 TEST(Pools, HavePlacesForAll) {
   std::mt19937_64 random(7);
   constexpr std::uint64_t kOperations = 50;
-  int joined = 0;
+  int joined = 0, not_placed = 0;
   for (int round = 0; round < 500; ++round) {
     IterationLifetimes lifetimes;
     lifetimes.operations = kOperations;
@@ -110,6 +110,7 @@ TEST(Pools, HavePlacesForAll) {
         malloc.born = random() % kOperations;
         malloc.freed = malloc.born + 1 + random() % (random() % 4 == 0 ? 3 * kOperations : kOperations / 2);
         malloc.places = static_cast<std::uint32_t>(places_needed(malloc.born, malloc.freed, kOperations));
+        if (i >= count ? lane.mallocs[i - count].places == 0 : random() % 6 == 0) malloc.places = 0;
         malloc.always = malloc.places > 1;
         lane.mallocs.push_back(malloc);
       }
@@ -126,6 +127,11 @@ TEST(Pools, HavePlacesForAll) {
         std::vector<std::uint32_t> at_lead(mallocs.size(), 0);
         for (std::size_t i = 0; i < mallocs.size(); ++i) {
           const std::uint32_t pool = pools.of[lane][i];
+          if (mallocs[i].places == 0) {
+            EXPECT_EQ(pool, Pools::kNoPool);
+            ++not_placed;
+            continue;
+          }
           if (pool != Pools::kNoPool) {
             EXPECT_LE(mallocs[i].bytes, pools.pools[pool].bytes);
             joined += mallocs[i].places == 1 && lifetimes.lanes[lane].parts == 1;
@@ -147,6 +153,7 @@ TEST(Pools, HavePlacesForAll) {
     }
   }
   EXPECT_GT(joined, 100);
+  EXPECT_GT(not_placed, 100);
 }
 
 }  // namespace
