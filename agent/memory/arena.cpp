@@ -229,7 +229,7 @@ std::uint64_t ready_streams(const Release& former) noexcept {
   if (begins && expected != nullptr) arena_at_boundary(arena, *at.lane);
   if (expected != nullptr && !arena.plan->steps.empty()) [[unlikely]]
     arena_begin_points(arena, *lane, *expected);
-  return expected != nullptr && expected->count != 0 ? expected : nullptr;
+  return expected;
 }
 
 // The first of its other places that the block can have; null if there is none.
@@ -380,13 +380,15 @@ void record(Arena& arena, const Made& made, std::size_t bytes, void* return_addr
     // It may have waited, and the context be gone, with all that was made in it.
     if (arena.releases != releases_before) [[unlikely]]
       return {};
-    bool planned = malloc != nullptr && serve_planned(arena, *block, *malloc);
-    if (malloc != nullptr && !planned) [[unlikely]]
+    const bool placed = malloc != nullptr && malloc->count != 0;
+    bool planned = placed && serve_planned(arena, *block, *malloc);
+    if (placed && !planned) [[unlikely]]
       planned = arena_refill_places(arena, lock, *malloc) && serve_planned(arena, *block, *malloc);
     if (arena.releases != releases_before) [[unlikely]]
       return {};
     if (!planned) [[unlikely]] {
       if (arena.plan != nullptr) ++arena.displaced;
+      if (malloc != nullptr && !placed) ++arena.unplaced;
       CUresult result = CUDA_ERROR_NOT_SUPPORTED;
       // Where the driver makes the blocks, it makes this one by its own stream-ordered call (arena_note_async).
       const bool by_driver = order != nullptr && arena.service == Arena::Service::kDriver;

@@ -137,7 +137,7 @@ void arena_end_trial(Arena& arena) noexcept {
 void arena_watch_gain(Arena& arena) noexcept {
   GainWatch& watch = arena.gain_watch;
   if (arena.service != Arena::Service::kChunks) return;
-  const GainWatch anew{.mallocs = arena.mallocs, .displaced = arena.displaced};
+  const GainWatch anew{.mallocs = arena.mallocs, .beside = beside_plan(arena)};
   // At a limit more may be beside it for other reasons, also where it has come since it was due.
   if (arena.plan->swaps != 0 || arena.chunks.limit() != 0) {
     watch = anew;
@@ -147,7 +147,7 @@ void arena_watch_gain(Arena& arena) noexcept {
   watch.held = std::max({watch.held, arena.held_of_late, arena.chunks.counts().held_bytes});
   if (++watch.begun < kLookedAt) return;
   const std::uint64_t made = arena.mallocs - watch.mallocs;
-  const std::uint64_t beside = arena.displaced - watch.displaced;
+  const std::uint64_t beside = beside_plan(arena) - watch.beside;
   // What is a loop of something longer, or will be, is kept to.
   const bool known = arena.next != nullptr || arena.declined.plan != nullptr;
   watch.due = !known && beside * kBeside >= made && watch.held > arena.footprint_before;
@@ -157,13 +157,13 @@ void arena_watch_gain(Arena& arena) noexcept {
 
 bool arena_leave_vain_plan(Arena& arena, ArenaLock& lock) noexcept {
   if (captures_are_open()) return false;
-  const GainWatch watch = std::exchange(arena.gain_watch, {.mallocs = arena.mallocs, .displaced = arena.displaced});
+  const GainWatch watch = std::exchange(arena.gain_watch, {.mallocs = arena.mallocs, .beside = beside_plan(arena)});
   if (!watch.due || arena.plan == nullptr || arena.next != nullptr || arena.chunks.limit() != 0) return false;
   const std::uint64_t generation = arena.plan->generation;
   const std::uint64_t mallocs = arena.plan->mallocs_an_iteration();
   try {
     arena.abandoned = fmt::format("it was not kept to: {} of {} blocks lay beside it, and {} were held, {} before it",
-                                  arena.displaced - watch.displaced, arena.mallocs - watch.mallocs,
+                                  beside_plan(arena) - watch.beside, arena.mallocs - watch.mallocs,
                                   in_units(watch.held), in_units(arena.footprint_before));
     log(LogLevel::kInfo, "the plan is left: {}", arena.abandoned);
   } catch (const std::bad_alloc&) {

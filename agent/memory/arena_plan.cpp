@@ -416,7 +416,8 @@ void arena_at_boundary(Arena& arena, const FollowedLane& lane) noexcept {
     tidy_up(arena);
   arena.scans.due = arena_has_scans();
   arena.bootstrap.next_iteration();
-  const bool beside = arena.displaced != std::exchange(arena.displaced_before, arena.displaced);
+  const std::uint64_t now_beside = beside_plan(arena);
+  const bool beside = now_beside != std::exchange(arena.beside_before, now_beside);
   arena.kept_iterations = beside ? 0 : arena.kept_iterations + 1;
   if (arena.calm_iterations == kCalm) {
     // Once only: what never fits is not recorded for ever.

@@ -208,7 +208,7 @@ void arena_go_live(Arena& arena, ArenaLock& lock, const FollowedLane& lane) noex
   arena.run_watch.followed = 0;
   arena.run_watch.due = false;
   arena.pace_watch = {};
-  arena.gain_watch = {.mallocs = arena.mallocs, .displaced = arena.displaced};
+  arena.gain_watch = {.mallocs = arena.mallocs, .beside = beside_plan(arena)};
   arena.planned_swaps.takes_ns = 0;
   arena.refill_due = false;
   arena.limit_change.gone = false;

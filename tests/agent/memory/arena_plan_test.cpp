@@ -302,6 +302,36 @@ TEST_F(PlansOfTheArena, OneThatIsNotKeptToAndCostsMemoryIsLeft) {
   EXPECT_EQ(arena()->plan->generation, 2u);
 }
 
+// That they lie elsewhere is no reason to leave it.
+TEST_F(PlansOfTheArena, OneThatHasNoPlaceForSomeBlocksIsKeptTo) {
+  const auto both = [] {
+    iterate();
+    free(allocate(kOther));
+  };
+  both();
+  {
+    Plan plan;
+    plan.generation = 1;
+    plan.mallocs = {{kBlock, 0, 0, 1, 0, 1}, {kOther, 0, 0, 0, 2, 3}};
+    plan.places = {{0, kBlock}};
+    plan.slab_bytes = plan.peak_load = kBlock;
+    plan.operations = 4;
+    plan.lanes.push_back({current_lane(), 1, std::span<const shm::PlannedMalloc>(plan.mallocs)});
+    ArenaLock lock;
+    arena_adopt(*arena(), plan);
+    while (arena()->phase == Arena::Phase::kBuilding) arena_build(*arena());
+  }
+  for (int i = 0; i < 3; ++i) both();
+  ASSERT_NE(arena()->plan, nullptr);
+  EXPECT_EQ(arena()->deviations, 0u);
+  const std::uint64_t displaced = arena()->displaced;
+  for (int i = 0; i < 200; ++i) both();
+  EXPECT_NE(arena()->plan, nullptr) << status().note;
+  EXPECT_EQ(arena()->deviations, 0u);
+  EXPECT_EQ(arena()->displaced - displaced, 200u);
+  EXPECT_GE(arena()->kept_iterations, 200u);
+}
+
 TEST_F(PlansOfTheArena, OneThatIsSeldomLeftStays) {
   iterate();
   send(1, kBlock);
