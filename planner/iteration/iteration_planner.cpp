@@ -26,7 +26,8 @@ constexpr std::uint32_t kDeviationsForLonger = 2;
 // A plan is left for one of a shorter iteration, or of one that was left before, only after that has gone on for so
 // many of the longer one's periods.
 constexpr std::uint64_t kLeftRepeats = 16;
-constexpr std::uint64_t kShorterPart = 8;  // shorter by less than this part of it is not shorter
+constexpr std::uint64_t kAloneRepeats = 256;  // of a thread of it by itself, until that is what the program does
+constexpr std::uint64_t kShorterPart = 8;     // shorter by less than this part of it is not shorter
 constexpr std::uint32_t kMostReturns = 8;
 
 bool is_kept(const std::vector<KeptChunk>& chunks, const KeptChunk& chunk) {
@@ -211,7 +212,7 @@ bool IterationPlanner::is_part_of_planned(const Iteration& found) const {
   if (!found.partial || period_ == 0 || plan_->iteration.partial) return false;
   const LanePeriod& main = found.lanes[found.main];
   if (store_.lanes()[main.lane].number != lane_number_ || main.period != period_) return false;
-  return found.repeated < kLeftRepeats * kLeftRepeats * std::uint64_t{period_};
+  return found.repeated < kAloneRepeats * period_;
 }
 
 bool IterationPlanner::is_wanted(const Iteration& found) {

@@ -16,7 +16,36 @@ from runs import BUILD, WORKLOADS, PlanningCase
 
 DIGITS = os.path.join(WORKLOADS, "digits_cnn")
 SENT_PLANS = os.path.join(BUILD, "tests", "sent_plans")
+RECORDINGS = os.path.join(os.environ["TEST_SOURCE"], "tests", "data", "recordings")
 CHECKER = os.path.join(os.environ.get("MEMOPT_SHARED") or os.path.join(os.environ["TEST_SOURCE"], "..", "shared"), "tools", "check_plan.py")
+
+
+class SentForPyTorch(unittest.TestCase):
+    """For PyTorch's programs, as they were recorded."""
+    def sent(self, name, *arguments):
+        done = subprocess.run([SENT_PLANS, os.path.join(RECORDINGS, name), *map(str, arguments)], capture_output=True, text=True,
+                              timeout=patience.seconds(300))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return [json.loads(line) for line in done.stdout.splitlines()]
+
+    def test_what_accumulates_gradients_has_no_places_for_them_in_its_loop_and_all_others_place_everything(self):
+        for name in sorted(os.listdir(RECORDINGS)):
+            if not name.endswith(".rec"):
+                continue
+            with self.subTest(name=name):
+                plans = self.sent(name)
+                self.assertTrue(plans)
+                self.assertEqual(plans[-1]["unplaced"], 0)
+                loops = [plan for plan in plans if plan["unplaced"]]
+                self.assertEqual(bool(loops), name.startswith("gpt_accumulate"))
+                for plan in loops:
+                    self.assertEqual((plan["mallocs"], plan["unplaced"]), (170, 29))
+
+    def test_where_blocks_swap_all_have_places(self):
+        for name in ("gpt_accumulate4.rec", "gpt_accumulate16.rec"):
+            plans = self.sent(name, "a100-40g")
+            self.assertTrue(plans)
+            self.assertEqual([plan["unplaced"] for plan in plans], [0] * len(plans))
 
 
 @unittest.skipUnless(os.path.exists(DIGITS), "the workloads were not built")

@@ -201,5 +201,27 @@ TEST(Unsteady, AThreadOfThePlannedIterationIsNoOtherIteration) {
   EXPECT_GT(program.stream.plans.back().operations, 40 * (batch - 2 * kLayers)) << "the steps";
 }
 
+// Unless that is what the program does from then on: what the other one allocates never comes again.
+TEST(Unsteady, AThreadThatGoesOnAloneIsPlannedInTheEnd) {
+  Accumulating program(Unsteady::kNotPlaced);
+  program.backward_lane = 1;
+  program.gradient_bytes = 6 * kMiB;
+  for (int i = 0; i < 20; ++i) program.batch(false);
+  ASSERT_EQ(program.stream.plans.size(), 1u) << program.stream.planner.note();
+  ASSERT_FALSE(program.stream.plans[0].plan.iteration.partial);
+  program.stream.deviate();
+  const auto batches_until_another = [&] {
+    int batches = 0;
+    for (; batches < 600 && program.stream.plans.size() == 1; ++batches) {
+      program.stream.free(program.stream.malloc(static_cast<std::uint64_t>(kMiB + 512 * batches), 50));
+      program.batch(false);
+    }
+    return batches;
+  };
+  EXPECT_GT(batches_until_another(), 200);
+  ASSERT_EQ(program.stream.plans.size(), 2u) << program.stream.planner.note();
+  EXPECT_TRUE(program.stream.plans[1].plan.iteration.partial);
+}
+
 }  // namespace
 }  // namespace memopt::planner

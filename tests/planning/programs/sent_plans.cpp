@@ -3,6 +3,8 @@
 // A line of JSON for each plan, as an agent reads it.
 #include <fmt/format.h>
 
+#include <cstddef>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
@@ -24,10 +26,18 @@ void print(const std::vector<std::byte>& bytes) {
   std::string fault;
   const auto plan = memopt::agent::parse_plan(bytes, &fault);
   if (plan == nullptr) throw std::runtime_error("an agent refuses a plan: " + fault);
-  fmt::print(R"({{"generation": {}, "operations": {}, "swaps": {}, "footprint": {}, "period_ns": {}, "added_ns": {}}})"
+  std::size_t unplaced = 0;
+  std::uint64_t unplaced_bytes = 0;
+  for (const memopt::shm::PlannedMalloc& malloc : plan->mallocs) {
+    unplaced += malloc.places == 0;
+    unplaced_bytes += malloc.places == 0 ? malloc.bytes : 0;
+  }
+  fmt::print(R"({{"generation": {}, "operations": {}, "mallocs": {}, "unplaced": {}, "unplaced_bytes": {}, )",
+             plan->generation, plan->operations, plan->mallocs.size(), unplaced, unplaced_bytes);
+  fmt::print(R"("swaps": {}, "footprint": {}, "period_ns": {}, "added_ns": {}}})"
              "\n",
-             plan->generation, plan->operations, plan->swaps.size(),
-             plan->slab_bytes + (plan->swaps.empty() ? plan->persistent_bytes : 0), plan->period_ns, plan->added_ns);
+             plan->swaps.size(), plan->slab_bytes + (plan->swaps.empty() ? plan->persistent_bytes : 0), plan->period_ns,
+             plan->added_ns);
 }
 
 void run(const std::string& file, Program& program) {
