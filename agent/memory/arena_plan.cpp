@@ -403,6 +403,7 @@ void arena_at_boundary(Arena& arena, const FollowedLane& lane) noexcept {
   if (arena.plan->swaps != 0 || arena.plan->otherwise_ns != 0) [[unlikely]]
     arena_watch_pace(arena);
   arena_watch_gain(arena);
+  arena.known_beyond = arena.known_beyond || arena.deviations != arena.deviations_at_live;
   ++arena.calm_iterations;
   arena.deviating = false;
   // Nothing may be recorded any more when a better plan comes.

@@ -44,12 +44,17 @@ CUresult serve_by_driver(Arena& arena, ArenaLock& lock, Block& block) noexcept {
   return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-// In bytes of the slab that no block owns; false: there are not as many side by side.
+// In bytes of the slab that no block owns; false: there are not as many side by side. What is made when the program
+// leaves its first plan may stay, as an optimizer's states that come behind the loop which is planned: it lies at the
+// end of what is free, where it is in the way of few. Most blocks of a plan have low places, and only where much is
+// live higher ones.
 bool serve_in_slab(Arena& arena, Block& block) noexcept {
   Window& window = arena.slab.window();
   const std::uint64_t bytes = rounded(block.bytes);
   std::uint64_t begin = 0;
-  if (!window.map.find_free(bytes, &begin)) return false;
+  std::uint64_t end = 0;
+  if (!window.map.find_free(bytes, &begin, &end)) return false;
+  if (!arena.known_beyond) begin = std::max(begin, (end - bytes) / shm::kPlanAlignment * shm::kPlanAlignment);
   Block* in_the_way = nullptr;
   Span* const span = window.map.take(begin, begin + bytes, &block, nullptr, &block.former, &in_the_way);
   if (span == nullptr) return false;

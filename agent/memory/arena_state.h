@@ -252,24 +252,26 @@ struct Arena : ArenaSums {
   std::unique_ptr<FollowedPlan> plan;  // live
   std::unique_ptr<FollowedPlan> next;  // being built, or armed
   std::array<LaneState, shm::kMaxLanes> lanes;
-  bool planned = false;               // a plan has been live
-  bool left_for_good = false;         // the last one, as it was not kept to
-  bool housekeeping = false;          // something is to be given back, a little at each boundary
-  std::uint32_t wait_for_memory = 0;  // iterations until what the plan lacks is tried for again
-  std::uint32_t relief_pause = 0;     // how many they were the last time
-  std::uint32_t wait_for_chunks = 0;  // beginnings at which chunks of the slab that it does not keep may be in use
-  std::uint32_t wait_for_known = 0;   // beginnings at which it waits for one where mostly blocks live that it knows
-  std::uint32_t wait_for_lanes = 0;   // beginnings at which an armed plan waits for threads that are not in step yet
-  std::uint32_t loans = 0;            // boundaries until blocks of before the switch are not waited for any longer
-  std::uint32_t rest = 0;             // iterations until more is given back: the last time it could not be
-  std::uint32_t last_rest = 0;        // how many they were
-  std::uint64_t calm_iterations = 0;  // since the last deviation
-  std::uint64_t calm_needed = 4;      // of them, until nothing is recorded any more
-  std::uint64_t beside_before = 0;    // this iteration
-  std::uint64_t plan_needs = 0;       // device bytes under the plan that is live, when all else has gone
-  std::uint64_t next_needs = 0;       // and under the one that is being built
-  std::uint64_t kept_iterations = 0;  // under the plan, in a row: without deviation, with every block in its place
-  std::uint64_t held_of_late = 0;     // at most, from the boundary before the last to the last
+  bool planned = false;                  // a plan has been live
+  bool left_for_good = false;            // the last one, as it was not kept to
+  bool known_beyond = false;             // the program has left its first plan, and come back to it, or to another one
+  bool housekeeping = false;             // something is to be given back, a little at each boundary
+  std::uint32_t wait_for_memory = 0;     // iterations until what the plan lacks is tried for again
+  std::uint32_t relief_pause = 0;        // how many they were the last time
+  std::uint32_t wait_for_chunks = 0;     // beginnings at which chunks of the slab that it does not keep may be in use
+  std::uint32_t wait_for_known = 0;      // beginnings at which it waits for one where mostly blocks live that it knows
+  std::uint32_t wait_for_lanes = 0;      // beginnings at which an armed plan waits for threads that are not in step yet
+  std::uint32_t loans = 0;               // boundaries until blocks of before the switch are not waited for any longer
+  std::uint32_t rest = 0;                // iterations until more is given back: the last time it could not be
+  std::uint32_t last_rest = 0;           // how many they were
+  std::uint64_t calm_iterations = 0;     // since the last deviation
+  std::uint64_t calm_needed = 4;         // of them, until nothing is recorded any more
+  std::uint64_t beside_before = 0;       // this iteration
+  std::uint64_t deviations_at_live = 0;  // when the plan went live
+  std::uint64_t plan_needs = 0;          // device bytes under the plan that is live, when all else has gone
+  std::uint64_t next_needs = 0;          // and under the one that is being built
+  std::uint64_t kept_iterations = 0;     // under the plan, in a row: without deviation, with every block in its place
+  std::uint64_t held_of_late = 0;        // at most, from the boundary before the last to the last
   DeclinedPlan declined;
   LimitChange limit_change;
   std::string abandoned;  // why the last plan was not installed; empty when one is live that came later

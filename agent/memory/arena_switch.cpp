@@ -216,6 +216,8 @@ void arena_go_live(Arena& arena, ArenaLock& lock, const FollowedLane& lane) noex
   arena.phase = Arena::Phase::kLive;
   arena.planned = true;
   arena.left_for_good = false;
+  arena.deviations_at_live = arena.deviations;
+  arena.known_beyond = !first;
   arena.housekeeping = true;
   arena_scan_less(arena);
   arena.bootstrap.forget_needs();

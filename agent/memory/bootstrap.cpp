@@ -439,8 +439,8 @@ Chunk* Bootstrap::find_free_chunk() noexcept {
   return region_.find_free_chunk();
 }
 
-void Bootstrap::hand_over(const std::vector<Chunk*>& slots, std::size_t first, OwnershipMap& slab_map) {
-  region_.hand_over(slots, first, slab_map);
+void Bootstrap::hand_over(const std::vector<Chunk*>& added, OwnershipMap& slab_map) {
+  region_.hand_over(added, slab_map);
   std::erase_if(free_, [&](Chunk* chunk) {
     if (chunk->slab_slot < 0) return false;
     chunk->spare = false;

@@ -61,9 +61,9 @@ class Bootstrap {
   std::uint64_t freed_at(const Chunk& chunk, const SwitchTimes& times) const {
     return region_.freed_at(chunk.page, times);
   }
-  // The slab goes live: free chunks in its slots from `first` on are given up by the bootstrap. `slab_map` is told
-  // their last uses. Throws std::bad_alloc; then nothing has changed.
-  void hand_over(const std::vector<Chunk*>& slots, std::size_t first, OwnershipMap& slab_map);
+  // The slab goes live: those that are free of the chunks which it is given are given up by the bootstrap. `slab_map`
+  // is told their last uses. Throws std::bad_alloc; then nothing has changed.
+  void hand_over(const std::vector<Chunk*>& added, OwnershipMap& slab_map);
 
   // See Region. A chunk is counted out that is lent no more for another reason.
   void lend(std::size_t count, OwnershipMap& slab_map) noexcept { region_.lend(count, slab_map); }

@@ -319,19 +319,18 @@ Chunk* Region::find_free_chunk() noexcept {
   return nullptr;
 }
 
-void Region::hand_over(const std::vector<Chunk*>& slots, std::size_t first, OwnershipMap& map) {
+void Region::hand_over(const std::vector<Chunk*>& added, OwnershipMap& map) {
   const std::uint64_t chunk_bytes = chunks_.chunk_bytes();
   const auto is_here = [&](const Chunk* chunk) {
     return chunk != nullptr && chunk->home == &window_ && !chunk->lent && !chunk->kept;
   };
   const std::size_t before = retiring_.size();
-  const auto count =
-      static_cast<std::size_t>(std::count_if(slots.begin() + static_cast<std::ptrdiff_t>(first), slots.end(), is_here));
+  const auto count = static_cast<std::size_t>(std::count_if(added.begin(), added.end(), is_here));
   make_room(count);
   retiring_.reserve(before + count);
-  for (std::size_t slot = first; slot < slots.size(); ++slot) {
-    if (!is_here(slots[slot])) continue;
-    const std::size_t page = slots[slot]->page;
+  for (const Chunk* const chunk : added) {
+    if (!is_here(chunk)) continue;
+    const std::size_t page = chunk->page;
     const Release uses = uses_of(page);
     if (punch(page) == nullptr) {
       while (retiring_.size() > before) {

@@ -96,9 +96,9 @@ class Region {
   void give_up_gone(std::size_t page) noexcept;
   // When the last of the blocks that lie in the chunk is freed.
   std::uint64_t freed_at(std::size_t page, const SwitchTimes& times) const;
-  // The chunks of the slab's slots from `first` on that lie here are free, and are the slab's from now on: nothing is
+  // Of the chunks that the slab is given, those that lie here are free, and are the slab's from now on: nothing is
   // served from them here, and `map` is told their last uses. Throws std::bad_alloc; then nothing has changed.
-  void hand_over(const std::vector<Chunk*>& slots, std::size_t first, OwnershipMap& map);
+  void hand_over(const std::vector<Chunk*>& added, OwnershipMap& map);
   // Chunks here that are in the slab's slots become the slab's as soon as no block lies in them: their bytes of `map`
   // are then given back. They are marked as lent.
   void lend(std::size_t count, OwnershipMap& map) noexcept {

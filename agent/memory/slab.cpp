@@ -94,7 +94,6 @@ CUresult Slab::go_live(const SwitchTimes* times, bool some_later) noexcept {
   if (driver_block_) return make_driver_block();
   const std::uint64_t chunk_bytes = chunks_.chunk_bytes();
   const std::size_t live = static_cast<std::size_t>(window_.map.bytes() / chunk_bytes);
-  if (wanted_ <= live) return CUDA_SUCCESS;
   // Blocks were freed behind the search.
   bootstrap_.begin_slab_search();
   try {
@@ -102,10 +101,16 @@ CUresult Slab::go_live(const SwitchTimes* times, bool some_later) noexcept {
     std::vector<std::size_t> crossing;
     std::vector<std::size_t> kept;
     std::vector<std::size_t> later;
+    const std::vector<std::size_t> slots = slots_to_make(live);
+    if (slots.empty()) {
+      drop_gone_end();
+      return CUDA_SUCCESS;
+    }
+    remade_.reserve(slots.size());
     const std::size_t most_later = some_later ? std::max(kLater, wanted_ / kLaterPart) : 0;
-    for (std::size_t slot = live; slot < wanted_; ++slot) {
+    for (const std::size_t slot : slots) {
       Chunk* const there = slot < window_.chunks.size() ? window_.chunks[slot] : nullptr;
-      if (kept_.contains(slot)) {
+      if (kept_.contains(slot) && slot >= live) {
         Chunk* const chunk = there != nullptr ? there : kept_chunk(slot);
         const bool may = chunk != nullptr && chunk->home != nullptr && bootstrap_.address_of(*chunk) == kept_[slot] &&
                          may_keep(*chunk, slot, times);
@@ -119,13 +124,23 @@ CUresult Slab::go_live(const SwitchTimes* times, bool some_later) noexcept {
         crossing.push_back(slot);
         continue;
       }
-      if (there == nullptr && later.size() < most_later && !can_fill()) {
+      if (there == nullptr && slot >= live && later.size() < most_later && !can_fill()) {
         if (slot == window_.chunks.size()) window_.chunks.push_back(nullptr);
         later.push_back(slot);
         continue;
       }
       Chunk* const crosses = there == nullptr && times != nullptr ? find_crossing_chunk(*times) : nullptr;
-      if (const CUresult result = fill(slot, crosses, &made); result != CUDA_SUCCESS) return result;
+      Chunk* chunk = crosses;
+      if (slot < live && chunk == nullptr) {
+        chunk = bootstrap_.find_free_chunk();
+        // Then it stays gone, and is no reason to go without the plan.
+        if (chunk == nullptr && chunks_.create(&chunk) != CUDA_SUCCESS) {
+          later.push_back(slot);
+          continue;
+        }
+      }
+      if (const CUresult result = fill(slot, chunk, &made); result != CUDA_SUCCESS) return result;
+      if (slot < live) remade_.push_back(slot);
       if (crosses != nullptr) crossing.push_back(slot);
     }
     // Chunks of blocks that cross the switch stay theirs until they are freed. Free ones take their slots as long as
@@ -145,39 +160,93 @@ CUresult Slab::go_live(const SwitchTimes* times, bool some_later) noexcept {
     if (times != nullptr && lent != 0) {
       std::vector<std::size_t> taken;
       std::merge(kept.begin(), kept.end(), later.begin(), later.end(), std::back_inserter(taken));
-      if (const CUresult result = arrange(std::move(crossing), taken, *times, &made); result != CUDA_SUCCESS)
+      if (const CUresult result = arrange(std::move(crossing), slots, taken, *times, &made); result != CUDA_SUCCESS)
         return result;
     }
     log(LogLevel::kDebug,
-        "slab of {} chunks, {} live before, {} made for it, {} replaced, {} moved, {} kept, {} to be lent, {} later",
-        wanted_, live, made.made, made.replaced, made.moved, kept.size(), lent, later.size());
-    window_.map.grow((wanted_ - live) * chunk_bytes, Release{});
+        "slab of {} chunks, {} live before, {} of these made anew, {} made for it, {} replaced, {} moved, {} kept, "
+        "{} to be lent, {} later",
+        wanted_, live, remade_.size(), made.made, made.replaced, made.moved, kept.size(), lent, later.size());
+    std::vector<Chunk*> added;
+    added.reserve(slots.size());
+    for (const std::size_t slot : slots) added.push_back(window_.chunks[slot]);
+    window_.map.grow((std::max(wanted_, live) - live) * chunk_bytes, Release{});
+    for (const std::size_t slot : remade_) give_parts_back(slot);
     std::vector<Part> free;
     try {
       for (const std::size_t slot : later) {
-        if (take_away(window_, slot * chunk_bytes, (slot + 1) * chunk_bytes) == nullptr) throw std::bad_alloc();
+        if (slot >= live && take_away(window_, slot * chunk_bytes, (slot + 1) * chunk_bytes) == nullptr)
+          throw std::bad_alloc();
       }
       take_kept(kept, &free);
-      if (lent != 0) lend(live);
-      bootstrap_.hand_over(window_.chunks, live, window_.map);
+      if (lent != 0) lend(slots);
+      bootstrap_.hand_over(added, window_.map);
     } catch (const std::bad_alloc&) {
-      end_loans(live);
+      for (const std::size_t slot : slots) end_loan_of(slot);
       drop_kept(kept);
       for (const std::size_t slot : later) {
-        Span* const span = window_.map.find(slot * chunk_bytes, nullptr);
-        if (span != nullptr && is_gone(*span)) window_.map.give_back(span, Release{});
+        if (slot >= live) give_parts_back(slot);
       }
       window_.map.shrink(live * chunk_bytes);
+      for (const std::size_t slot : remade_) take_parts_away(slot);
       throw;
     }
     keep_parts(kept, free);
-    window_.gone_bytes += later.size() * chunk_bytes;
+    const auto beyond = std::count_if(later.begin(), later.end(), [&](std::size_t slot) { return slot >= live; });
+    window_.gone_bytes += static_cast<std::size_t>(beyond) * chunk_bytes;
+    window_.gone_bytes -= remade_.size() * chunk_bytes;
     window_.bytes = window_.map.bytes();
+    remade_.clear();
+    drop_gone_end();
   } catch (const std::bad_alloc&) {
     drop_unfinished();
     return CUDA_ERROR_OUT_OF_MEMORY;
   }
   return CUDA_SUCCESS;
+}
+
+// Chunks of the end that are gone, and that are not wanted any more, need not be made anew.
+void Slab::drop_gone_end() noexcept {
+  const std::uint64_t chunk_bytes = chunks_.chunk_bytes();
+  std::size_t live = static_cast<std::size_t>(window_.map.bytes() / chunk_bytes);
+  if (window_.gone_bytes == 0 || window_.chunks.size() != live) return;
+  for (; live > wanted_ && window_.chunks.back() == nullptr; --live) {
+    give_parts_back(live - 1);
+    window_.map.shrink((live - 1) * chunk_bytes);
+    window_.chunks.pop_back();
+    window_.gone_bytes -= chunk_bytes;
+  }
+  window_.bytes = window_.map.bytes();
+}
+
+// Slots that a plan which goes live lacks: those beyond what is live, which it can't do without, and what is gone of
+// that. Not at a limit, where so many chunks were made free as are missing beyond it.
+std::vector<std::size_t> Slab::slots_to_make(std::size_t live) const {
+  std::vector<std::size_t> slots;
+  for (std::size_t slot = live; slot < wanted_; ++slot) slots.push_back(slot);
+  if (window_.gone_bytes == 0 || chunks_.limit() != 0) return slots;
+  for (std::size_t slot = 0; slot < std::min(live, wanted_); ++slot) {
+    if (window_.chunks[slot] == nullptr) slots.push_back(slot);
+  }
+  return slots;
+}
+
+// Of a slot whose chunk is gone: its bytes are nobody's, and new. They may be several parts, where the chunk was kept.
+void Slab::give_parts_back(std::size_t slot) noexcept {
+  const std::uint64_t end = (slot + 1) * chunks_.chunk_bytes();
+  for (Span* part = window_.map.find(slot * chunks_.chunk_bytes(), nullptr); part != nullptr && part->begin < end;
+       part = part->next) {
+    if (is_gone(*part)) window_.map.give_back(part, Release{});
+  }
+}
+
+// The opposite: as it divides no part, it needs no memory.
+void Slab::take_parts_away(std::size_t slot) noexcept {
+  const std::uint64_t end = (slot + 1) * chunks_.chunk_bytes();
+  for (Span* part = window_.map.find(slot * chunks_.chunk_bytes(), nullptr); part != nullptr && part->begin < end;
+       part = part->next) {
+    take_away(window_, part->begin, part->end, part);
+  }
 }
 
 bool Slab::can_fill() noexcept { return bootstrap_.find_free_chunk() != nullptr || chunks_.could_create(1); }
@@ -214,7 +283,7 @@ CUresult Slab::fill(std::size_t slot, Chunk* chunk, Made* made) {
     return result;
   }
   chunk->slab_slot = static_cast<std::int64_t>(slot);
-  if (there != nullptr) {
+  if (slot < window_.chunks.size()) {
     window_.chunks[slot] = chunk;
   } else {
     window_.chunks.push_back(chunk);
@@ -394,10 +463,8 @@ bool Slab::refill_slot(std::size_t slot) noexcept {
   }
   chunk->slab_slot = static_cast<std::int64_t>(slot);
   window_.chunks[slot] = chunk;
-  // Bytes that are new: there is nothing to wait for. Of a chunk that was kept they are several spans.
-  for (Span* part = span; part != nullptr && part->begin < (slot + 1) * chunk_bytes; part = part->next) {
-    if (is_gone(*part)) window_.map.give_back(part, Release{});
-  }
+  // Bytes that are new: there is nothing to wait for.
+  give_parts_back(slot);
   window_.gone_bytes -= chunk_bytes;
   return true;
 }
@@ -419,7 +486,7 @@ void Slab::release() noexcept {
   }
   // What is being built is made of the bootstrap's chunks, which gives them back itself.
   drop_beyond(0);
-  end_loans(0);
+  for (std::size_t slot = 0; slot < window_.chunks.size(); ++slot) end_loan_of(slot);
   own_windows_.release();
   for (std::size_t slot = 0; slot < window_.chunks.size(); ++slot) {
     Chunk* const chunk = window_.chunks[slot];
@@ -433,6 +500,14 @@ void Slab::release() noexcept {
 }
 
 void Slab::drop_unfinished() noexcept {
+  for (const std::size_t slot : remade_) {
+    Chunk* const chunk = std::exchange(window_.chunks[slot], nullptr);
+    if (chunk == nullptr) continue;
+    chunks_.unmap(window_.base + slot * chunks_.chunk_bytes(), chunks_.chunk_bytes());
+    chunk->slab_slot = -1;
+    bootstrap_.keep(chunk);
+  }
+  remade_.clear();
   drop_beyond(0);
   wanted_ = window_.chunks.size();
 }

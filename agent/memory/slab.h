@@ -55,7 +55,8 @@ class Slab {
   // That are wanted and not mapped yet.
   std::size_t missing_chunks() const { return wanted_ > window_.chunks.size() ? wanted_ - window_.chunks.size() : 0; }
 
-  // Makes everything that is wanted usable; with `some_later`, where chunks are short, a few of them only when refill()
+  // Makes everything that is wanted usable, what was gone of it included as far as chunks can be had and there is no
+  // limit (refill() makes the rest); with `some_later`, where chunks are short, a few of the others only when refill()
   // does. CUDA_SUCCESS, or the driver's code: then the slab is as it was before
   // want(), with what had been live still live. `times`: where chunks in which blocks lie are to be lent; null: where
   // they were mapped.
@@ -127,8 +128,12 @@ class Slab {
   bool can_fill() noexcept;
   Chunk* find_crossing_chunk(const SwitchTimes& times);
   CUresult fill(std::size_t slot, Chunk* chunk, Made* made);
-  CUresult arrange(std::vector<std::size_t> crossing, const std::vector<std::size_t>& kept, const SwitchTimes& times,
-                   Made* made);
+  CUresult arrange(std::vector<std::size_t> crossing, const std::vector<std::size_t>& among,
+                   const std::vector<std::size_t>& taken, const SwitchTimes& times, Made* made);
+  void drop_gone_end() noexcept;
+  std::vector<std::size_t> slots_to_make(std::size_t live) const;
+  void give_parts_back(std::size_t slot) noexcept;
+  void take_parts_away(std::size_t slot) noexcept;
   // Chunks that the plan keeps (slab_kept.cpp).
   struct Part {
     std::size_t slot = 0;
@@ -145,9 +150,9 @@ class Slab {
   bool refill_slot(std::size_t slot) noexcept;
   // Of these bytes: the first, and the one behind the last.
   std::pair<std::size_t, std::size_t> slots_at(std::uint64_t begin, std::uint64_t bytes) const noexcept;
-  CUresult move_to(const std::vector<Chunk*>& arranged, std::size_t first) noexcept;
-  void lend(std::size_t first);
-  void end_loans(std::size_t first) noexcept;
+  CUresult move_to(const std::vector<Chunk*>& arranged) noexcept;
+  void lend(const std::vector<std::size_t>& slots);
+  void end_loan_of(std::size_t slot) noexcept;
   void drop_unfinished() noexcept;
   void drop_beyond(std::size_t count) noexcept;
 
@@ -161,6 +166,7 @@ class Slab {
   std::uint64_t wanted_bytes_ = 0;
   bool driver_block_ = false;
   std::function<bool(std::uint64_t)> stays_;
+  std::vector<std::size_t> remade_;  // slots of what is live that were gone: they have a chunk again, not live yet
   std::unordered_map<std::size_t, std::uint64_t> kept_;  // addresses of chunks that are wanted in slots
 };
 

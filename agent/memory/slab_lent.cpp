@@ -20,16 +20,15 @@ Chunk* Slab::find_crossing_chunk(const SwitchTimes& times) {
 // The chunks in slots `crossing`, in which blocks lie, go to slots that are first used when these are freed. Where
 // there is none, the slot gets a new chunk: one more is held until the block is freed, while a place that can't be had
 // would cost all that was to lie there. Without memory for it the chunk is lent where it is.
-CUresult Slab::arrange(std::vector<std::size_t> crossing, const std::vector<std::size_t>& kept,
-                       const SwitchTimes& times, Made* made) {
-  const std::size_t live = static_cast<std::size_t>(window_.map.bytes() / chunks_.chunk_bytes());
+CUresult Slab::arrange(std::vector<std::size_t> crossing, const std::vector<std::size_t>& among,
+                       const std::vector<std::size_t>& taken, const SwitchTimes& times, Made* made) {
   std::vector<LentChunk> lent;
   for (std::size_t i = 0; i < crossing.size(); ++i) {
     lent.push_back({bootstrap_.freed_at(*window_.chunks[crossing[i]], times), i});
   }
   std::vector<SlotInTime> slots;
-  for (std::size_t slot = live; slot < wanted_; ++slot) {
-    if (!std::binary_search(kept.begin(), kept.end(), slot)) slots.push_back({times.first_use_of(slot), slot});
+  for (const std::size_t slot : among) {
+    if (!std::binary_search(taken.begin(), taken.end(), slot)) slots.push_back({times.first_use_of(slot), slot});
   }
   const std::vector<std::size_t> matched = match_slots(std::move(lent), std::move(slots), crossing.size());
   std::vector<Chunk*> arranged = window_.chunks;
@@ -65,9 +64,9 @@ CUresult Slab::arrange(std::vector<std::size_t> crossing, const std::vector<std:
       fresh.push_back(chunk);
       arranged[empty[i]] = chunk;
     }
-    for (std::size_t slot = live; slot < wanted_; ++slot) made->moved += arranged[slot] != window_.chunks[slot] ? 1 : 0;
+    for (const std::size_t slot : among) made->moved += arranged[slot] != window_.chunks[slot] ? 1 : 0;
     made->made += fresh.size();
-    result = move_to(arranged, live);
+    result = move_to(arranged);
   } catch (const std::bad_alloc&) {
     result = CUDA_ERROR_OUT_OF_MEMORY;
   }
@@ -79,15 +78,15 @@ CUresult Slab::arrange(std::vector<std::size_t> crossing, const std::vector<std:
   return result;
 }
 
-// The slots from `first` on, which are not live, get these chunks. The driver's code; then some have none.
-CUresult Slab::move_to(const std::vector<Chunk*>& arranged, std::size_t first) noexcept {
+// Slots, which are not live where their chunk is another one, get these. The driver's code; then some have none.
+CUresult Slab::move_to(const std::vector<Chunk*>& arranged) noexcept {
   const std::uint64_t chunk_bytes = chunks_.chunk_bytes();
   struct Run {  // of slots that change
     std::size_t begin, end;
   };
   try {
     std::vector<Run> runs;
-    for (std::size_t slot = first; slot < arranged.size(); ++slot) {
+    for (std::size_t slot = 0; slot < arranged.size(); ++slot) {
       if (arranged[slot] == window_.chunks[slot]) continue;
       if (runs.empty() || runs.back().end != slot) runs.push_back({slot, slot});
       runs.back().end = slot + 1;
@@ -121,9 +120,9 @@ CUresult Slab::move_to(const std::vector<Chunk*>& arranged, std::size_t first) n
 }
 
 // Nothing is served from slots whose chunk a block of before lies in.
-void Slab::lend(std::size_t first) {
+void Slab::lend(const std::vector<std::size_t>& slots) {
   const std::uint64_t chunk_bytes = chunks_.chunk_bytes();
-  for (std::size_t slot = first; slot < window_.chunks.size(); ++slot) {
+  for (const std::size_t slot : slots) {
     Chunk* const chunk = window_.chunks[slot];
     if (chunk == nullptr || chunk->kept || bootstrap_.is_free(*chunk)) continue;
     if (take_away(window_, slot * chunk_bytes, (slot + 1) * chunk_bytes) == nullptr) throw std::bad_alloc();
@@ -132,13 +131,11 @@ void Slab::lend(std::size_t first) {
   }
 }
 
-void Slab::end_loans(std::size_t first) noexcept {
-  for (std::size_t slot = first; slot < window_.chunks.size(); ++slot) {
-    Chunk* const chunk = window_.chunks[slot];
-    if (chunk == nullptr || !chunk->lent) continue;
-    window_.map.give_back(window_.map.find(slot * chunks_.chunk_bytes(), nullptr), Release{});
-    bootstrap_.end_loan(chunk);
-  }
+void Slab::end_loan_of(std::size_t slot) noexcept {
+  Chunk* const chunk = slot < window_.chunks.size() ? window_.chunks[slot] : nullptr;
+  if (chunk == nullptr || !chunk->lent) return;
+  give_parts_back(slot);
+  bootstrap_.end_loan(chunk);
 }
 
 void Slab::give_up_lent() noexcept {

@@ -35,11 +35,11 @@ void for_each_idle_run(const OwnershipMap& map, std::uint64_t chunk_bytes, Visit
 
 bool is_gone(const Span& span) noexcept { return span.owner == &g_gone; }
 
-Span* take_away(Window& window, std::uint64_t begin, std::uint64_t end) noexcept {
+Span* take_away(Window& window, std::uint64_t begin, std::uint64_t end, Span* hint) noexcept {
   Release former;
   if (window.space != nullptr) return window.space->take_at(begin, end, &g_gone, &former);
   Block* in_the_way = nullptr;
-  return window.map.take(begin, end, &g_gone, nullptr, &former, &in_the_way);
+  return window.map.take(begin, end, &g_gone, hint, &former, &in_the_way);
 }
 
 std::uint64_t idle_bytes(const Window& window, std::uint64_t chunk_bytes) noexcept {

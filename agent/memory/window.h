@@ -46,7 +46,7 @@ using WindowList = boost::intrusive::list<Window, boost::intrusive::member_hook<
 // Bytes without a chunk are owned in the map, so that no block gets them, by an owner that is no block.
 bool is_gone(const Span& span) noexcept;
 // Bytes that nothing owns get that owner. Null: out of host memory.
-Span* take_away(Window& window, std::uint64_t begin, std::uint64_t end) noexcept;
+Span* take_away(Window& window, std::uint64_t begin, std::uint64_t end, Span* hint = nullptr) noexcept;
 
 // Does a block own any of it?
 inline bool has_block(const Window& window) noexcept { return window.map.owned_bytes() != window.gone_bytes; }

@@ -209,7 +209,7 @@ void OwnershipMap::add_release(std::uint64_t begin, std::uint64_t end, const Rel
   }
 }
 
-bool OwnershipMap::find_free(std::uint64_t bytes, std::uint64_t* begin) noexcept {
+bool OwnershipMap::find_free(std::uint64_t bytes, std::uint64_t* begin, std::uint64_t* end) noexcept {
   std::uint64_t best = ~std::uint64_t{0};
   Span* span = searched_ != nullptr && searched_->linked ? searched_ : first_;
   std::size_t walked = 0;
@@ -224,6 +224,7 @@ bool OwnershipMap::find_free(std::uint64_t bytes, std::uint64_t* begin) noexcept
     if (to - from >= bytes && to - from < best) {
       best = to - from;
       *begin = from;
+      *end = to;
       if (best == bytes) return true;
     }
   }

@@ -121,7 +121,7 @@ class OwnershipMap {
 
   // The smallest run of free bytes that is large enough, the lowest of several; false if there is none. Looks at a
   // thousand spans and no more: where there are more, each search goes on behind the one before it.
-  bool find_free(std::uint64_t bytes, std::uint64_t* begin) noexcept;
+  bool find_free(std::uint64_t bytes, std::uint64_t* begin, std::uint64_t* end) noexcept;
 
   bool has_owner() const { return owned_bytes_ != 0; }
   std::uint64_t owned_bytes() const { return owned_bytes_; }

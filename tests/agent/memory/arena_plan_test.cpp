@@ -327,6 +327,26 @@ TEST_F(PlansOfTheArena, OneThatHasNoPlaceForSomeBlocksIsKeptTo) {
   EXPECT_GE(arena()->kept_iterations, 200u);
 }
 
+// As an optimizer's states, which come behind the loop that is planned: they would be in the way of more.
+TEST_F(PlansOfTheArena, WhatIsMadeWhenTheFirstPlanIsLeftLiesAtTheSlabsEnd) {
+  for (int i = 0; i < 4; ++i) free(allocate(8 * kChunk));
+  iterate();
+  send(1, 8 * kChunk);
+  for (int i = 0; i < 3; ++i) iterate();
+  ASSERT_NE(arena()->plan, nullptr);
+  const std::uint64_t base = arena()->slab.window().base;
+  const CUdeviceptr states = allocate(kChunk / 2);
+  EXPECT_EQ(states, base + 8 * kChunk - kChunk / 2);
+  iterate();
+  const CUdeviceptr kept = allocate(kBlock);
+  EXPECT_EQ(kept, base) << "in its place";
+  free(kept);
+  const CUdeviceptr later = allocate(kChunk / 2);
+  EXPECT_EQ(later, base) << "the next time it goes as it did before";
+  free(later);
+  free(states);
+}
+
 TEST_F(PlansOfTheArena, OneThatIsSeldomLeftStays) {
   iterate();
   send(1, kBlock);

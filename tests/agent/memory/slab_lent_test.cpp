@@ -143,5 +143,113 @@ TEST_F(CrossingTest, DoesNotLendWhatThePlanDoesNotKnow) {
   check();
 }
 
+// A plan was left, and what its slab had given up, but for what a block of it lies in, when the next one came.
+struct LeftTest : SlabTest {
+  void leave(std::uint64_t chunks_before) {
+    go_live(chunks_before * kChunk);
+    ASSERT_NE(take(stays_, kChunk, 2 * kChunk), nullptr);
+    give_up_idle();
+    ASSERT_EQ(slab.gone_chunks(), chunks_before - 1);
+    ASSERT_EQ(held(), kChunk);
+  }
+  CUresult go_live_with(std::uint64_t wanted, Block* crosses) {
+    EXPECT_TRUE(slab.want(wanted * kChunk, [](std::uint64_t) { return false; }));
+    slab.build(~std::size_t{0});
+    times.first_use.assign(wanted, 9);
+    times.freed[crosses->number] = 5;
+    return slab.go_live(&times);
+  }
+  // All but the second chunk.
+  bool can_take(std::uint64_t wanted) {
+    Block first, rest;
+    Span* const one = take(first, 0, kChunk);
+    Span* const other = take(rest, 2 * kChunk, wanted * kChunk);
+    if (one != nullptr) slab.window().map.give_back(one, Release{});
+    if (other != nullptr) slab.window().map.give_back(other, Release{});
+    return one != nullptr && other != nullptr;
+  }
+  SwitchTimes times;
+  Block stays_;  // in the slab
+};
+
+TEST_F(LeftTest, WhatIsGoneIsThereWhenTheNextPlanGoesLive) {
+  leave(8);
+  Block* const crosses = make(4 * kChunk);
+  free(make(2 * kChunk));
+  ASSERT_EQ(go_live_with(10, crosses), CUDA_SUCCESS);
+  EXPECT_EQ(slab.gone_chunks(), 0u);
+  EXPECT_EQ(slab.lent_chunks(), 4u) << "rather than made beside those of a block that will be freed";
+  EXPECT_EQ(held(), 10 * kChunk);
+  EXPECT_FALSE(can_take(10)) << "the block is there";
+  check();
+  free(crosses);
+  EXPECT_TRUE(can_take(10));
+  EXPECT_TRUE(slab.window().map.consistent());
+}
+
+TEST_F(LeftTest, WhoTakesWhatWasGoneWaitsForTheLastUseOfItsChunk) {
+  leave(8);
+  Block* const crosses = make(6 * kChunk);
+  fake.busy = true;
+  free(crosses);
+  ASSERT_EQ(go_live_with(8, crosses), CUDA_SUCCESS);
+  EXPECT_EQ(slab.gone_chunks(), 0u);
+  Block all;
+  ASSERT_NE(take(all, 2 * kChunk, 8 * kChunk), nullptr);
+  EXPECT_FALSE(all.former.empty());
+  fake.busy = false;
+}
+
+TEST_F(LeftTest, TheEndThatIsGoneIsNotMadeAnewForASmallerPlan) {
+  leave(8);
+  Block* const crosses = make(kChunk);
+  ASSERT_EQ(go_live_with(4, crosses), CUDA_SUCCESS);
+  EXPECT_EQ(slab.live_bytes(), 4 * kChunk);
+  EXPECT_EQ(slab.gone_chunks(), 0u);
+  EXPECT_EQ(held(), 4 * kChunk);
+  free(crosses);
+  EXPECT_TRUE(can_take(4));
+}
+
+TEST_F(LeftTest, WhatCantBeHadStaysGone) {
+  leave(8);
+  Block* const crosses = make(2 * kChunk);
+  fake.capacity = 6 * kChunk;
+  ASSERT_EQ(go_live_with(8, crosses), CUDA_SUCCESS);
+  EXPECT_EQ(slab.gone_chunks(), 2u);
+  EXPECT_FALSE(can_take(8));
+  free(crosses);
+  fake.capacity = 100 * kChunk;
+  EXPECT_TRUE(slab.refill(~std::size_t{0}));
+  EXPECT_TRUE(can_take(8));
+  EXPECT_EQ(held(), 8 * kChunk);
+}
+
+TEST_F(LeftTest, IsAsItWasWhereTheDriverRefusesToMap) {
+  leave(8);
+  for (int left = 0;; ++left) {
+    SCOPED_TRACE(left);
+    Block* const crosses = make(4 * kChunk);
+    fake.maps_left = left;
+    const CUresult result = go_live_with(10, crosses);
+    fake.maps_left = -1;
+    check();
+    if (result == CUDA_SUCCESS) {
+      EXPECT_GT(left, 0);
+      free(crosses);
+      break;
+    }
+    EXPECT_EQ(slab.live_bytes(), 8 * kChunk);
+    EXPECT_EQ(slab.gone_chunks(), 7u);
+    EXPECT_EQ(slab.lent_chunks(), 0u);
+    EXPECT_FALSE(can_take(8)) << "there is nothing";
+    free(crosses);
+    while (trim(100)) {
+    }
+    EXPECT_EQ(held(), kChunk) << "nothing is lost";
+  }
+  EXPECT_TRUE(can_take(10));
+}
+
 }  // namespace
 }  // namespace memopt::agent

@@ -482,8 +482,13 @@ TEST_F(SlabTest, GoesAwayWithHoles) {
   Block block;
   ASSERT_NE(take(block, 3 * kChunk, 4 * kChunk), nullptr);
   give_up_idle();
+  fake.capacity = 4 * kChunk;
   go_live(9 * kChunk);
   EXPECT_EQ(held(), 4 * kChunk) << "a larger plan gets what it is larger by; the rest comes when there is memory";
+  fake.capacity = 6 * kChunk;
+  go_live(9 * kChunk);
+  EXPECT_EQ(held(), 6 * kChunk) << "or when the next one goes live";
+  EXPECT_EQ(slab.gone_chunks(), 3u);
   slab.release();
   EXPECT_EQ(held(), 0u);
   EXPECT_TRUE(fake.mapped.empty());

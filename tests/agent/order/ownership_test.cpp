@@ -181,11 +181,14 @@ TEST(OwnershipMap, FindsTheSmallestRunOfFreeBytes) {
   Span* const gone = map.take(20 * kUnit, 22 * kUnit, &blocks[2], nullptr, &former, &in_the_way);
   map.give_back(gone, {});
   std::uint64_t begin = 0;
-  ASSERT_TRUE(map.find_free(9 * kUnit, &begin));
+  std::uint64_t end = 0;
+  ASSERT_TRUE(map.find_free(9 * kUnit, &begin, &end));
   EXPECT_EQ(begin, 0u);
-  ASSERT_TRUE(map.find_free(15 * kUnit, &begin));
+  EXPECT_EQ(end, 10 * kUnit);
+  ASSERT_TRUE(map.find_free(15 * kUnit, &begin, &end));
+  EXPECT_EQ(end, 31 * kUnit);
   EXPECT_EQ(begin, 11 * kUnit) << "three free spans in a row are one run";
-  EXPECT_FALSE(map.find_free(69 * kUnit, &begin));
+  EXPECT_FALSE(map.find_free(69 * kUnit, &begin, &end));
 }
 
 // A thousand spans a search, so that it costs the same however many there are.
@@ -203,15 +206,16 @@ TEST(OwnershipMap, SearchesForRoomAmongManySpansGoOnWhereTheLastOneStopped) {
   }
   EXPECT_EQ(map.owned_bytes(), kBlocks * kUnit);
   std::uint64_t begin = 0;
-  ASSERT_TRUE(map.find_free(kUnit, &begin));
+  std::uint64_t end = 0;
+  ASSERT_TRUE(map.find_free(kUnit, &begin, &end));
   int searches = 1;
-  while (!map.find_free(5 * kUnit, &begin)) ASSERT_LT(++searches, 20);
+  while (!map.find_free(5 * kUnit, &begin, &end)) ASSERT_LT(++searches, 20);
   EXPECT_EQ(begin, (2 * kBlocks - 1) * kUnit);
   EXPECT_GT(searches, 1);
   // From the beginning again, where there is room by now.
   map.give_back(spans[3], {});
   map.give_back(spans[4], {});
-  while (!map.find_free(4 * kUnit, &begin) || begin != 5 * kUnit) ASSERT_LT(++searches, 40);
+  while (!map.find_free(4 * kUnit, &begin, &end) || begin != 5 * kUnit) ASSERT_LT(++searches, 40);
   for (std::uint64_t i = 0; i < kBlocks; ++i) {
     if (i != 3 && i != 4) map.give_back(spans[i], {});
   }
