@@ -152,11 +152,11 @@ struct LeftTest : SlabTest {
     ASSERT_EQ(slab.gone_chunks(), chunks_before - 1);
     ASSERT_EQ(held(), kChunk);
   }
-  CUresult go_live_with(std::uint64_t wanted, Block* crosses) {
+  CUresult go_live_with(std::uint64_t wanted, std::uint64_t crosses) {
     EXPECT_TRUE(slab.want(wanted * kChunk, [](std::uint64_t) { return false; }));
     slab.build(~std::size_t{0});
     times.first_use.assign(wanted, 9);
-    times.freed[crosses->number] = 5;
+    times.freed[crosses] = 5;
     return slab.go_live(&times);
   }
   // All but the second chunk.
@@ -176,7 +176,7 @@ TEST_F(LeftTest, WhatIsGoneIsThereWhenTheNextPlanGoesLive) {
   leave(8);
   Block* const crosses = make(4 * kChunk);
   free(make(2 * kChunk));
-  ASSERT_EQ(go_live_with(10, crosses), CUDA_SUCCESS);
+  ASSERT_EQ(go_live_with(10, crosses->number), CUDA_SUCCESS);
   EXPECT_EQ(slab.gone_chunks(), 0u);
   EXPECT_EQ(slab.lent_chunks(), 4u) << "rather than made beside those of a block that will be freed";
   EXPECT_EQ(held(), 10 * kChunk);
@@ -190,9 +190,10 @@ TEST_F(LeftTest, WhatIsGoneIsThereWhenTheNextPlanGoesLive) {
 TEST_F(LeftTest, WhoTakesWhatWasGoneWaitsForTheLastUseOfItsChunk) {
   leave(8);
   Block* const crosses = make(6 * kChunk);
+  const std::uint64_t number = crosses->number;
   fake.busy = true;
   free(crosses);
-  ASSERT_EQ(go_live_with(8, crosses), CUDA_SUCCESS);
+  ASSERT_EQ(go_live_with(8, number), CUDA_SUCCESS);
   EXPECT_EQ(slab.gone_chunks(), 0u);
   Block all;
   ASSERT_NE(take(all, 2 * kChunk, 8 * kChunk), nullptr);
@@ -203,7 +204,7 @@ TEST_F(LeftTest, WhoTakesWhatWasGoneWaitsForTheLastUseOfItsChunk) {
 TEST_F(LeftTest, TheEndThatIsGoneIsNotMadeAnewForASmallerPlan) {
   leave(8);
   Block* const crosses = make(kChunk);
-  ASSERT_EQ(go_live_with(4, crosses), CUDA_SUCCESS);
+  ASSERT_EQ(go_live_with(4, crosses->number), CUDA_SUCCESS);
   EXPECT_EQ(slab.live_bytes(), 4 * kChunk);
   EXPECT_EQ(slab.gone_chunks(), 0u);
   EXPECT_EQ(held(), 4 * kChunk);
@@ -215,7 +216,7 @@ TEST_F(LeftTest, WhatCantBeHadStaysGone) {
   leave(8);
   Block* const crosses = make(2 * kChunk);
   fake.capacity = 6 * kChunk;
-  ASSERT_EQ(go_live_with(8, crosses), CUDA_SUCCESS);
+  ASSERT_EQ(go_live_with(8, crosses->number), CUDA_SUCCESS);
   EXPECT_EQ(slab.gone_chunks(), 2u);
   EXPECT_FALSE(can_take(8));
   free(crosses);
@@ -231,7 +232,7 @@ TEST_F(LeftTest, IsAsItWasWhereTheDriverRefusesToMap) {
     SCOPED_TRACE(left);
     Block* const crosses = make(4 * kChunk);
     fake.maps_left = left;
-    const CUresult result = go_live_with(10, crosses);
+    const CUresult result = go_live_with(10, crosses->number);
     fake.maps_left = -1;
     check();
     if (result == CUDA_SUCCESS) {
