@@ -41,7 +41,8 @@ std::vector<Swap> swaps_of(const Problem& problem, const Liveness& liveness, con
 // The items where they are, the others where there is room.
 std::optional<std::vector<Place>> places_of(const Problem& problem, const Liveness& liveness,
                                             const EvictionCandidates& candidates, const Evaluator& evaluator,
-                                            Items items, const layout::Limits& limits) {
+                                            Items items, const layout::Limits& limits,
+                                            std::optional<std::uint64_t> capacity) {
   std::vector<Place> places(problem.blocks.size());
   std::vector<std::uint32_t> item_of(problem.blocks.size(), Evaluator::kGround);
   for (std::uint32_t i = 0; i < candidates.items.size(); ++i) item_of[candidates.items[i].block] = i;
@@ -88,6 +89,7 @@ std::optional<std::vector<Place>> places_of(const Problem& problem, const Livene
     places[block].own = problem.blocks[block].whole_chunks;
   }
   if (layout.buffers.empty()) return places;
+  layout.capacity = capacity;
   const layout::Outcome outcome =
       items == Items::kThorough ? layout::solve(layout, limits) : layout::solve_by_heuristics(layout, limits);
   if (!outcome.found(layout.buffers.size())) return std::nullopt;
@@ -98,7 +100,8 @@ std::optional<std::vector<Place>> places_of(const Problem& problem, const Livene
 }  // namespace
 
 std::optional<Decisions> finish(const Problem& problem, const Liveness& liveness, const EvictionCandidates& candidates,
-                                const Choice& choice, Items items, const layout::Limits& limits) {
+                                const Choice& choice, Items items, const layout::Limits& limits,
+                                std::optional<std::uint64_t> capacity) {
   const bool placed = items == Items::kFirstFit;
   Evaluator evaluator(problem, liveness, candidates, placed ? Evaluator::Places::kFirstFit : Evaluator::Places::kNone);
   Choice kept = choice;
@@ -107,7 +110,7 @@ std::optional<Decisions> finish(const Problem& problem, const Liveness& liveness
   Decisions decisions;
   decisions.swaps = swaps_of(problem, liveness, candidates, choice, evaluator);
   if (!problem.layout) return decisions;
-  auto places = places_of(problem, liveness, candidates, evaluator, items, limits);
+  auto places = places_of(problem, liveness, candidates, evaluator, items, limits, capacity);
   if (!places) return std::nullopt;
   decisions.places = std::move(*places);
   return decisions;

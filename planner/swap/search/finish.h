@@ -16,8 +16,10 @@ enum class Items {
   kThorough,  // the same, by all that the layout planner has: as long as `limits` allow, if no bound is met before
 };
 
-// Nothing if the choice can't be carried out, or no layout was found within `limits`.
+// Nothing if the choice can't be carried out, or no layout was found within `limits`. `capacity`: a layout of so many
+// bytes is good enough, and one of more is none.
 std::optional<Decisions> finish(const Problem& problem, const Liveness& liveness, const EvictionCandidates& candidates,
-                                const Choice& choice, Items items, const layout::Limits& limits);
+                                const Choice& choice, Items items, const layout::Limits& limits,
+                                std::optional<std::uint64_t> capacity = std::nullopt);
 
 }  // namespace memopt::swap

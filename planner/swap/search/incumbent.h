@@ -25,6 +25,7 @@ class Incumbent {
   void auto_swap();
 
   const SearchPlan& plan() const { return plan_; }
+  bool has_plan() const { return has_; }
   // No plan can be better, as the added time is what counts.
   bool is_done() const { return timed_ && plan_.feasible && plan_.added_ns == 0; }
 

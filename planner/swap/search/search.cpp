@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "planner/swap/model/load.h"
 #include "planner/swap/search/annealing.h"
 #include "planner/swap/search/finish.h"
 #include "planner/swap/search/greedy.h"
@@ -44,15 +45,19 @@ constexpr double kLongRound = 6;        // where there is time for several of th
 constexpr double kThorough = 0.15;      // part of a long round: for the layout of what has the least load
 constexpr double kLeastThorough = 0.5;  // seconds
 constexpr double kDelayedRound = 15;
-constexpr double kCoveringRound = 6;  // where it begins with a plan within the limit
+constexpr double kFirstDelayedRound = 3;  // at least, where there are few evictions; each further one is twice as long
+constexpr double kCoveringRound = 6;      // where it begins with a plan within the limit
 constexpr double kThoroughDelayed = 0.07;
 constexpr double kMostRounds = 64;
 constexpr double kRuining = 0.4;  // part of all, where it begins with a covering
+// Where there are few evictions, as long as nothing shows that annealing finds nothing better.
+constexpr double kLittleRuining = 0.1;
 constexpr std::uint64_t kAttemptsPerRuin = 32;
 constexpr double kUnplaced = 0.3;   // part of a round
 constexpr double kRefining = 0.25;  // part of all, where there are several rounds
 constexpr std::size_t kShortEvictions = 64;
 constexpr std::chrono::milliseconds kLayoutTime{100};        // for one layout
+constexpr double kLayoutPart = 0.02;                         // of all, at most, where there are few evictions
 constexpr std::chrono::microseconds kLayoutTimePerBlock{5};  // for one skyline at least
 constexpr std::uint64_t kLayoutWork = 20000, kThoroughWork = 400'000;
 constexpr double kThoroughPart = 0.03;  // of all the time
@@ -84,12 +89,15 @@ class Search {
         goal_(objective == Objective::kTime ? problem.limit.value_or(0) : 0),
         delays_(objective == Objective::kTime),
         few_(candidates_.evictions.size() <= kFewEvictions),
-        layout_(layout_limits(problem, limits)),
+        layout_(layout_limits(problem, limits, few_)),
         incumbent_(problem, liveness, objective, layout_) {}
 
   SearchPlan run() {
-    incumbent_.unswapped();
+    // Where it can't be within the limit it is what is said in the end, if there is nothing else.
+    const bool may_hold = !problem_.limit || liveness_.peak <= *problem_.limit;
+    if (may_hold) incumbent_.unswapped();
     if (!is_over()) begin_greedily();
+    if (!incumbent_.has_plan()) incumbent_.unswapped();
     if (delays_ && !is_over() && !incumbent_.plan().feasible) begin_within_limit();
     const double rounds = this->rounds();
     const bool refines = !delays_ && rounds > 1;
@@ -97,7 +105,8 @@ class Search {
     for (double k = 0; k < rounds && !is_over(); ++k) {
       const double left = all_.seconds() * part - all_.elapsed();
       if (timed() && left <= 0) break;
-      const Budget budget(left / (rounds - k), share(part / rounds), limits_.cancelled);
+      const Budget budget(left * weight(k) / weights(k, rounds), share(part * weight(k) / weights(0, rounds)),
+                          limits_.cancelled);
       const auto number = static_cast<std::uint64_t>(k);
       delays_ ? delayed_round(number, budget) : round(number, budget);
     }
@@ -142,12 +151,14 @@ class Search {
     return limits;
   }
 
-  static layout::Limits layout_limits(const Problem& problem, const SearchLimits& limits) {
+  static layout::Limits layout_limits(const Problem& problem, const SearchLimits& limits, bool few) {
     layout::Limits layout;
     layout.seed = limits.seed;
     layout.cancelled = limits.cancelled;
     if (limits.time != std::chrono::nanoseconds::max()) {
-      layout.time = kLayoutTime + problem.blocks.size() * kLayoutTimePerBlock;
+      layout.time = kLayoutTime;
+      if (few) layout.time = std::min(layout.time, nanoseconds(kLayoutPart * Seconds(limits.time).count()));
+      layout.time += problem.blocks.size() * kLayoutTimePerBlock;
     } else {
       layout.work = kLayoutWork;
     }
@@ -175,11 +186,20 @@ class Search {
       const auto enough = static_cast<double>(kAttemptsPerRound * std::max<std::size_t>(candidates_.items.size(), 50));
       most = std::min(most, std::floor(static_cast<double>(limits_.attempts) / enough / (delays_ ? 5 : 1)));
     }
-    return std::max(1.0, most);
+    most = std::max(1.0, most);
+    // So that rounds which grow are as long together.
+    return grows() ? std::floor(std::log2(most + 1)) : most;
   }
+
+  // More time is seldom worse then: what less would have found is found, too, and longer rounds find more.
+  bool grows() const { return delays_ && few_; }
+  // Of a round; of the rounds [from, to) together.
+  double weight(double round) const { return grows() ? std::exp2(round) : 1; }
+  double weights(double from, double to) const { return grows() ? std::exp2(to) - std::exp2(from) : to - from; }
 
   double seconds_of_round() const {
     if (delays_ && covering_ && !few_) return kCoveringRound;
+    if (grows()) return kFirstDelayedRound;
     if (delays_ || !few_) return kDelayedRound;
     return all_.seconds() < 2 * kLongRound ? kRound : kLongRound;
   }
@@ -226,9 +246,11 @@ class Search {
 
   // What fits into the limit, whatever it costs; then, what operations wait for in that is how long they are delayed.
   void begin_within_limit() {
-    RuinAndRecreate covering(problem_, liveness_, layout_, thorough_layout(), limits_.seed, incumbent_);
-    if (covering.begin() && !is_over()) {
-      covering.run(all_, kRuining, limits_.attempts / kAttemptsPerRuin);
+    ruining_.emplace(problem_, liveness_, layout_, thorough_layout(), limits_.seed, incumbent_);
+    if (!ruining_->begin()) {
+      ruining_.reset();
+    } else if (!is_over()) {
+      ruin(few_ ? std::min(kRuining, kLittleRuining + all_.elapsed() / all_.seconds()) : kRuining);
     }
     const SearchPlan& plan = incumbent_.plan();
     if (!plan.feasible || plan.decisions.swaps.empty()) return;
@@ -249,6 +271,13 @@ class Search {
     std::sort(choice.delays.begin(), choice.delays.end(),
               [](const Delay& a, const Delay& b) { return a.operation < b.operation; });
     covering_ = std::move(choice);
+  }
+
+  // Until so much of all is over.
+  void ruin(double until) {
+    const double tries =
+        static_cast<double>(limits_.attempts) / static_cast<double>(kAttemptsPerRuin) * until / kRuining;
+    ruining_->run(all_, until, static_cast<std::uint64_t>(tries));
   }
 
   Choice beginning(const ParallelAnnealing& annealing) const {
@@ -305,12 +334,20 @@ class Search {
       unplaced.forget_worths();
       delay(unplaced, budget, kUndelayed, then, kUnplacedDelays,
             !few_ && covering_ ? *covering_ : unplaced.best().choice, DelayMode::kPlacesFollow);
+      const Worth& worth = unplaced.best().worth;
+      const SearchPlan& covering = incumbent_.plan();
+      const bool in_vain = worth.above_goal > 0 || (covering.feasible && worth.added_ns >= covering.added_ns);
+      if (few_ && ruining_ && in_vain) {
+        ruin(kRuining - kLittleRuining + all_.elapsed() / all_.seconds());
+        ruining_.reset();
+        then = std::max(then, budget.elapsed() / budget.seconds());
+      }
       Laid laid = lay_out_within(unplaced, placed, budget, &then);
       from = std::move(laid.choice);
       above = laid.above;
-      goal_ = limit;
+      goal_ = limit - std::min(limit, rest_bytes());
     } else {
-      goal_ = limit;
+      goal_ = limit - std::min(limit, rest_bytes());
       then = kUndelayedUntil;
       placed.anneal(budget, kUndelayed, then, from, schedule(placed, few_ ? 0.2 : 0.05));
       make_room_for_the_rest(placed);
@@ -332,6 +369,8 @@ class Search {
       if (lay_out_thoroughly(laid.choice, budget, *then + kThoroughDelayed)) {
         *then += kThoroughDelayed;
         laid.choice.order = order_;
+      } else if (!unmet) {
+        offer_anywhere(laid.choice);
       }
       return laid;
     }
@@ -440,8 +479,11 @@ class Search {
       if (problem_.layout) {
         const std::uint64_t footprint = footprint_of(problem_, *decisions);
         const std::uint64_t more = footprint - std::min(footprint, best.worth.height);
-        goal_ = *problem_.limit - std::min(*problem_.limit, std::max(more, *problem_.limit - goal_));
         fits = footprint <= *problem_.limit;
+        const std::uint64_t least = fits && annealing.placed() ? more : std::max(more, *problem_.limit - goal_);
+        goal_ = *problem_.limit - std::min(*problem_.limit, least);
+        // They leave too little room for the rest.
+        if (!fits && annealing.placed()) offer_anywhere(best.choice);
       }
       const double before = incumbent_.plan().added_ns;
       incumbent_.offer(std::move(*decisions), best.worth.height);
@@ -450,6 +492,24 @@ class Search {
     }
     annealing.forget_worths();
     return fits;
+  }
+
+  // With places within the limit that have nothing to do with those that were searched for, if there are any.
+  void offer_anywhere(const Choice& choice) {
+    auto decisions = finish(problem_, liveness_, candidates_, choice, Items::kAnywhere, layout_, *problem_.limit);
+    if (decisions) incumbent_.offer(std::move(*decisions), 0);
+  }
+
+  // Of the blocks that take no part in the search, at most: they may have to lie above the others.
+  std::uint64_t rest_bytes() const {
+    std::vector<bool> is_item(problem_.blocks.size());
+    for (const Item& item : candidates_.items) is_item[item.block] = true;
+    Load load(liveness_.operations);
+    for (std::uint32_t block = 0; block < problem_.blocks.size(); ++block) {
+      if (!is_item[block])
+        load.add_life(problem_, liveness_, block, static_cast<std::int64_t>(problem_.blocks[block].bytes));
+    }
+    return load.peak();
   }
 
   static Items items(const ParallelAnnealing& annealing) {
@@ -482,6 +542,7 @@ class Search {
   Incumbent incumbent_;
   Choice greedy_;
   double room_for_layout_ = kRoomForLayout;
+  std::optional<RuinAndRecreate> ruining_;
   std::optional<Choice> covering_;    // within the limit, with many waits
   std::vector<std::uint32_t> order_;  // of items, by their offsets in a layout
   std::optional<Best> best_;          // of all rounds
