@@ -5,11 +5,15 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cerrno>
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
 #include <exception>
+#include <limits>
+#include <new>
 #include <span>
+#include <sstream>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -21,6 +25,7 @@
 #include "tools/memoptctl/common/printable.h"
 #include "tools/memoptctl/common/suggestion.h"
 #include "tools/memoptctl/doctor/doctor_command.h"
+#include "tools/memoptctl/main/number_option.h"
 #include "tools/memoptctl/main/plan_line.h"
 #include "tools/memoptctl/plan/reduce_command.h"
 #include "tools/memoptctl/recording/record_command.h"
@@ -63,6 +68,28 @@ class Words {
   char** separator_;
   char** end_;
 };
+
+constexpr std::uint64_t kAny = std::numeric_limits<std::uint64_t>::max();
+constexpr std::size_t kLongestMessage = 2000;
+
+// Of text that may have come from a file or from the line, line by line.
+std::string printable_lines(std::string_view text) {
+  std::string lines;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    lines += printable(text.substr(0, end), kLongestMessage);
+    if (end < text.size()) lines += '\n';
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return lines;
+}
+
+// What is printed last stays in a buffer until the end, where nobody would say that it found no room.
+int finish_output(int code) {
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return code;
+  fmt::print(stderr, "memoptctl: standard output: cannot be written: {}\n", std::strerror(errno));
+  return code == 0 ? 1 : code;
+}
 
 // Holds a value on the line to what the environment's variable of that option accepts.
 CLI::Validator as_option(shm::OptionId id) {
@@ -182,17 +209,15 @@ void Line::add_run() {
 void Line::add_status() {
   status_app_ = app_.add_subcommand("status", "Show the processes that run under memopt");
   status_app_->add_flag("--json", status_.json, "machine-readable, one object");
-  status_app_->add_option("--pid", pid_, "only this process")->check(CLI::Range(1, 1 << 22))->type_name("N");
+  accept_whole(status_app_->add_option("--pid", pid_, "only the process of this number"), 1, 1 << 22);
   status_app_->footer(
       "Exit code: 0 all well, 3 no such process, 4 a problem is shown (for example: attached, but no call seen).");
 }
 
 void Line::add_limit() {
   limit_app_ = app_.add_subcommand("limit", "Set, change or take away the limit of a process that runs under memopt");
-  limit_app_->add_option("pid", limit_.pid, "of a process of this user")
-      ->required()
-      ->check(CLI::Range(1, 1 << 22))
-      ->type_name("PID");
+  accept_whole(limit_app_->add_option("pid", limit_.pid, "number of a process of this user"), 1, 1 << 22, "PID")
+      ->required();
   limit_app_
       ->add_option("value", limit_.value, "hold at most so much of the device: " + std::string(shm::kNewLimitValues))
       ->required()
@@ -223,11 +248,17 @@ void Line::add_record() {
 
 void Line::add_show() {
   show_app_ = app_.add_subcommand("show", "Show what a recording holds");
-  show_app_->add_option("file", show_.file, "written by memoptctl record")->type_name("FILE")->required();
+  show_app_->add_option("file", show_.file, "written by memoptctl record; -: standard input")
+      ->type_name("FILE")
+      ->required();
   show_app_->add_flag("--json", show_.json, "machine-readable, one object");
-  show_app_->add_option("--stacks", show_.stacks, "so many of the largest blocks, with their call stacks (5)")
-      ->type_name("N");
-  CLI::Option* list = show_app_->add_option("--operations", operations_, "list these records, by number, instead")
+  accept_whole(
+      show_app_->add_option("--stacks", show_.stacks, "so many of the largest blocks, with their call stacks (5)"), 0,
+      1'000'000);
+  CLI::Option* list = show_app_
+                          ->add_option("--operations", operations_,
+                                       "list these records, by number, instead: two whole numbers, either may be left "
+                                       "out (100:200, 100:, :200)")
                           ->type_name("FROM:TO");
   show_app_->add_option("--trace", show_.trace, "write a plain text trace (operation pointer bytes ns) instead")
       ->type_name("OUT")
@@ -243,13 +274,13 @@ void Line::add_plan() {
 
 void Line::add_reduce() {
   reduce_app_ = app_.add_subcommand("reduce", "Cut a recording down to its steady iteration");
-  reduce_app_->add_option("file", reduce_.file, "written by memoptctl record")->type_name("FILE")->required();
+  reduce_app_->add_option("file", reduce_.file, "written by memoptctl record; -: standard input")
+      ->type_name("FILE")
+      ->required();
   reduce_app_->add_option("-o,--output", reduce_.output, "the smaller recording")->type_name("OUT")->required();
-  reduce_app_
-      ->add_option("--iterations", reduce_.reduction.iterations,
-                   "iterations to keep beside the one by whose repeat they are known (1)")
-      ->check(CLI::Range(1, 1000))
-      ->type_name("N");
+  accept_whole(reduce_app_->add_option("--iterations", reduce_.reduction.iterations,
+                                       "iterations to keep beside the one by whose repeat they are known (1)"),
+               1, 1000);
   reduce_app_->add_flag("--whole", reduce_.whole, "keep every record, also where no iteration is found");
   reduce_app_->add_flag("--hash-names", reduce_.reduction.hash_names,
                         "shorten long kernel names; leave out call stacks, loaded files and arguments");
@@ -264,19 +295,19 @@ void Line::add_solve() {
   solve_app_ = app_.add_subcommand("solve", "Lay out buffers of known lifetimes in as little memory as possible");
   solve_app_
       ->add_option("file", solve_.file,
-                   "CSV with id,lower,upper,size (docs/formats/layout-csv.md), may be gzip's; -: stdin")
+                   "CSV with id,lower,upper,size (docs/formats/layout-csv.md); -: standard input; packed by gzip or "
+                   "zstd or not")
       ->type_name("FILE");
-  solve_app_->add_option("--capacity", solve_.capacity, "fit into so many bytes, rather than into the fewest")
-      ->check(CLI::Range(std::uint64_t{0}, std::uint64_t{1} << 62))
-      ->type_name("BYTES");
-  solve_app_->add_option("--time-limit", solve_.seconds, "seconds of solving (10; 1 per cell of a comparison); 0: none")
-      ->check(CLI::Range(0.0, 1e9))
-      ->type_name("S");
+  accept_whole(
+      solve_app_->add_option("--capacity", solve_.capacity, "fit into so many bytes, rather than into the fewest"), 0,
+      std::uint64_t{1} << 62, "BYTES");
+  accept_number(solve_app_->add_option("--time-limit", solve_.seconds,
+                                       "seconds of solving (10; 1 per cell of a comparison), 0: no limit"),
+                0, 1e9, "S");
   solve_app_->add_option("--solver", solve_.solver, "one of --list")->capture_default_str()->type_name("NAME");
-  solve_app_->add_option("--threads", solve_.threads, "so many (one per processor)")
-      ->check(CLI::Range(1, 1024))
-      ->type_name("N");
-  solve_app_->add_option("--seed", solve_.seed, "of what is chosen at random")->capture_default_str()->type_name("N");
+  accept_whole(solve_app_->add_option("--threads", solve_.threads, "so many (one per processor)"), 1, 1024);
+  accept_whole(solve_app_->add_option("--seed", solve_.seed, "of what is chosen at random"), 0, kAny)
+      ->capture_default_str();
   solve_app_->add_flag("--json", solve_.json, "machine-readable, one object");
   solve_app_->add_option("-o,--output", solve_.output, "write the placement: the CSV with a column offset; -: stdout")
       ->type_name("OUT");
@@ -308,10 +339,9 @@ void Line::add_doctor() {
   doctor_app_ = app_.add_subcommand("doctor", "Look for what keeps memopt from working here, or with one program");
   doctor_app_->add_flag("--json", doctor_.json, "machine-readable, one object");
   add_device(*doctor_app_, "look at");
-  doctor_app_->add_option("--seconds", doctor_.seconds, "let the program run so long at most")
-      ->check(CLI::Range(0.1, 86400.0))
-      ->capture_default_str()
-      ->type_name("N");
+  accept_number(doctor_app_->add_option("--seconds", doctor_.seconds, "let the program run so many seconds at most"),
+                0.1, 86400)
+      ->capture_default_str();
   doctor_app_->prefix_command();
   doctor_app_->footer(
       "Form: memoptctl doctor [--json] [--sim PRESET] [--seconds N] [-- COMMAND [ARGUMENT...]]\nExit code: 0 no "
@@ -350,7 +380,11 @@ int Line::run(int argc, char** argv, std::span<const std::string_view> missing) 
       fmt::print(stderr, "memoptctl: {}\n", unknown);
       return 2;
     }
-    return app_.exit(error) == 0 ? 0 : 2;
+    std::ostringstream help, wrong;
+    const int code = app_.exit(error, help, wrong);
+    fmt::print("{}", std::move(help).str());
+    fmt::print(stderr, "{}", printable_lines(wrong.str()));
+    return code == 0 ? 0 : 2;
   }
   return run_command(words);
 }
@@ -406,7 +440,9 @@ int Line::run_doctor(const Words& words) {
 
 int Line::run_show() {
   if (!operations_.empty() && !(show_.operations = parse_range(operations_))) {
-    fmt::print(stderr, "memoptctl: --operations wants FROM:TO, numbers of records, not {}\n", printable(operations_));
+    fmt::print(stderr,
+               "memoptctl: --operations: expected FROM:TO, whole numbers of records, FROM not above TO, not {}\n",
+               printable(operations_));
     return 2;
   }
   return show(show_);
@@ -416,11 +452,14 @@ int Line::run_show() {
 
 int run_line(int argc, char** argv, std::span<const std::string_view> missing) {
   try {
-    return Line().run(argc, argv, missing);
+    return finish_output(Line().run(argc, argv, missing));
+  } catch (const std::bad_alloc&) {
+    fmt::print(stderr, "memoptctl: out of memory\n");
   } catch (const std::exception& error) {
-    fmt::print(stderr, "memoptctl: {}\n", error.what());
-    return 1;
+    if (std::ferror(stdout) != 0) return finish_output(1);
+    fmt::print(stderr, "memoptctl: {}\n", printable_lines(error.what()));
   }
+  return 1;
 }
 
 }  // namespace memopt::tools

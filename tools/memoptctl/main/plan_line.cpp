@@ -5,10 +5,12 @@
 #include <CLI/CLI.hpp>
 #include <cstdint>
 #include <cstdio>
+#include <limits>
 #include <string>
 #include <vector>
 
 #include "tools/memoptctl/common/printable.h"
+#include "tools/memoptctl/main/number_option.h"
 #include "tools/memoptctl/swap/swap_plan_command.h"
 #include "tools/memoptctl/swap/swap_problem.h"
 
@@ -23,7 +25,10 @@ constexpr const char* kLayout = "layout";
 
 void PlanLine::add_to(CLI::App& command) {
   app_ = &command;
-  app_->add_option("file", layout_.file, "written by memoptctl record, a text trace, or an iteration (memopt-plan-1)")
+  app_->add_option("file", layout_.file,
+                   "written by memoptctl record, a text trace, or an iteration (memopt-plan-1); -: standard input; "
+                   "packed by gzip "
+                   "or zstd or not")
       ->type_name("FILE")
       ->required();
   app_->add_option("--json", layout_.json, "write the plan with every operation here (memopt-plan-1)")
@@ -40,7 +45,10 @@ void PlanLine::add_to(CLI::App& command) {
       "swaps, what a program under memopt gets today (a recording or a trace without any of these options)",
       "NAME");
   option("--limit", swaps_.limit,
-         "most bytes, such as 300MiB or 50% of the peak load; else least footprint at no added time", "BYTES");
+         "most bytes, a number from 0 to 2^62 with B, KiB, MiB or GiB behind it (300MiB), or with % for a part of the "
+         "peak "
+         "load; else least footprint at no added time",
+         "BYTES");
   option("--objective", swaps_.objective,
          "footprint: the least at no added time; time: the least added within the limit (if there is one)", "NAME");
   option(
@@ -52,26 +60,30 @@ void PlanLine::add_to(CLI::App& command) {
   app_->add_flag("--compare", swaps_.compare,
                  "the least added time by all strategies within several limits, as a table; with --json as JSON")
       ->group(kSwaps);
-  option("--limits", swaps_.limits, "of the comparison (100%,90%,80%,70%,60%,50%,40%)", "A,B,...")->delimiter(',');
+  option("--limits", swaps_.limits, "of the comparison, each as for --limit (100%,90%,80%,70%,60%,50%,40%)", "A,B,...")
+      ->delimiter(',');
   option("--strategies", swaps_.strategies, "of the comparison (all; autoswap:tuned may take minutes)", "A,B,...")
       ->delimiter(',');
-  option("--time-budget", swaps_.seconds, "seconds for the strategy memopt, under each limit", "N")
-      ->check(CLI::Range(0.05, 86400.0))
+  accept_number(option("--time-budget", swaps_.seconds, "seconds for the strategy memopt, under each limit", "N"), 0.05,
+                86400)
       ->capture_default_str();
-  option("--threads", swaps_.threads, "of the strategy memopt; 0: one for each processor", "N")
-      ->check(CLI::Range(0, 1024))
+  accept_whole(option("--threads", swaps_.threads, "of the strategy memopt, 0: one for each processor", "N"), 0, 1024)
       ->capture_default_str();
   app_->add_flag("--clean-drops", swaps_.clean_drops,
                  "of the strategy memopt: a block that was only read since it was copied to the host leaves without "
                  "another copy; no program can carry that out yet")
       ->group(kSwaps);
-  option("--seed", swaps_.seed, "of what is random in a strategy", "N")->capture_default_str();
-  option("--layout-time", swaps_.layout_seconds, "seconds for each layout that the other strategies try", "N")
-      ->check(CLI::Range(0.001, 3600.0))
+  accept_whole(option("--seed", swaps_.seed, "of what is random in a strategy", "N"), 0,
+               std::numeric_limits<std::uint64_t>::max())
+      ->capture_default_str();
+  accept_number(
+      option("--layout-time", swaps_.layout_seconds, "seconds for each layout that the other strategies try", "N"),
+      0.001, 3600)
       ->capture_default_str();
   app_->add_flag("!--no-bound", swaps_.bound, "show no lower bounds")->group(kSwaps);
-  option("--bound-time", swaps_.bound_seconds, "seconds for a lower bound; without it where that is not enough", "N")
-      ->check(CLI::Range(0.05, 86400.0))
+  accept_number(option("--bound-time", swaps_.bound_seconds,
+                       "seconds for a lower bound, without it where that is not enough", "N"),
+                0.05, 86400)
       ->capture_default_str();
   app_->footer(
       "Exit code: 0; 1 if FILE can't be read or has nothing to plan swaps for; 2 wrong use; 3 if no plan fits into the "

@@ -44,6 +44,10 @@ int reduce(const ReduceOptions& options) {
   if (!options.force && std::filesystem::exists(options.output)) {
     throw std::runtime_error(printable(options.output) + ": is there already (--force overwrites it)");
   }
+  // The recording takes the place of what is there: of a device, too, which must stay.
+  if (std::filesystem::exists(options.output) && !std::filesystem::is_regular_file(options.output)) {
+    throw std::runtime_error(printable(options.output) + ": cannot be written: expected a file, or nothing there yet");
+  }
   if (options.whole) {
     const Partial partial(options.output + ".partial");
     const ReducedCounts counts =

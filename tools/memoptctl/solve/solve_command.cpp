@@ -59,7 +59,9 @@ layout::Instance read_instance(const SolveOptions& options) {
 void write(const std::string& path, const std::string& content) {
   if (path == "-") {
     if (std::fwrite(content.data(), 1, content.size(), stdout) == content.size() && std::fflush(stdout) == 0) return;
-    throw Failure{kExitError, fmt::format("standard output: {}", std::strerror(errno))};
+    const int error = errno;
+    std::clearerr(stdout);  // it is said here
+    throw Failure{kExitError, fmt::format("standard output: cannot be written: {}", std::strerror(error))};
   }
   std::ofstream file(path, std::ios::binary);
   file << content;

@@ -1,0 +1,58 @@
+#include "tools/memoptctl/main/number_option.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <cmath>
+#include <limits>
+
+#include "tools/memoptctl/common/printable.h"
+
+namespace memopt::tools {
+namespace {
+
+template <typename Number>
+std::optional<Number> number(std::string_view text) {
+  Number value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+template <typename Number, typename Parse>
+CLI::Option* accept(CLI::Option* option, Parse parse, Number least, Number most, const std::string& expected,
+                    const char* type) {
+  option->description(fmt::format("{}; {}", option->get_description(), expected));
+  return option->type_name(type)->check(CLI::Validator(
+      [=](std::string& text) {
+        const std::optional<Number> value = parse(text);
+        return value && *value >= least && *value <= most
+                   ? std::string()
+                   : fmt::format("expected {}, not '{}'", expected, printable(text));
+      },
+      ""));
+}
+
+}  // namespace
+
+std::optional<std::uint64_t> whole_number(std::string_view text) { return number<std::uint64_t>(text); }
+
+std::optional<double> finite_number(std::string_view text) {
+  const std::optional<double> value = number<double>(text);
+  return value && std::isfinite(*value) ? value : std::nullopt;
+}
+
+CLI::Option* accept_whole(CLI::Option* option, std::uint64_t least, std::uint64_t most, const char* type) {
+  const std::string last = most == std::numeric_limits<std::uint64_t>::max() ? "2^64 - 1"
+                           : most == std::uint64_t{1} << 62                  ? "2^62"
+                                                                             : fmt::format("{}", most);
+  return accept<std::uint64_t>(option, whole_number, least, most,
+                               fmt::format("a whole number from {} to {}", least, last), type);
+}
+
+CLI::Option* accept_number(CLI::Option* option, double least, double most, const char* type) {
+  return accept<double>(option, finite_number, least, most, fmt::format("a number from {:g} to {:g}", least, most),
+                        type);
+}
+
+}  // namespace memopt::tools
