@@ -1,6 +1,6 @@
-// Reads the published text traces of Zhang et al. 2019: one operation a line, `Malloc|Free|Read|Mutable|Layer pointer
-// [size] time [remark]`. Three dialects, told from each other line by line: size with every operation, with Mallocs
-// only, and Mallocs with a remark behind the time.
+// Reads text traces as those that Zhang et al. 2019 published: one operation a line, `[index]
+// Malloc|Free|Read|Mutable|Layer pointer [size] [time] [(remark)]` (docs/formats/text-trace.md). Whether there is an
+// index, the first line says; whether there are times, the first that has a size says.
 #pragma once
 
 #include <cstddef>
@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "planner/input/file.h"
 #include "planner/iteration/record_builder.h"
 
 namespace memopt::planner {
@@ -28,9 +29,14 @@ struct Trace {
   // because they are named with it.
   std::size_t assumed = 0;
   std::size_t ignored = 0;  // reads, writes and frees of pointers that were never allocated
+  bool indexed = false;     // there is a number in front of each line, which is not looked at
+  bool timed = true;        // else the operations are kAssumedTime apart
 };
 
-// Throws std::runtime_error that names file and line.
+inline constexpr std::uint64_t kAssumedTime = 1000;
+
+// Throws std::runtime_error that names file and line, where there is one.
+Trace read_trace(input::File& file);
 Trace read_trace(const std::string& path);
 
 // The operation as the agent would record it: reads and writes are launches with one access, layers launches with none.

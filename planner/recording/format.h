@@ -8,12 +8,21 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
+#include <string_view>
 
 #include "shm/record.h"
 
 namespace memopt::planner::recording {
 
-inline constexpr std::uint64_t kFileMagic = 0x314345525450'4d4d;   // "MMPTREC1"
+inline constexpr std::uint64_t kFileMagic = 0x314345525450'4d4d;  // "MMPTREC1"
+// Whether a file that begins so is one of ours.
+inline bool is_recording(std::string_view head) {
+  std::uint64_t magic = 0;
+  if (head.size() < sizeof magic) return false;
+  std::memcpy(&magic, head.data(), sizeof magic);
+  return magic == kFileMagic;
+}
 inline constexpr std::uint64_t kBlockMagic = 0x4b4c42435250'4d4d;  // "MMPRCBLK"
 // Grows with any change that an older reader would misread; that of records themselves is kWireVersion.
 inline constexpr std::uint32_t kFormat = 1;

@@ -26,7 +26,7 @@ SWAP = "planner/swap/"
 SWAP_ROOMS = {"model": [], "simulation": ["model"], "strategies": ["model", "simulation"], "evaluation": ["model", "simulation"],
               "search": ["model", "simulation", "strategies", "evaluation"], "bounds": ["model"], "files": ["model", "simulation"]}
 SWAP_LAYOUT = {"strategies": LAYOUT_PUBLIC - {LAYOUT + "files"}, "search": LAYOUT_PUBLIC - {LAYOUT + "files"},
-               "files": {LAYOUT + "files", "planner/json"}}
+               "files": {LAYOUT + "files", "planner/json", "planner/input"}}
 # Room -> rooms whose files it may include, and single headers, beside its own. A file belongs to the longest prefix.
 RULES = {
     "preload": {"agent", "shm"},
@@ -34,11 +34,13 @@ RULES = {
     **{room: {"shm", "agent/process/driver.h", *AGENT_ROOMS[:at]} for at, room in enumerate(AGENT_ROOMS)},
     "shm": set(),
     "planner": {"shm"},
+    "planner/input": set(),
     "planner/json": set(),
     "planner/frameworks": set(),
     "planner/layout": set(),
     **{LAYOUT + room: {LAYOUT + other for other in others} for room, others in LAYOUT_ROOMS.items()},
-    "planner/iteration": {"shm", *LAYOUT_PUBLIC},
+    LAYOUT + "files": {LAYOUT + "problem", "planner/input"},
+    "planner/iteration": {"shm", "planner/input", *LAYOUT_PUBLIC},
     "planner/swap": LAYOUT_PUBLIC,
     **{SWAP + room: {*(SWAP + other for other in others), *SWAP_LAYOUT.get(room, ())} for room, others in SWAP_ROOMS.items()},
     "planner/sending": {"shm", "planner/program.h", "planner/frameworks", "planner/iteration", *(SWAP + room for room in SWAP_ROOMS if room != "files")},
@@ -61,7 +63,7 @@ LINK = re.compile(r"^\s*target_link_libraries\(\s*([\w.-]+)([^)]*)\)", re.MULTIL
 MEMOPTCTL_ROOMS = {
     "common": [], "run": ["common"], "status": ["common", "planner/json"], "recording": ["planner", "common", "run"], "plan": ["planner", "common"],
     "swap": ["planner", "common", "plan"], "solve": ["planner", "common"], "doctor": ["common", "run", "status", "planner/json"],
-    "main": ["common", "run", "status", "recording", "plan", "swap", "solve", "doctor"],
+    "main": ["planner/input", "common", "run", "status", "recording", "plan", "swap", "solve", "doctor"],
 }
 RULES |= {f"tools/memoptctl/{room}": {"shm", *(f"tools/memoptctl/{other}" if other in MEMOPTCTL_ROOMS else other for other in others)}
           for room, others in MEMOPTCTL_ROOMS.items()}

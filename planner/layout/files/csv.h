@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include "planner/input/text.h"
 #include "planner/layout/files/instance.h"
 
 namespace memopt::layout {
@@ -17,8 +18,15 @@ class CsvError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+// Far more than any solver takes; endless input ends here.
+inline constexpr input::TextBounds kCsvBounds{
+    .expected = "CSV with a header such as id,lower,upper,size", .lines = std::uint64_t{1} << 22, .bytes = 256 << 20};
+
 // The problem is valid (find_fault finds nothing). Throws CsvError. O(n log n).
 Instance read_csv(std::string_view text);
+
+// The same from a file. Throws input::InputError, too: it can't be read, or is no text.
+Instance read_csv(input::File& file);
 
 // Columns that no buffer needs are left out (alignment, gaps, fixed; offset without offsets). Times and ids are as they
 // were read; read_csv of it gives the same problem. O(n).

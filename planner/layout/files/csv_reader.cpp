@@ -5,11 +5,14 @@
 #include <optional>
 #include <unordered_map>
 
+#include "planner/input/shown.h"
 #include "planner/layout/files/csv.h"
 #include "planner/layout/problem/validation.h"
 
 namespace memopt::layout {
 namespace {
+
+using input::shown;
 
 constexpr std::uint64_t kLimit = std::uint64_t{1} << 63;
 
@@ -24,21 +27,9 @@ std::string_view trimmed(std::string_view text) {
   return text;
 }
 
-// Text of the file, for a message: short, and without control characters, which a terminal would execute.
-std::string shown(std::string_view text) {
-  constexpr std::size_t kLongest = 60;
-  std::string shown(text.substr(0, kLongest));
-  std::replace_if(
-      shown.begin(), shown.end(), [](unsigned char c) { return c < 0x20 || c >= 0x7f; }, '?');
-  return text.size() > kLongest ? shown + "..." : shown;
-}
-
 class Reader {
  public:
-  explicit Reader(std::string_view text) : rest_(text) {
-    constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
-    if (rest_.starts_with(kByteOrderMark)) rest_.remove_prefix(kByteOrderMark.size());
-  }
+  explicit Reader(std::string_view text) : rest_(text) {}
 
   Instance read() {
     if (!next_line() || trimmed(line_).empty()) throw CsvError("line 1: empty; expected a header: id,lower,upper,size");
@@ -229,5 +220,7 @@ class Reader {
 }  // namespace
 
 Instance read_csv(std::string_view text) { return Reader(text).read(); }
+
+Instance read_csv(input::File& file) { return read_csv(input::read_text(file, kCsvBounds)); }
 
 }  // namespace memopt::layout

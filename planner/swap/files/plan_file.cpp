@@ -1,16 +1,13 @@
 #include "planner/swap/files/plan_file.h"
 
 #include <algorithm>
-#include <cerrno>
-#include <cmath>
-#include <cstring>
-#include <fstream>
 #include <initializer_list>
+#include <optional>
 #include <ostream>
-#include <sstream>
 #include <string_view>
 #include <unordered_map>
 
+#include "planner/input/shown.h"
 #include "planner/json/tree.h"
 #include "planner/json/writer.h"
 
@@ -24,6 +21,7 @@ constexpr std::uint64_t kLargest = std::uint64_t{1} << 62;
 constexpr std::uint64_t kLargestExact = std::uint64_t{1} << 53;
 constexpr std::string_view kKinds = "mfrwx";
 constexpr std::uint8_t kNullAge = 8;
+constexpr std::size_t kLongestMessage = 300;  // of the parser, which has what it read in it
 
 [[noreturn]] void refuse(const std::string& where, const std::string& expected, const Json& found) {
   std::string shown = found.dump(-1, ' ', true, Json::error_handler_t::replace);
@@ -33,6 +31,36 @@ constexpr std::uint8_t kNullAge = 8;
 
 std::string element(const char* list, std::size_t index) {
   return std::string(list) + '[' + std::to_string(index) + ']';
+}
+
+// A tree is printed and destroyed level by level, on the stack; ours has four levels.
+void expect_flat(std::string_view text) {
+  constexpr std::size_t kDeepest = 32;
+  std::size_t depth = 0, line = 1;
+  bool in_string = false;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (c == '\n') ++line;
+    if (c == '"') in_string = !in_string;
+    if (c == '\\' && in_string) ++i;
+    if (in_string) continue;
+    if ((c == '[' || c == '{') && ++depth > kDeepest) {
+      throw Invalid("line " + std::to_string(line) + ": expected lists and objects in each other at most " +
+                    std::to_string(kDeepest) + " deep, found more");
+    }
+    if ((c == ']' || c == '}') && depth > 0) --depth;
+  }
+}
+
+// The parser says where syntax is wrong, but of a number too large for a double only the number, in quotes.
+std::string line_of_number(std::string_view text, const Json::exception& error) {
+  constexpr int kNumberOverflow = 406;
+  const std::string_view message = error.what();
+  const std::size_t from = message.find('\''), to = message.rfind('\'');
+  if (error.id != kNumberOverflow || from == to) return "";
+  const std::size_t at = std::min(text.find(message.substr(from + 1, to - from - 1)), text.size());
+  return "line " + std::to_string(1 + std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(at), '\n')) +
+         ": ";
 }
 
 // The members of one object, each asked for by name; what was never asked for is unknown.
@@ -47,7 +75,7 @@ class Members {
       if (std::find(known.begin(), known.end(), name) != known.end()) continue;
       std::string list;
       for (const std::string_view one : known) list += (list.empty() ? "" : ", ") + std::string(one);
-      throw Invalid(place(name) + ": unknown field; expected " + list);
+      throw Invalid(input::shown(place(name)) + ": unknown field; expected " + list);
     }
   }
   std::string place(const std::string& name) const { return where_.empty() ? name : where_ + '.' + name; }
@@ -76,9 +104,9 @@ std::uint64_t integer(const Json& value, const std::string& where, std::uint64_t
 
 double number(const Json& value, const std::string& where) {
   if (value.is_number_unsigned()) return static_cast<double>(integer(value, where, 0, kLargestExact));
-  if (!value.is_number_float() || !std::isfinite(value.get<double>()) || value.get<double>() < 0) {
-    refuse(where, "a number of 0 or more", value);
-  }
+  // Above, sums of times would soon be infinite.
+  const bool fits = value.is_number_float() && value.get<double>() >= 0 && value.get<double>() <= 0x1p62;
+  if (!fits) refuse(where, "a number from 0 to 2^62", value);
   return value.get<double>();
 }
 
@@ -433,25 +461,38 @@ class Writer {
 }  // namespace
 
 PlanFile parse_plan(const std::string& content) {
+  expect_flat(content);
   Json document;
   try {
     document = Json::parse(content);
   } catch (const Json::exception& error) {
-    throw Invalid(std::string("not JSON: ") + error.what());
+    throw Invalid("not JSON: " + line_of_number(content, error) + input::shown(error.what(), kLongestMessage));
   }
   return Reader(document).read();
 }
 
-PlanFile read_plan(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream content;
-  content << file.rdbuf();
-  if (!file) throw Invalid(path + ": cannot be read: " + std::strerror(errno));
+PlanFile read_plan(input::File& file) {
+  std::string text;
   try {
-    return parse_plan(std::move(content).str());
-  } catch (const Invalid& error) {
-    throw Invalid(path + ": " + error.what());
+    text = input::read_text(file, kPlanBounds);
+  } catch (const input::InputError& error) {
+    throw Invalid(error.what());
   }
+  try {
+    return parse_plan(text);
+  } catch (const Invalid& error) {
+    throw Invalid(file.name() + ": " + error.what());
+  }
+}
+
+PlanFile read_plan(const std::string& path) {
+  std::optional<input::File> file;
+  try {
+    file.emplace(path);
+  } catch (const input::InputError& error) {
+    throw Invalid(error.what());
+  }
+  return read_plan(*file);
 }
 
 void write_plan(const PlanFile& plan, std::ostream& out) { Writer(plan, out).write(); }

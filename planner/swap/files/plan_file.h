@@ -7,9 +7,11 @@
 
 #include <cstdint>
 #include <iosfwd>
+#include <limits>
 #include <string>
 #include <vector>
 
+#include "planner/input/text.h"
 #include "planner/swap/model/model.h"
 
 namespace memopt::swap {
@@ -53,7 +55,12 @@ struct PlanFile {
 PlanFile parse_plan(const std::string& text);
 
 // Throws Invalid, its message begins with the path; also where the file can't be read.
+PlanFile read_plan(input::File& file);
 PlanFile read_plan(const std::string& path);
+
+// A tree of JSON takes up to forty times its text; this is a million operations.
+inline constexpr input::TextBounds kPlanBounds{
+    .expected = "JSON (memopt-plan-1)", .line_bytes = std::numeric_limits<std::size_t>::max(), .bytes = 32 << 20};
 
 // One operation, block and swap a line. Decisions without places leave the offsets out.
 void write_plan(const PlanFile& plan, std::ostream& out);

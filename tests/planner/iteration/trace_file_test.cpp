@@ -66,15 +66,69 @@ TEST_F(TraceFile, WhatWasThereBeforeIsAssumedOrIgnored) {
 }
 
 TEST_F(TraceFile, SaysWhereAndWhatIsWrong) {
-  EXPECT_NE(error("Malloc 0xa0 100 1\nTake 0xa0 2\n").find(":2: expected Malloc, Free"), std::string::npos);
-  EXPECT_NE(error("Malloc a0 100 1\n").find(":1: expected a pointer"), std::string::npos);
-  EXPECT_NE(error("Malloc 0xa0 100\n").find("pointer, size and time"), std::string::npos);
-  EXPECT_NE(error("Malloc 0xa0 x 1\n").find("decimal"), std::string::npos);
-  EXPECT_NE(error("Malloc 0xa0 99999999999999999999 1\n").find("decimal"), std::string::npos);
-  EXPECT_NE(error("Malloc 0xa0 1 1\nMalloc 0xa0 1 1\n").find(":2: expected no Malloc"), std::string::npos);
-  EXPECT_NE(error("Free 0xa0\n").find("a time"), std::string::npos);
+  EXPECT_NE(error("Malloc 0xa0 100 1\nTake 0xa0 2\n").find(": line 2: expected Malloc, Free"), std::string::npos);
+  EXPECT_NE(error("Malloc a0 100 1\n").find(": line 1: expected a pointer"), std::string::npos);
+  EXPECT_NE(error("Malloc 0xa0\n").find("expected a size behind the pointer of Malloc, found nothing"),
+            std::string::npos);
+  EXPECT_NE(error("Malloc 0xa0 x 1\n").find("expected a size"), std::string::npos);
+  EXPECT_NE(error("Malloc 0xa0 99999999999999999999 1\n").find("found \"99999999999999999999\""), std::string::npos);
+  EXPECT_NE(error("Malloc 0xa0 1 1\nMalloc 0xa0 1 1\n").find(": line 2: expected no Malloc"), std::string::npos);
+  EXPECT_NE(error("Malloc 0xa0 1 1\nFree 0xa0\n").find("line 2: expected a time behind the pointer"),
+            std::string::npos);
+  EXPECT_NE(error("Malloc 0xa0 1 1\nMalloc 0xb0 1\n").find("line 2: expected a time behind the size"),
+            std::string::npos);
+  EXPECT_NE(error("Malloc 0xa0 1\nMalloc 0xb0 1 7\n").find("line 2: expected no time behind the size"),
+            std::string::npos);
+  EXPECT_NE(error("7 Malloc 0xa0 1 1\n8\n").find("line 2: expected Malloc, Free"), std::string::npos);
+  EXPECT_NE(error("Free 0xa0\n").find("no operation"), std::string::npos);
   EXPECT_NE(error("\n \n").find("no operation"), std::string::npos);
   EXPECT_THROW(read_trace("/nowhere/at all"), std::runtime_error);
+}
+
+TEST_F(TraceFile, AnIndexInFrontIsPassedOver) {
+  const Trace trace = read("0 Malloc 0xa0 100 1\n1\tRead 0xa0 2\n2 Free 0xa0 100 3 (remark)\n");
+  EXPECT_TRUE(trace.indexed);
+  EXPECT_TRUE(trace.timed);
+  ASSERT_EQ(trace.operations.size(), 3u);
+  EXPECT_EQ(trace.operations[1].time, 2u);
+  EXPECT_EQ(trace.operations[2].bytes, 100u);
+  EXPECT_FALSE(read("Malloc 0xa0 100 1\n").indexed);
+}
+
+TEST_F(TraceFile, WithoutTimesOperationsAreEquallyFarApart) {
+  for (const char* const text :
+       {"Malloc 0xa0 100\nRead 0xa0 100\nFree 0xa0 100\n", "Malloc 0xa0 100\nRead 0xa0\nFree 0xa0\n",
+        "Malloc 0xa0 100 (remark)\nRead 0xa0 (remark)\nFree 0xa0 100 (remark)\n"}) {
+    const Trace trace = read(text);
+    EXPECT_FALSE(trace.timed);
+    ASSERT_EQ(trace.operations.size(), 3u) << text;
+    for (std::size_t i = 0; i < 3; ++i) EXPECT_EQ(trace.operations[i].time, i * kAssumedTime);
+    EXPECT_EQ(trace.operations[2].bytes, 100u);
+  }
+}
+
+// The number of a Read in front of the first Malloc is a size or a time, as that shows.
+TEST_F(TraceFile, WhetherThereAreTimesMayShowLate) {
+  const Trace timed = read("Read 0xc0 512\nMalloc 0xa0 100 7\n");
+  EXPECT_TRUE(timed.timed);
+  EXPECT_EQ(timed.ignored, 1u);
+  EXPECT_EQ(timed.operations.size(), 1u);
+  const Trace untimed = read("Read 0xc0 512\nMalloc 0xa0 100\n");
+  EXPECT_FALSE(untimed.timed);
+  EXPECT_EQ(untimed.assumed, 1u);
+  ASSERT_EQ(untimed.operations.size(), 3u);
+  EXPECT_EQ(untimed.operations[0].bytes, 512u);
+}
+
+TEST_F(TraceFile, BlocksAddUpToNumbersThatFit) {
+  const std::string half = std::to_string(std::uint64_t{1} << 61), line = "Malloc 0xa0 " + half + " 1\n";
+  EXPECT_EQ(error(line + "Malloc 0xb0 " + half + " 2\n"), "");
+  EXPECT_EQ(error(line + "Free 0xa0 2\nMalloc 0xb0 " + half + " 2\nMalloc 0xc0 " + half + " 3\n"), "");
+  EXPECT_NE(
+      error(line + "Malloc 0xb0 " + half + " 2\nMalloc 0xc0 1 2\n").find("line 3: expected blocks of at most 2^62"),
+      std::string::npos);
+  EXPECT_NE(error(line + "Read 0xb0 " + half + " 2\nRead 0xc0 1 2\n").find("line 3: expected blocks of at most 2^62"),
+            std::string::npos);
 }
 
 struct Published {

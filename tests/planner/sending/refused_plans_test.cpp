@@ -15,7 +15,6 @@
 
 #include "planner/iteration/record_builder.h"
 #include "planner/layout/files/csv.h"
-#include "planner/layout/files/input.h"
 #include "planner/program.h"
 #include "shm/channel.h"
 #include "shm/plan.h"
@@ -37,7 +36,8 @@ shm::PlanHeader header_of(const Plan& plan) {
 class Hard {
  public:
   explicit Hard(bool waited_for = false) : program(waited_for) {
-    const layout::Problem problem = layout::read_csv(layout::read_input(MEMOPT_TEST_INSTANCE)).problem;
+    input::File file(MEMOPT_TEST_INSTANCE);
+    const layout::Problem problem = layout::read_csv(file).problem;
     for (std::size_t i = 0; i < problem.buffers.size(); ++i) {
       const layout::Interval when = problem.hull(i);
       const std::uint64_t bytes = problem.buffers[i].bytes;

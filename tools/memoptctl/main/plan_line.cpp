@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "planner/input/file.h"
 #include "tools/memoptctl/common/printable.h"
 #include "tools/memoptctl/main/number_option.h"
 #include "tools/memoptctl/swap/swap_plan_command.h"
@@ -27,8 +28,7 @@ void PlanLine::add_to(CLI::App& command) {
   app_ = &command;
   app_->add_option("file", layout_.file,
                    "written by memoptctl record, a text trace, or an iteration (memopt-plan-1); -: standard input; "
-                   "packed by gzip "
-                   "or zstd or not")
+                   "packed by gzip or zstd or not")
       ->type_name("FILE")
       ->required();
   app_->add_option("--json", layout_.json, "write the plan with every operation here (memopt-plan-1)")
@@ -95,7 +95,8 @@ int PlanLine::run() {
     fmt::print(stderr, "memoptctl plan: {}\n", why);
     return kExitWrongUse;
   };
-  const bool iteration = is_plan_file(layout_.file);
+  input::File file(layout_.file);
+  const bool iteration = is_plan_file(file);
   for (const CLI::Option* const one : app_->get_options()) {
     if (one->get_group() == kSwaps && one->count() > 0) swaps_.given.push_back(one->get_name());
   }
@@ -120,9 +121,9 @@ int PlanLine::run() {
     swaps_.file = layout_.file;
     swaps_.json = layout_.json;
     if (!strategy_.empty()) swaps_.strategy = strategy_;
-    return swap_plan(swaps_);
+    return swap_plan(swaps_, file);
   }
-  return plan(layout_);
+  return plan(layout_, file);
 }
 
 }  // namespace memopt::tools

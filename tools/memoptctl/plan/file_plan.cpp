@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <fstream>
 #include <stdexcept>
 #include <utility>
 #include <vector>
@@ -27,14 +26,6 @@ namespace {
 // No program comes as far; a file can say so.
 constexpr std::uint64_t kLargestSequence = std::uint64_t{1} << 62;
 constexpr std::uint64_t kLargestHole = std::uint64_t{1} << 30;
-
-bool is_recording(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) throw std::runtime_error(path + ": cannot be opened");
-  std::uint64_t magic = 0;
-  file.read(reinterpret_cast<char*>(&magic), sizeof(magic));
-  return file.gcount() == sizeof(magic) && magic == planner::recording::kFileMagic;
-}
 
 // The layout problem with the blocks that are always there, which the planner itself leaves where they are.
 layout::Instance whole_layout(const planner::IterationPlan& plan, const planner::OperationStore& store) {
@@ -71,12 +62,12 @@ layout::Problem exact_layout(const planner::IterationPlan& plan, const planner::
 // The planner, looked at wherever the daemon would.
 class Watcher {
  public:
-  Watcher(const FilePlanOptions& options, const planner::ClockLine& clock)
+  Watcher(const input::File& file, const FilePlanOptions& options, const planner::ClockLine& clock)
       : wanted_(options.iteration),
         buffers_(options.buffers),
         clock_(clock),
         planner_(unrolled()),
-        iteration_(printable(options.file.substr(options.file.rfind('/') + 1))) {}
+        iteration_(printable(file.path().substr(file.path().rfind('/') + 1))) {}
 
   void add(std::uint32_t lane, const shm::RecordView& record) {
     const std::uint64_t sequence = record.header.sequence;
@@ -177,9 +168,9 @@ class Watcher {
 };
 
 // Times need the whole file's clock.
-planner::ClockLine clock_of(const std::string& file) {
+planner::ClockLine clock_of(input::File& file) {
   planner::ClockLine clock;
-  planner::RecordingReader reader = planner::RecordingReader::open(file);
+  planner::RecordingReader reader(file.stream());
   while (const auto entry = reader.next()) {
     if (entry->kind == planner::recording::EntryKind::kClock) {
       clock.add(entry->clock);
@@ -191,10 +182,10 @@ planner::ClockLine clock_of(const std::string& file) {
   return clock;
 }
 
-FilePlanning plan_recording(const FilePlanOptions& options) {
-  const planner::ClockLine clock = options.iteration ? clock_of(options.file) : planner::ClockLine();
-  Watcher watcher(options, clock);
-  planner::RecordingReader reader = planner::RecordingReader::open(options.file);
+FilePlanning plan_recording(input::File& file, const FilePlanOptions& options) {
+  const planner::ClockLine clock = options.iteration ? clock_of(file) : planner::ClockLine();
+  Watcher watcher(file, options, clock);
+  planner::RecordingReader reader(file.stream());
   while (const auto entry = reader.next()) {
     if (entry->kind == planner::recording::EntryKind::kRecord) watcher.add(entry->lane, entry->record);
   }
@@ -203,15 +194,26 @@ FilePlanning plan_recording(const FilePlanOptions& options) {
   return planning;
 }
 
+std::string assumed_of(const planner::Trace& trace) {
+  std::string text;
+  if (trace.indexed) text = "the numbers in front of the operations are an index";
+  if (!trace.timed)
+    text +=
+        fmt::format("{}there are no times: {} ns between operations", text.empty() ? "" : "; ", planner::kAssumedTime);
+  return text;
+}
+
 // The ticks of its records are the times of the trace, as they are.
-FilePlanning plan_trace(const FilePlanOptions& options) {
+FilePlanning plan_trace(input::File& file, const FilePlanOptions& options) {
   const planner::ClockLine none;
-  Watcher watcher(options, none);
-  const planner::Trace trace = planner::read_trace(options.file);
+  Watcher watcher(file, options, none);
+  const planner::Trace trace = planner::read_trace(file);
   planner::RecordBuilder builder;
   for (const planner::TraceOperation& operation : trace.operations) watcher.add(0, record_of(operation, builder));
   FilePlanning planning = watcher.finish();
   planning.ignored = trace.ignored;
+  planning.assumed = assumed_of(trace);
+  planning.timed = trace.timed;
   return planning;
 }
 
@@ -242,13 +244,21 @@ std::string device_times(const planner::IterationTimes& times) {
 }  // namespace
 
 std::string times_text(const FilePlanning& planning) {
+  if (!planning.recording && !planning.timed) {
+    return fmt::format("assumed, {} ns between operations, as the trace has none", planner::kAssumedTime);
+  }
   if (!planning.recording) return "the trace's, as nanoseconds";
   if (planning.plan->times.known()) return device_times(planning.plan->times);
   return "host's calls; what the device did is not recorded";
 }
 
-FilePlanning plan_file(const FilePlanOptions& options) {
-  return is_recording(options.file) ? plan_recording(options) : plan_trace(options);
+FilePlanning plan_file(input::File& file, const FilePlanOptions& options) {
+  if (!planner::recording::is_recording(file.head())) return plan_trace(file, options);
+  try {
+    return plan_recording(file, options);
+  } catch (const planner::RecordingError& error) {
+    throw std::runtime_error(file.name() + ": " + error.what());
+  }
 }
 
 }  // namespace memopt::tools

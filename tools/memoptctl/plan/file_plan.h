@@ -6,13 +6,13 @@
 #include <string>
 #include <vector>
 
+#include "planner/input/file.h"
 #include "planner/iteration/measured_times.h"
 #include "planner/sending/iteration_problem.h"
 
 namespace memopt::tools {
 
 struct FilePlanOptions {
-  std::string file;
   bool iteration = false;  // the planned iteration, operation by operation, too
   bool buffers = false;    // and its layout problem, docs/formats/layout-csv.md
 };
@@ -47,6 +47,8 @@ struct FilePlanning {
   std::string note;                  // of the planner
   std::uint64_t ignored = 0;         // accesses of a trace to what was never allocated
   bool recording = false;            // rather than a text trace
+  std::string assumed;               // of a trace, for people: what it does not say; empty: nothing
+  bool timed = true;                 // there are times in it
   std::uint64_t blind_launches = 0;  // of a recording: what they touch is not known
 };
 
@@ -54,6 +56,6 @@ struct FilePlanning {
 std::string times_text(const FilePlanning& planning);
 
 // Throws std::runtime_error where the file can't be read.
-FilePlanning plan_file(const FilePlanOptions& options);
+FilePlanning plan_file(input::File& file, const FilePlanOptions& options = {});
 
 }  // namespace memopt::tools

@@ -64,6 +64,7 @@ std::string plan_table(const FilePlanning& planning) {
   } else {
     rows.emplace_back("no iteration found", planning.note.empty() ? "there is no operation" : planning.note);
   }
+  if (!planning.assumed.empty()) rows.emplace_back("assumed", planning.assumed);
   if (planning.ignored != 0) {
     rows.emplace_back("ignored", fmt::format("{} accesses to what was never allocated", planning.ignored));
   }
@@ -74,11 +75,11 @@ std::string plan_table(const FilePlanning& planning) {
   return table;
 }
 
-int plan(const PlanOptions& options) {
+int plan(const PlanOptions& options, input::File& file) {
   expect_writable(options.json);
   expect_writable(options.buffers);
   const FilePlanning planning =
-      plan_file({.file = options.file, .iteration = !options.json.empty(), .buffers = !options.buffers.empty()});
+      plan_file(file, {.iteration = !options.json.empty(), .buffers = !options.buffers.empty()});
   fmt::print("{}", plan_table(planning));
   if (!planning.plan) return kExitNoIteration;
   if (!options.json.empty()) write_text(options.json, iteration_text(*planning.plan->iteration));

@@ -16,6 +16,6 @@ struct PlanOptions {
 std::string plan_table(const FilePlanning& planning);
 
 // 0; 4 if no iteration was found.
-int plan(const PlanOptions& options);
+int plan(const PlanOptions& options, input::File& file);
 
 }  // namespace memopt::tools

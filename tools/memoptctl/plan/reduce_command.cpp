@@ -48,10 +48,11 @@ int reduce(const ReduceOptions& options) {
   if (std::filesystem::exists(options.output) && !std::filesystem::is_regular_file(options.output)) {
     throw std::runtime_error(printable(options.output) + ": cannot be written: expected a file, or nothing there yet");
   }
+  input::File file(options.file);
   if (options.whole) {
     const Partial partial(options.output + ".partial");
     const ReducedCounts counts =
-        write_reduced(options.file, partial.path(), 0, std::numeric_limits<std::uint64_t>::max(), options.reduction);
+        write_reduced(file, partial.path(), 0, std::numeric_limits<std::uint64_t>::max(), options.reduction);
     partial.keep_as(options.output);
     fmt::print("{}: {} records, {}: all of them\n", printable(options.output), counts.records,
                bytes_text(static_cast<double>(counts.bytes)));
@@ -59,9 +60,11 @@ int reduce(const ReduceOptions& options) {
   }
   SteadyWindow window;
   try {
-    window = find_steady_window(options.file);
+    window = find_steady_window(file);
   } catch (const planner::RecordingError& error) {
     throw std::runtime_error(printable(options.file) + ": " + error.what());
+  } catch (const input::InputError&) {
+    throw;
   } catch (const std::runtime_error& error) {
     fmt::print(stderr, "memoptctl: {}\n", printable(error.what()));
     return kExitNoIteration;
@@ -74,8 +77,9 @@ int reduce(const ReduceOptions& options) {
   for (; kept <= window.begins.size(); ++kept) {
     partial.remove();
     const ReducedCounts counts =
-        write_reduced(options.file, partial.path(), window.begins[kept - 1], window.last, options.reduction);
-    const FilePlanning again = plan_file({.file = partial.path()});
+        write_reduced(file, partial.path(), window.begins[kept - 1], window.last, options.reduction);
+    input::File reduced(partial.path());
+    const FilePlanning again = plan_file(reduced);
     if (!again.plan || again.plan->operations != window.operations || again.plan->peak_load != window.peak_load)
       continue;
     partial.keep_as(options.output);

@@ -350,8 +350,8 @@ std::string short_name(const std::string& name) {
   return name.substr(0, kLongestName - 17) + fmt::format("~{:016x}", hash_of(name));
 }
 
-SteadyWindow find_steady_window(const std::string& file) {
-  RecordingReader reader = RecordingReader::open(file);
+SteadyWindow find_steady_window(input::File& file) {
+  RecordingReader reader(file.stream());
   planner::IterationPlanner planner;
   std::vector<FoundIteration> found;
   const auto check = [&] {
@@ -377,7 +377,7 @@ SteadyWindow find_steady_window(const std::string& file) {
   }
   check();
   if (found.empty()) {
-    throw std::runtime_error(file + ": no iteration was found in it: " +
+    throw std::runtime_error(file.name() + ": no iteration was found in it: " +
                              (planner.note().empty() ? "there is no operation" : planner.note()));
   }
   // The shortest that comes as high as any: epochs repeat as well as the steps in them, loops within a step are lower.
@@ -389,9 +389,9 @@ SteadyWindow find_steady_window(const std::string& file) {
                    }));
 }
 
-ReducedCounts write_reduced(const std::string& from, const std::string& to, std::uint64_t first, std::uint64_t last,
+ReducedCounts write_reduced(input::File& from, const std::string& to, std::uint64_t first, std::uint64_t last,
                             const Reduction& reduction) {
-  RecordingReader reader = RecordingReader::open(from);
+  RecordingReader reader(from.stream());
   planner::RecordingInfo info = reader.info();
   info.version = reduction.version;
   if (reduction.hash_names) {

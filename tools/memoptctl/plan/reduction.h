@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "planner/input/file.h"
+
 namespace memopt::tools {
 
 struct Reduction {
@@ -26,7 +28,7 @@ struct SteadyWindow {
 
 // The shortest of the iterations with the highest peak load that planning finds. Throws std::runtime_error where there
 // is none.
-SteadyWindow find_steady_window(const std::string& file);
+SteadyWindow find_steady_window(input::File& file);
 
 struct ReducedCounts {
   std::uint64_t records = 0;
@@ -36,7 +38,7 @@ struct ReducedCounts {
 
 // Writes the records `first` to `last` of the recording `from` into `to`, which must not exist, behind what they need
 // of what came before: blocks that live, streams, names. Numbers of records begin with 1 again.
-ReducedCounts write_reduced(const std::string& from, const std::string& to, std::uint64_t first, std::uint64_t last,
+ReducedCounts write_reduced(input::File& from, const std::string& to, std::uint64_t first, std::uint64_t last,
                             const Reduction& reduction);
 
 // A name of at most 56 characters, different for different names.

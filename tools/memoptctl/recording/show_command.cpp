@@ -10,6 +10,7 @@
 #include <limits>
 #include <map>
 
+#include "planner/input/file.h"
 #include "planner/recording/reader.h"
 #include "planner/recording/summary.h"
 #include "planner/recording/trace.h"
@@ -34,13 +35,13 @@ int result(const std::string& file, const std::optional<planner::RecordingDamage
   return damage ? fail(file, planner::to_string(*damage)) : 0;
 }
 
-int show_summary(const ShowOptions& options) {
-  RecordingReader reader = RecordingReader::open(options.file);
+int show_summary(const ShowOptions& options, input::File& file) {
+  RecordingReader reader(file.stream());
   Shown shown;
   shown.info = reader.info();
   shown.stacks = options.stacks;
   shown.summary = planner::summarise(reader);
-  shown.iteration = find_iteration(options.file);
+  shown.iteration = find_iteration(file);
   if (options.json) {
     fmt::print("{}\n", to_json(shown).dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
   } else {
@@ -49,11 +50,11 @@ int show_summary(const ShowOptions& options) {
   return result(options.file, shown.summary.damage);
 }
 
-int show_operations(const ShowOptions& options) {
+int show_operations(const ShowOptions& options, input::File& file) {
   // Times need the whole file's clock.
-  RecordingReader first = RecordingReader::open(options.file);
+  RecordingReader first(file.stream());
   const Summary summary = planner::summarise(first);
-  RecordingReader reader = RecordingReader::open(options.file);
+  RecordingReader reader(file.stream());
   std::map<std::uint64_t, std::string> kernels;
   std::uint64_t start = 0;
   bool started = false;
@@ -83,10 +84,10 @@ int show_operations(const ShowOptions& options) {
   return result(options.file, reader.damage());
 }
 
-int write_plain_trace(const ShowOptions& options) {
-  RecordingReader first = RecordingReader::open(options.file);
+int write_plain_trace(const ShowOptions& options, input::File& file) {
+  RecordingReader first(file.stream());
   const Summary summary = planner::summarise(first);
-  RecordingReader reader = RecordingReader::open(options.file);
+  RecordingReader reader(file.stream());
   errno = 0;
   std::ofstream out(options.trace, std::ios::binary);
   if (!out) return fail(options.trace, fmt::format("can't be written: {}", std::strerror(errno)));
@@ -124,9 +125,10 @@ std::optional<SequenceRange> parse_range(const std::string& text) {
 
 int show(const ShowOptions& options) {
   try {
-    if (options.operations) return show_operations(options);
-    if (!options.trace.empty()) return write_plain_trace(options);
-    return show_summary(options);
+    input::File file(options.file);
+    if (options.operations) return show_operations(options, file);
+    if (!options.trace.empty()) return write_plain_trace(options, file);
+    return show_summary(options, file);
   } catch (const planner::RecordingError& error) {
     return fail(options.file, error.what());
   }

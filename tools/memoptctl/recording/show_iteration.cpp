@@ -25,9 +25,9 @@ std::optional<ShownIteration> read_plan(const std::vector<std::byte>& plan) {
 
 }  // namespace
 
-IterationSearch find_iteration(const std::string& file) {
+IterationSearch find_iteration(input::File& file) {
   IterationSearch search;
-  planner::RecordingReader reader = planner::RecordingReader::open(file);
+  planner::RecordingReader reader(file.stream());
   planner::Program program;
   std::uint64_t last = 0;
   std::uint64_t check_point = shm::kFirstCheckPoint;

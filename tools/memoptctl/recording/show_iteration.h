@@ -5,6 +5,8 @@
 #include <optional>
 #include <string>
 
+#include "planner/input/file.h"
+
 namespace memopt::tools {
 
 struct ShownIteration {
@@ -23,6 +25,6 @@ struct IterationSearch {
 };
 
 // Reads the file as far as it can be read, and plans as the daemon would. The last plan counts.
-IterationSearch find_iteration(const std::string& file);
+IterationSearch find_iteration(input::File& file);
 
 }  // namespace memopt::tools

@@ -11,9 +11,9 @@
 #include <stdexcept>
 #include <string_view>
 
+#include "planner/input/text.h"
 #include "planner/json/tree.h"
 #include "planner/layout/files/csv.h"
-#include "planner/layout/files/input.h"
 #include "planner/layout/files/plot.h"
 #include "planner/layout/problem/validation.h"
 #include "tools/memoptctl/common/printable.h"
@@ -32,15 +32,11 @@ struct Failure {
 };
 
 layout::Instance read_instance(const SolveOptions& options) {
-  std::string text;
+  std::string name;
   try {
-    text = layout::read_input(options.file);
-  } catch (const std::runtime_error& error) {
-    throw Failure{kExitError, error.what()};
-  }
-  const std::string name = options.file == "-" ? "standard input" : options.file;
-  try {
-    layout::Instance instance = layout::read_csv(text);
+    input::File file(options.file);
+    name = file.name();
+    layout::Instance instance = layout::read_csv(file);
     if (options.keep_offsets) {
       if (instance.offsets.size() != instance.problem.buffers.size()) {
         throw layout::CsvError("--keep-offsets: there is no column 'offset'");
@@ -53,6 +49,10 @@ layout::Instance read_instance(const SolveOptions& options) {
     return instance;
   } catch (const layout::CsvError& error) {
     throw Failure{kExitBadInput, name + ": " + error.what()};
+  } catch (const input::TextError& error) {
+    throw Failure{kExitBadInput, error.what()};
+  } catch (const input::InputError& error) {
+    throw Failure{kExitError, error.what()};
   }
 }
 

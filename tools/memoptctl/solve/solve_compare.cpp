@@ -6,9 +6,9 @@
 #include <filesystem>
 #include <stdexcept>
 
+#include "planner/input/file.h"
 #include "planner/json/tree.h"
 #include "planner/layout/files/csv.h"
-#include "planner/layout/files/input.h"
 #include "planner/layout/problem/validation.h"
 #include "tools/memoptctl/common/printable.h"
 #include "tools/memoptctl/solve/solve_command.h"
@@ -87,7 +87,8 @@ class Comparison {
     const std::string name = printable(fs::relative(path, options_.compare).string());
     layout::Problem problem;
     try {
-      problem = layout::read_csv(layout::read_input(path)).problem;
+      input::File file(path);
+      problem = layout::read_csv(file).problem;
     } catch (const std::runtime_error& error) {
       fmt::print(stderr, "memoptctl: {}: {}\n", name, printable(error.what(), 500));
       unreadable_ = true;

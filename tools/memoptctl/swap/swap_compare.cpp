@@ -270,7 +270,7 @@ class Comparison {
 
 }  // namespace
 
-int compare_swaps(const SwapPlanOptions& options) {
+int compare_swaps(const SwapPlanOptions& options, input::File& file) {
   constexpr std::pair<const char*, const char*> kOfOnePlan[] = {
       {"--limit", "it has --limits"},
       {"--strategy", "it has --strategies"},
@@ -282,7 +282,7 @@ int compare_swaps(const SwapPlanOptions& options) {
   refuse_ignored(options, chosen(options));
   expect_writable(options.json);
   expect_writable(options.plot);
-  std::optional<SwapProblem> input = read_problem(options);
+  std::optional<SwapProblem> input = read_problem(options, file);
   if (!input) return kExitNoIteration;
   Comparison comparison(options, *input);
   comparison.run();

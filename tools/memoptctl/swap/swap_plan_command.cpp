@@ -71,7 +71,7 @@ int report_infeasible(const SwapStrategy& strategy, const swap::Problem& problem
   return kExitInfeasible;
 }
 
-int plan_once(const SwapPlanOptions& options) {
+int plan_once(const SwapPlanOptions& options, input::File& file) {
   const SwapStrategy& strategy = find_strategy("--strategy", options.strategy);
   refuse_ignored(options, {&strategy});
   if (!options.objective.empty() && options.objective != "time" && options.objective != "footprint") {
@@ -82,7 +82,7 @@ int plan_once(const SwapPlanOptions& options) {
   }
   expect_writable(options.json);
   expect_writable(options.plot);
-  std::optional<SwapProblem> input = read_problem(options);
+  std::optional<SwapProblem> input = read_problem(options, file);
   if (!input) return kExitNoIteration;
   swap::Problem& problem = input->file.problem;
   if (!options.plot.empty() && !problem.layout) {
@@ -110,9 +110,9 @@ int plan_once(const SwapPlanOptions& options) {
 
 }  // namespace
 
-int swap_plan(const SwapPlanOptions& options) {
+int swap_plan(const SwapPlanOptions& options, input::File& file) {
   try {
-    return options.compare ? compare_swaps(options) : plan_once(options);
+    return options.compare ? compare_swaps(options, file) : plan_once(options, file);
   } catch (const std::invalid_argument& error) {
     fmt::print(stderr, "memoptctl: {}\n", error.what());
     return kExitWrongUse;

@@ -4,7 +4,6 @@
 
 #include <charconv>
 #include <cmath>
-#include <fstream>
 #include <stdexcept>
 #include <system_error>
 #include <utility>
@@ -18,8 +17,8 @@
 namespace memopt::tools {
 namespace {
 
-std::optional<SwapProblem> observed(const std::string& path) {
-  FilePlanning planning = plan_file({.file = path, .iteration = true});
+std::optional<SwapProblem> observed(input::File& file) {
+  FilePlanning planning = plan_file(file, {.iteration = true});
   if (!planning.plan) {
     fmt::print("{}", plan_table(planning));
     return std::nullopt;
@@ -35,10 +34,10 @@ std::optional<SwapProblem> observed(const std::string& path) {
     throw std::runtime_error(
         fmt::format("{}: swaps can't be planned for its iteration, whose blocks must live "
                     "for at most 7 more and be allocated and freed once in each: {}",
-                    path, error.what()));
+                    file.name(), error.what()));
   }
   if (const auto reason = planner::why_not_swapped(result.file.problem)) {
-    throw std::runtime_error(path + ": swaps can't be planned, as " + *reason);
+    throw std::runtime_error(file.name() + ": swaps can't be planned, as " + *reason);
   }
   result.blind_launches = planning.blind_launches;
   result.times = times_text(planning);
@@ -47,11 +46,7 @@ std::optional<SwapProblem> observed(const std::string& path) {
 
 }  // namespace
 
-bool is_plan_file(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  char first = 0;
-  return file >> first && first == '{';
-}
+bool is_plan_file(const input::File& file) { return file.begins_with('{'); }
 
 std::optional<std::uint64_t> parse_limit(const std::string& text, std::uint64_t whole) {
   double number = 0;
@@ -73,11 +68,12 @@ std::optional<std::uint64_t> parse_limit(const std::string& text, std::uint64_t 
 std::uint64_t limit_of(const std::string& option, const std::string& text, std::uint64_t whole) {
   const auto limit = parse_limit(text, whole);
   if (limit) return *limit;
-  throw std::invalid_argument(
-      fmt::format("{}: expected bytes, such as 300MiB, or a percentage of the peak load, not {}", option, text));
+  throw std::invalid_argument(fmt::format(
+      "{}: expected bytes, such as 300MiB, or a percentage of the peak load, such as 50%, from 0 to 2^62 bytes, not {}",
+      option, printable(text)));
 }
 
-std::optional<SwapProblem> read_problem(const SwapPlanOptions& options) {
+std::optional<SwapProblem> read_problem(const SwapPlanOptions& options, input::File& file) {
   std::optional<swap::Machine> machine;
   if (!options.machine.empty()) {
     try {
@@ -87,18 +83,22 @@ std::optional<SwapProblem> read_problem(const SwapPlanOptions& options) {
     }
   }
   std::optional<SwapProblem> result;
-  if (is_plan_file(options.file)) {
+  if (is_plan_file(file)) {
     result.emplace();
-    result->file = swap::read_plan(options.file);
+    result->file = swap::read_plan(file);
   } else {
-    result = observed(options.file);
+    result = observed(file);
     if (!result) return std::nullopt;
   }
   swap::Problem& problem = result->file.problem;
   if (machine) problem.machine = *machine;
   problem.clean_drops = options.clean_drops;
   if (!problem.limit && (options.compare || !options.limit.empty())) problem.limit = 0;
-  result->liveness = swap::find_liveness(problem);
+  try {
+    result->liveness = swap::find_liveness(problem);
+  } catch (const swap::Invalid& error) {
+    throw std::runtime_error(file.name() + ": " + error.what());
+  }
   return result;
 }
 

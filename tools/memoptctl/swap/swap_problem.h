@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "planner/input/file.h"
 #include "planner/swap/files/plan_file.h"
 #include "planner/swap/model/liveness.h"
 #include "tools/memoptctl/swap/swap_options.h"
@@ -20,7 +21,7 @@ struct SwapProblem {
 };
 
 // Whether the file is JSON rather than a recording or a text trace: it begins with a brace.
-bool is_plan_file(const std::string& path);
+bool is_plan_file(const input::File& file);
 
 // Bytes: a number, with K, M or G (binary), KiB, MiB, GiB behind it, or a percentage of `whole`. Nothing if it is none.
 std::optional<std::uint64_t> parse_limit(const std::string& text, std::uint64_t whole);
@@ -32,6 +33,6 @@ std::uint64_t limit_of(const std::string& option, const std::string& text, std::
 // the options. Nothing where none is found: that was said on standard output. Throws std::runtime_error where the file
 // can't be read or planned, std::invalid_argument for options that can't be. The limit is the file's own still; a
 // problem that needs one has it as 0 until it is set, if the options have one to set.
-std::optional<SwapProblem> read_problem(const SwapPlanOptions& options);
+std::optional<SwapProblem> read_problem(const SwapPlanOptions& options, input::File& file);
 
 }  // namespace memopt::tools

@@ -6,14 +6,14 @@
 
 #include "planner/layout/exact/branch_and_bound.h"
 #include "planner/layout/files/csv.h"
-#include "planner/layout/files/input.h"
 #include "planner/layout/problem/validation.h"
 
 namespace memopt::layout {
 namespace {
 
 Problem load(const std::string& name) {
-  return read_csv(read_input(std::string(std::getenv("MEMOPT_LAYOUT_INSTANCES")) + "/minimalloc/" + name)).problem;
+  input::File file(std::string(std::getenv("MEMOPT_LAYOUT_INSTANCES")) + "/minimalloc/" + name);
+  return read_csv(file).problem;
 }
 
 class Challenging : public testing::TestWithParam<char> {};

@@ -1,9 +1,9 @@
-// Arbitrary text as a CSV. What is read must be valid, must be the same when written and read again, and must be
-// solved.
+// Arbitrary bytes as a CSV, packed or not. What is read must be valid, must be the same when written and read again,
+// and must be solved.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
-#include <string_view>
+#include <string>
 
 #include "planner/layout/files/csv.h"
 #include "planner/layout/files/plot.h"
@@ -14,8 +14,12 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   using namespace memopt::layout;
   Instance instance;
   try {
-    instance = read_csv(std::string_view(reinterpret_cast<const char*>(data), size));
+    memopt::input::File file =
+        memopt::input::File::holding(std::string(reinterpret_cast<const char*>(data), size), "fuzzed");
+    instance = read_csv(file);
   } catch (const CsvError&) {
+    return 0;
+  } catch (const memopt::input::InputError&) {
     return 0;
   }
   if (find_fault(instance.problem)) std::abort();

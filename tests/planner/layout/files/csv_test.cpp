@@ -34,7 +34,8 @@ TEST(CsvReader, TakesWhatOtherProgramsWrite) {
   for (const std::string_view text :
        {"id,lower,upper,size\r\n1,0,2,3\r\n", "\xef\xbb\xbfid, lower ,upper,size\n1,0, 2,\t3",
         "id,lower,upper,size\n1,0,2,3\n\n\n"}) {
-    const Instance instance = read_csv(text);
+    input::File file = input::File::holding(std::string(text), "held");
+    const Instance instance = read_csv(file);
     EXPECT_EQ(instance.ids, plain.ids);
     EXPECT_EQ(instance.problem.intervals, plain.problem.intervals);
     EXPECT_EQ(instance.problem.buffers[0].bytes, 3U);

@@ -1,4 +1,5 @@
-// Text from anywhere as a plan. What is read must be written and read again as the same, and be judged without harm.
+// Bytes from anywhere as a plan, packed or not. What is read must be written and read again as the same, and be judged
+// without harm.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -24,7 +25,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   using namespace memopt::swap;
   PlanFile plan;
   try {
-    plan = parse_plan(std::string(reinterpret_cast<const char*>(data), size));
+    memopt::input::File file =
+        memopt::input::File::holding(std::string(reinterpret_cast<const char*>(data), size), "fuzzed");
+    plan = read_plan(file);
   } catch (const Invalid&) {
     return 0;
   }

@@ -79,6 +79,24 @@ TEST(PlanFile, StreamsAreKept) {
             "ops[3]: stream: expected an integer from 0 to 4294967295, found -1");
 }
 
+TEST(PlanFile, SaysWhereTextIsNoPlan) {
+  const auto fault = [](const std::string& text) -> std::string {
+    try {
+      parse_plan(text);
+    } catch (const Invalid& error) {
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_EQ(fault("{\n\"period\": 1e999}"),
+            "not JSON: line 2: [json.exception.out_of_range.406] number overflow parsing '1e999'");
+  // Deeper, printing what was found would take all of the stack.
+  EXPECT_EQ(fault("{\"ops\":\n" + std::string(1 << 20, '[')),
+            "line 2: expected lists and objects in each other at most 32 deep, found more");
+  EXPECT_EQ(fault("{\"name\": \"\\\"" + std::string(100, '[') + "\"}").substr(0, 7), "format:");
+  EXPECT_LT(fault("{\"name\": \"" + std::string(100'000, 'a')).size(), 1000u);
+}
+
 TEST(PlanFile, DecisionsWithoutPlacesHaveNoOffsets) {
   PlanFile plan = parse_plan(kPlan);
   plan.decisions.places.clear();
@@ -106,6 +124,8 @@ TEST(PlanFile, NamesTheFieldAndWhatWasExpected) {
   EXPECT_EQ(refusal(plan, "/swaps/0/copy", 1), "swaps[0].copy: expected true or false, found 1");
   EXPECT_EQ(refusal(plan, "/swaps/0/out_after", "x"),
             R"(swaps[0].out_after: expected an integer from 0 to 4611686018427387904, found "x")");
+  EXPECT_EQ(refusal(plan, "/period", 1e19), "period: expected a number from 0 to 2^62, found 1e+19");
+  EXPECT_EQ(refusal(plan, "/\x1b[1m", 1).substr(0, 20), "?[1m: unknown field;");
   EXPECT_THROW(parse_plan("{"), Invalid);
   EXPECT_THROW(parse_plan("[]"), Invalid);
   EXPECT_THROW(read_plan("/nonexistent/plan.json"), Invalid);

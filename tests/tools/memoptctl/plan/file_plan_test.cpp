@@ -48,7 +48,8 @@ class Recorded {
 
 TEST(FilePlan, TimesOfARecordingAreNanoseconds) {
   const Recorded recorded(false);
-  const FilePlanning planning = plan_file({.file = recorded.path(), .iteration = true});
+  input::File file(recorded.path());
+  const FilePlanning planning = plan_file(file, {.iteration = true});
   ASSERT_TRUE(planning.plan) << planning.note;
   EXPECT_TRUE(planning.recording);
   EXPECT_EQ(planning.blind_launches, 0u);
@@ -60,7 +61,8 @@ TEST(FilePlan, TimesOfARecordingAreNanoseconds) {
 
 TEST(FilePlan, LaunchesWhoseParametersWereNotReadAreCounted) {
   const Recorded recorded(true);
-  EXPECT_EQ(plan_file({.file = recorded.path()}).blind_launches, 10u);
+  input::File file(recorded.path());
+  EXPECT_EQ(plan_file(file).blind_launches, 10u);
 }
 
 }  // namespace

@@ -88,7 +88,8 @@ class Reduced : public testing::Test {
 
   void reduce(const Reduction& reduction) {
     ::unlink(path_.c_str());
-    counts_ = write_reduced(whole_.path(), path_, first_, last_, reduction);
+    input::File whole(whole_.path());
+    counts_ = write_reduced(whole, path_, first_, last_, reduction);
     RecordingReader reader = RecordingReader::open(path_);
     info_ = reader.info();
     records_.clear();
@@ -197,7 +198,8 @@ TEST_F(Reduced, HashedNamesAreShortAndTellNoPaths) {
 
 TEST_F(Reduced, RefusesAFileThatIsThere) {
   reduce({});
-  EXPECT_THROW(write_reduced(whole_.path(), path_, first_, last_, {}), std::runtime_error);
+  input::File whole(whole_.path());
+  EXPECT_THROW(write_reduced(whole, path_, first_, last_, {}), std::runtime_error);
 }
 
 TEST(ShortName, KeepsNamesApart) {

@@ -34,9 +34,8 @@ TEST(SwapProblem, NoBlockOfALaunchIsMissingWhileItRuns) {
     add(Record::free(block + 1));
   }
   EXPECT_TRUE(writer.finish());
-  SwapPlanOptions options;
-  options.file = file.path();
-  const auto input = read_problem(options);
+  input::File written(file.path());
+  const auto input = read_problem({}, written);
   ASSERT_TRUE(input.has_value());
   const swap::Problem& problem = input->file.problem;
   std::size_t running = 0;  // the access that has the time of the launch
