@@ -18,7 +18,7 @@ namespace memopt::input {
 
 class File {
  public:
-  // Throws InputError: it can't be opened, or is a folder.
+  // Throws InputError: it can't be opened, is a folder, or its first bytes can't be read or unpacked.
   explicit File(const std::string& path);
   // A file that lies in memory.
   static File holding(std::string bytes, const std::string& name);

@@ -28,6 +28,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     memopt::input::File file =
         memopt::input::File::holding(std::string(reinterpret_cast<const char*>(data), size), "fuzzed");
     plan = read_plan(file);
+  } catch (const memopt::input::InputError&) {
+    return 0;
   } catch (const Invalid&) {
     return 0;
   }
