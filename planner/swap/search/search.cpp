@@ -334,11 +334,12 @@ class Search {
       unplaced.forget_worths();
       delay(unplaced, budget, kUndelayed, then, kUnplacedDelays,
             !few_ && covering_ ? *covering_ : unplaced.best().choice, DelayMode::kPlacesFollow);
-      const Worth& worth = unplaced.best().worth;
       const SearchPlan& covering = incumbent_.plan();
-      const bool in_vain = worth.above_goal > 0 || (covering.feasible && worth.added_ns >= covering.added_ns);
-      if (few_ && ruining_ && in_vain) {
-        ruin(kRuining - kLittleRuining + all_.elapsed() / all_.seconds());
+      const Worth& worth = unplaced.best().worth;
+      const bool in_vain = worth.above_goal == 0 && covering.feasible && worth.added_ns >= covering.added_ns;
+      if (few_ && ruining_ && (in_vain || worth.above_goal > 0)) {
+        // Above the goal there may only have been too little time.
+        ruin((in_vain ? kRuining - kLittleRuining : kLittleRuining) + all_.elapsed() / all_.seconds());
         ruining_.reset();
         then = std::max(then, budget.elapsed() / budget.seconds());
       }
@@ -365,13 +366,9 @@ class Search {
                       double* then) {
     const bool unmet = unplaced.best().worth.above_goal > 0;
     Laid laid{with_order(unmet && covering_ ? *covering_ : unplaced.best().choice, placed)};
-    if (few_) {
-      if (lay_out_thoroughly(laid.choice, budget, *then + kThoroughDelayed)) {
-        *then += kThoroughDelayed;
-        laid.choice.order = order_;
-      } else if (!unmet) {
-        offer_anywhere(laid.choice);
-      }
+    if (few_ && lay_out_thoroughly(laid.choice, budget, *then + kThoroughDelayed)) {
+      *then += kThoroughDelayed;
+      laid.choice.order = order_;
       return laid;
     }
     if (unmet) return laid;
