@@ -101,7 +101,7 @@ CUresult Slab::go_live(const SwitchTimes* times, bool some_later) noexcept {
     std::vector<std::size_t> crossing;
     std::vector<std::size_t> kept;
     std::vector<std::size_t> later;
-    const std::vector<std::size_t> slots = slots_to_make(live);
+    std::vector<std::size_t> slots = slots_to_make(live);
     if (slots.empty()) {
       drop_gone_end();
       return CUDA_SUCCESS;
@@ -134,15 +134,13 @@ CUresult Slab::go_live(const SwitchTimes* times, bool some_later) noexcept {
       if (slot < live && chunk == nullptr) {
         chunk = bootstrap_.find_free_chunk();
         // Then it stays gone, and is no reason to go without the plan.
-        if (chunk == nullptr && chunks_.create(&chunk) != CUDA_SUCCESS) {
-          later.push_back(slot);
-          continue;
-        }
+        if (chunk == nullptr && chunks_.create(&chunk) != CUDA_SUCCESS) continue;
       }
       if (const CUresult result = fill(slot, chunk, &made); result != CUDA_SUCCESS) return result;
       if (slot < live) remade_.push_back(slot);
       if (crosses != nullptr) crossing.push_back(slot);
     }
+    std::erase_if(slots, [&](std::size_t slot) { return slot < live && window_.chunks[slot] == nullptr; });
     // Chunks of blocks that cross the switch stay theirs until they are freed. Free ones take their slots as long as
     // there are some, first where a block stays longest.
     if (times != nullptr) {
@@ -175,8 +173,7 @@ CUresult Slab::go_live(const SwitchTimes* times, bool some_later) noexcept {
     std::vector<Part> free;
     try {
       for (const std::size_t slot : later) {
-        if (slot >= live && take_away(window_, slot * chunk_bytes, (slot + 1) * chunk_bytes) == nullptr)
-          throw std::bad_alloc();
+        if (take_away(window_, slot * chunk_bytes, (slot + 1) * chunk_bytes) == nullptr) throw std::bad_alloc();
       }
       take_kept(kept, &free);
       if (lent != 0) lend(slots);
@@ -184,16 +181,13 @@ CUresult Slab::go_live(const SwitchTimes* times, bool some_later) noexcept {
     } catch (const std::bad_alloc&) {
       for (const std::size_t slot : slots) end_loan_of(slot);
       drop_kept(kept);
-      for (const std::size_t slot : later) {
-        if (slot >= live) give_parts_back(slot);
-      }
+      for (const std::size_t slot : later) give_parts_back(slot);
       window_.map.shrink(live * chunk_bytes);
       for (const std::size_t slot : remade_) take_parts_away(slot);
       throw;
     }
     keep_parts(kept, free);
-    const auto beyond = std::count_if(later.begin(), later.end(), [&](std::size_t slot) { return slot >= live; });
-    window_.gone_bytes += static_cast<std::size_t>(beyond) * chunk_bytes;
+    window_.gone_bytes += later.size() * chunk_bytes;
     window_.gone_bytes -= remade_.size() * chunk_bytes;
     window_.bytes = window_.map.bytes();
     remade_.clear();

@@ -14,6 +14,7 @@ bool is_done(const Worth& worth) { return worth.above_goal == 0 && worth.added_n
 }  // namespace
 
 std::uint64_t Budget::attempts(double from, double to, bool placed) const {
+  if (!(from < to)) return 0;
   if (attempts_ == kUnlimited) return kUnlimited;
   const double all = static_cast<double>(attempts_) * static_cast<double>(placed ? 1 : kUnplacedPerAttempt);
   return static_cast<std::uint64_t>(all * to) - static_cast<std::uint64_t>(all * from);
@@ -40,7 +41,7 @@ void ParallelAnnealing::anneal(const Budget& budget, double from, double to, con
     };
     do {
       const double begin = budget.elapsed();
-      if (begin >= end) return;
+      if (!(begin < end)) return;
       Annealing::Schedule next = schedule;
       next.attempts = std::min(left(), schedule.attempts);
       const std::uint64_t tried = annealing.attempts();

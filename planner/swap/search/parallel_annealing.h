@@ -29,8 +29,13 @@ class Budget {
     if (is_cancelled()) return std::numeric_limits<double>::infinity();
     return std::chrono::duration<double>(SteadyClock::now() - begin_).count();
   }
+  // The part of it that is over, in [0, 1].
+  double over() const {
+    const double now = elapsed();
+    return now < seconds_ ? now / seconds_ : 1;
+  }
   bool is_cancelled() const { return cancelled_ != nullptr && cancelled_->load(std::memory_order_relaxed); }
-  // For the parts [from, to) of it.
+  // For the parts [from, to) of it; 0 where the first is not the lower one.
   std::uint64_t attempts(double from, double to, bool placed) const;
 
  private:

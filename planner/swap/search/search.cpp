@@ -78,6 +78,15 @@ constexpr int kMostCorrections = 2;
 constexpr double kCorrection = 0.08;
 constexpr double kUndelayed = 0.08, kUnplacedUntil = 0.45, kFewUnplacedUntil = 0.3, kUndelayedUntil = 0.4;
 
+// Bytes of the blocks that take no part in the search, at most: they may have to lie above the others.
+std::uint64_t rest_of(const Problem& problem, const Liveness& liveness, const EvictionCandidates& candidates) {
+  Load load = live_load(problem, liveness);
+  for (const Item& item : candidates.items) {
+    load.add_life(problem, liveness, item.block, -static_cast<std::int64_t>(problem.blocks[item.block].bytes));
+  }
+  return load.peak();
+}
+
 class Search {
  public:
   Search(const Problem& problem, const Liveness& liveness, Objective objective, const SearchLimits& limits)
@@ -89,6 +98,7 @@ class Search {
         goal_(objective == Objective::kTime ? problem.limit.value_or(0) : 0),
         delays_(objective == Objective::kTime),
         few_(candidates_.evictions.size() <= kFewEvictions),
+        rest_bytes_(rest_of(problem, liveness, candidates_)),
         layout_(layout_limits(problem, limits, few_)),
         incumbent_(problem, liveness, objective, layout_) {}
 
@@ -250,7 +260,8 @@ class Search {
     if (!ruining_->begin()) {
       ruining_.reset();
     } else if (!is_over()) {
-      ruin(few_ ? std::min(kRuining, kLittleRuining + all_.elapsed() / all_.seconds()) : kRuining);
+      const double left = timed() ? std::max(0.0, kRuining - all_.over()) : kRuining;
+      ruin(few_ ? std::min(left, kLittleRuining) : left);
     }
     const SearchPlan& plan = incumbent_.plan();
     if (!plan.feasible || plan.decisions.swaps.empty()) return;
@@ -273,12 +284,8 @@ class Search {
     covering_ = std::move(choice);
   }
 
-  // Until so much of all is over.
-  void ruin(double until) {
-    const double tries =
-        static_cast<double>(limits_.attempts) / static_cast<double>(kAttemptsPerRuin) * until / kRuining;
-    ruining_->run(all_, until, static_cast<std::uint64_t>(tries));
-  }
+  // For so much of all, from now on.
+  void ruin(double part) { ruining_->run(all_, all_.over() + part, share(part / kRuining) / kAttemptsPerRuin); }
 
   Choice beginning(const ParallelAnnealing& annealing) const {
     return few_ ? annealing.start() : best_ && !best_->placed ? best_->choice : greedy_;
@@ -309,6 +316,7 @@ class Search {
   void delayed_round(std::uint64_t number, const Budget& budget) {
     const std::uint64_t limit = *problem_.limit;
     const auto room = static_cast<std::uint64_t>(kRoomForPlaces * static_cast<double>(limit));
+    const std::uint64_t beside_rest = limit - std::min(limit, rest_bytes_);
     ParallelAnnealing unplaced = make_annealing(false, 2 * number);
     goal_ = problem_.layout ? room : limit;
     unplaced.anneal(budget, 0, kUndelayed, beginning(unplaced), schedule(unplaced, 1));
@@ -339,16 +347,16 @@ class Search {
       const bool in_vain = worth.above_goal == 0 && covering.feasible && worth.added_ns >= covering.added_ns;
       if (few_ && ruining_ && (in_vain || worth.above_goal > 0)) {
         // Above the goal there may only have been too little time.
-        ruin((in_vain ? kRuining - kLittleRuining : kLittleRuining) + all_.elapsed() / all_.seconds());
+        ruin(in_vain ? kRuining - kLittleRuining : kLittleRuining);
         ruining_.reset();
-        then = std::max(then, budget.elapsed() / budget.seconds());
+        then = std::max(then, budget.over());
       }
       Laid laid = lay_out_within(unplaced, placed, budget, &then);
       from = std::move(laid.choice);
       above = laid.above;
-      goal_ = limit - std::min(limit, rest_bytes());
+      goal_ = beside_rest;
     } else {
-      goal_ = limit - std::min(limit, rest_bytes());
+      goal_ = beside_rest;
       then = kUndelayedUntil;
       placed.anneal(budget, kUndelayed, then, from, schedule(placed, few_ ? 0.2 : 0.05));
       make_room_for_the_rest(placed);
@@ -385,7 +393,7 @@ class Search {
         laid.choice.order = order_;
       }
       if (above == 0 || k == kMostCorrections) break;
-      if (timed()) *then = std::max(*then, budget.elapsed() / budget.seconds());
+      if (timed()) *then = std::max(*then, budget.over());
       goal_ -= std::min(goal_, above);
       unplaced.forget_worths();
       // Not hot: what was found is nearly right.
@@ -497,18 +505,6 @@ class Search {
     if (decisions) incumbent_.offer(std::move(*decisions), 0);
   }
 
-  // Of the blocks that take no part in the search, at most: they may have to lie above the others.
-  std::uint64_t rest_bytes() const {
-    std::vector<bool> is_item(problem_.blocks.size());
-    for (const Item& item : candidates_.items) is_item[item.block] = true;
-    Load load(liveness_.operations);
-    for (std::uint32_t block = 0; block < problem_.blocks.size(); ++block) {
-      if (!is_item[block])
-        load.add_life(problem_, liveness_, block, static_cast<std::int64_t>(problem_.blocks[block].bytes));
-    }
-    return load.peak();
-  }
-
   static Items items(const ParallelAnnealing& annealing) {
     return annealing.placed() ? Items::kFirstFit : Items::kAnywhere;
   }
@@ -535,6 +531,7 @@ class Search {
   std::uint64_t goal_;
   bool delays_;
   bool few_;  // evictions
+  std::uint64_t rest_bytes_;
   layout::Limits layout_;
   Incumbent incumbent_;
   Choice greedy_;

@@ -425,6 +425,29 @@ TEST(Search, ALoadThatIsLaidOutAboveTheLimitIsMadeSmallerFirst) {
   }
 }
 
+// Whatever it does at that moment. With few evictions, a search that was cancelled while a covering was improved did
+// not end at all.
+TEST(Search, EndsWheneverItIsCancelled) {
+  Problem problem = testing::layers(40, 1 << 20);
+  const Liveness liveness = find_liveness(problem);
+  for (const std::uint64_t part : {50, 40, 30}) {
+    problem.limit = liveness.peak * part / 100;
+    for (int ms = 15; ms < 400; ms += kSanitized ? 120 : 15) {
+      std::atomic<bool> cancelled{false};
+      SearchLimits limits;
+      limits.time = std::chrono::milliseconds(400);
+      limits.cancelled = &cancelled;
+      std::thread other([&] {
+        std::this_thread::sleep_for(std::chrono::milliseconds(ms));
+        cancelled = true;
+      });
+      const SearchPlan plan = search(problem, liveness, Objective::kTime, limits);
+      other.join();
+      EXPECT_EQ(verify(problem, plan.decisions).fault.has_value(), !plan.feasible) << part << " " << ms;
+    }
+  }
+}
+
 // Blocks that take no part in the search need room, too: persistent ones lie above all others. Found out late, places
 // were searched for in vain, and what was left added twice as much: 0.12 to 0.28 of the iteration, half of the time
 // above 0.22.
