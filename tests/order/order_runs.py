@@ -34,6 +34,7 @@ class Seeds:
     adversary: int | None
     barrier: bool = True  # threads rely on cuMemFree having waited for the device
     threads: int = 4  # at most; with more, a plain free waits where many of them free
+    at: str | None = None  # the driver call at which threads are preempted; None: at all
 
     @classmethod
     def batches(cls, programs):
@@ -49,6 +50,8 @@ class Run:
                  *([] if seeds.barrier else ["--without", "barrier"]), "--threads", str(seeds.threads), *arguments]
         variables = {"LD_LIBRARY_PATH": LIBRARIES, "LD_PRELOAD": SCHEDULE + (":" + shim if memopt else ""),
                      "CUDASIM_SCHEDULE": str(seeds.schedule), "CUDASIM_INSTRUMENT": "1"}
+        if seeds.at is not None:
+            variables["CUDASIM_SCHEDULE_AT"] = seeds.at
         if seeds.adversary is not None:
             variables["CUDASIM_SEED"] = str(seeds.adversary)
         if memopt:

@@ -15,7 +15,7 @@
 namespace cudasim {
 namespace {
 
-constexpr std::array<Option, 16> kOptions{{
+constexpr std::array<Option, 17> kOptions{{
     {"CUDASIM_DEVICE", "`gtx1080ti`, `a100-40g`, `h200`, or the path of a JSON file", "`a100-40g`",
      "The device to be. One that can't be read fails `cuInit` with `CUDA_ERROR_INVALID_DEVICE` and says why."},
     {"CUDASIM_CAPACITY", "bytes, suffix `K`, `M` or `G`", "the device's", "Device memory; rounded down to 2 MiB."},
@@ -39,6 +39,8 @@ constexpr std::array<Option, 16> kOptions{{
      "A number: one thread of the program runs at a time, and the seed decides at each driver call and wherever a "
      "thread waits which one; the seeds below 8 preempt so many times. Wants `libcudasim_schedule.so` preloaded, "
      "in front."},
+    {"CUDASIM_SCHEDULE_AT", "symbol of a driver call", "unset",
+     "Threads are preempted at this call's entries and returns alone, at every second, drawn by CUDASIM_SCHEDULE."},
     {"CUDASIM_SCHEDULE_TRACE", "a path (`%p`: process id)", "unset", "Each step of the schedule: thread and call."},
     {"CUDASIM_POISON", "`on`, `off`", "`on`", "Overwrite freed device memory."},
     {"CUDASIM_REPORT", "`off`, `stderr`, or a path (`%p`: process id)", "`off`",
@@ -231,6 +233,9 @@ Config Config::from_environment() {
     warn("CUDASIM_SERIALIZE", "1", "nothing beside CUDASIM_SCHEDULE, which orders the threads", "0");
     config.serialize = false;
   }
+  config.schedule_at = get("CUDASIM_SCHEDULE_AT").value_or("");
+  if (!config.schedule_at.empty() && !config.schedule)
+    warn("CUDASIM_SCHEDULE_AT", config.schedule_at, "CUDASIM_SCHEDULE beside it", "nothing");
   config.schedule_trace = with_process_id(get("CUDASIM_SCHEDULE_TRACE").value_or(""));
   if (!config.schedule_trace.empty() && !config.schedule)
     warn("CUDASIM_SCHEDULE_TRACE", config.schedule_trace, "CUDASIM_SCHEDULE beside it", "no trace");

@@ -71,6 +71,7 @@ struct Config {
   double pace = 0;
   bool serialize = false;
   std::optional<std::uint64_t> schedule;  // seed of the schedule of host threads
+  std::string schedule_at;                // a driver call, or empty
   std::string schedule_trace;             // a path, or empty
   bool poison = true;
   std::string report;    // "off", "stderr" or a path

@@ -45,7 +45,9 @@ void after_fork_in_child() {
 
 Driver::Driver()
     : config(Config::from_environment()),
-      schedule(config.schedule ? std::make_unique<HostSchedule>(*config.schedule, config.schedule_trace) : nullptr),
+      schedule(config.schedule ? std::make_unique<HostSchedule>(*config.schedule, config.schedule_trace,
+                                                                HostSchedule::kPatience, config.schedule_at)
+                               : nullptr),
       gate(config.serialize && !schedule),
       memory(config, counters),
       checker(config.check, memory, counters),

@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <functional>
 #include <set>
@@ -126,6 +127,45 @@ TEST(ScheduleChoice, AThreadThatFallsBehindIsBehindAllOthers) {
   for (int step = 0; step < 10'000; ++step) priority = choice.step(priority);
   const ScheduleChoice::Candidate both[] = {{1, priority, true}, {2, other, false}};
   EXPECT_EQ(choice.choose(both), 1u);
+}
+
+// Where a call is named, no thread goes before it has come to that call, and there about every second one does.
+TEST(HostSchedule, ThreadsArePreemptedAtOneCallAlone) {
+  int at_call = 0;
+  for (std::uint64_t seed = 0; seed < 16; ++seed) {
+    HostSchedule schedule(seed, {}, HostSchedule::kPatience, "call");
+    HostSchedule::set_current(&schedule);
+    std::string steps;
+    schedule.point("begins");
+    std::vector<std::thread> all;
+    for (int id = 0; id < 2; ++id) {
+      all.emplace_back([&, id, number = schedule.expect_thread()] {
+        schedule.start_thread(number);
+        for (int step = 0; step < 40; ++step) {
+          steps += char((step % 8 == 0 ? 'A' : 'a') + id);
+          if (step % 8 == 0) {
+            schedule.point("returns", "call");
+          } else {
+            schedule.point("other", step % 2 == 0 ? nullptr : "other");
+          }
+        }
+        schedule.end_thread();
+      });
+    }
+    schedule.wait_for_quiet("all others", [] { return false; });
+    for (std::thread& thread : all) thread.join();
+    HostSchedule::set_current(nullptr);
+    for (std::size_t i = 0; i + 1 < steps.size(); ++i) {
+      const bool upper = steps[i] < 'a';
+      const bool switched = (steps[i] | 0x20) != (steps[i + 1] | 0x20);
+      const bool ended = std::count(steps.begin(), steps.begin() + std::ptrdiff_t(i) + 1, steps[i]) == (upper ? 5 : 35);
+      if (switched && !ended) {
+        EXPECT_TRUE(upper) << steps;
+      }
+      at_call += int(switched && upper);
+    }
+  }
+  EXPECT_GT(at_call, 16 * 2);
 }
 
 TEST(HostSchedule, AWaitEndsWhenAnotherThreadHasCaredForIt) {

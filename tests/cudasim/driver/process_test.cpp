@@ -79,7 +79,8 @@ TEST_F(ProcessTest, WrongDeviceFailsInit) {
 TEST_F(ProcessTest, BadValuesAreNamedAndTheDefaultIsUsed) {
   const Outcome outcome =
       run("CUDASIM_CAPACITY=lots CUDASIM_SEED=-1 CUDASIM_CHECK=yes CUDASIM_PACE=fast CUDASIM_SERIALIZE=2 "
-          "CUDASIM_POISON=1 CUDASIM_INSTRUMENT=on CUDASIM_SCHEDULE=first CUDASIM_SCHEDULE_TRACE=trace "
+          "CUDASIM_POISON=1 CUDASIM_INSTRUMENT=on CUDASIM_SCHEDULE=first CUDASIM_SCHEDULE_AT=cuInit "
+          "CUDASIM_SCHEDULE_TRACE=trace "
           "CUDASIM_INJECT=cuMemAlloc_v2:x,nonsense CUDASIM_SPEED=3",
           "init name allocate");
   EXPECT_EQ(outcome.code(), 0);
@@ -88,7 +89,8 @@ TEST_F(ProcessTest, BadValuesAreNamedAndTheDefaultIsUsed) {
        {"CUDASIM_CAPACITY=lots: expected bytes", "CUDASIM_SEED=-1: expected a number",
         "CUDASIM_CHECK=yes: expected `on`, `off`", "CUDASIM_PACE=fast: expected a number",
         "CUDASIM_SERIALIZE=2: expected", "CUDASIM_POISON=1: expected", "CUDASIM_INSTRUMENT=on: expected",
-        "CUDASIM_SCHEDULE=first: expected a number", "CUDASIM_SCHEDULE_TRACE=trace: expected CUDASIM_SCHEDULE",
+        "CUDASIM_SCHEDULE=first: expected a number", "CUDASIM_SCHEDULE_AT=cuInit: expected CUDASIM_SCHEDULE",
+        "CUDASIM_SCHEDULE_TRACE=trace: expected CUDASIM_SCHEDULE",
         "CUDASIM_INJECT=cuMemAlloc_v2:x: expected SYMBOL:ERROR@CALL",
         "CUDASIM_INJECT=nonsense: expected SYMBOL:ERROR@CALL", "CUDASIM_SPEED is not an option"}) {
     EXPECT_CONTAINS(outcome.err, name);

@@ -15,8 +15,9 @@ std::atomic<HostSchedule*> g_current{nullptr};
 
 }  // namespace
 
-HostSchedule::HostSchedule(std::uint64_t seed, const std::string& trace, std::chrono::milliseconds patience)
-    : impl_(std::make_unique<Impl>(seed, trace, patience)) {}
+HostSchedule::HostSchedule(std::uint64_t seed, const std::string& trace, std::chrono::milliseconds patience,
+                           const std::string& at)
+    : impl_(std::make_unique<Impl>(seed, trace, patience, at)) {}
 HostSchedule::~HostSchedule() = default;
 
 HostSchedule* HostSchedule::current() { return g_current.load(std::memory_order_acquire); }
@@ -64,14 +65,14 @@ void HostSchedule::end_thread() {
 
 bool HostSchedule::is_scheduled() const { return impl_->own() != nullptr; }
 
-void HostSchedule::point(const char* what) {
+void HostSchedule::point(const char* what, const char* call) {
   std::unique_lock guard(impl_->lock);
   ScheduledThread& self = impl_->enter(guard);
   self.what = what;
   impl_->note(self, what);
   impl_->progressed(self);
   ++impl_->steps;
-  self.priority = impl_->choice.step(self.priority);
+  if (impl_->at.empty() || (call != nullptr && impl_->at == call)) self.priority = impl_->choice.step(self.priority);
   self.state = State::kReady;
   impl_->give_turn(self, guard);
 }

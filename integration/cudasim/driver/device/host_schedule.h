@@ -39,9 +39,10 @@ class HostSchedule {
   static constexpr std::chrono::milliseconds kNapPatience{400};
   static constexpr std::chrono::milliseconds kOutsidePatience{2000};
 
-  // `trace`: a file that each step is written to; empty: none.
+  // `trace`: a file that each step is written to; empty: none. `at`: the driver call at whose steps alone threads fall
+  // behind the others (ScheduleChoice); empty: at all.
   explicit HostSchedule(std::uint64_t seed, const std::string& trace = {},
-                        std::chrono::milliseconds patience = kPatience);
+                        std::chrono::milliseconds patience = kPatience, const std::string& at = {});
   ~HostSchedule();  // its threads have ended, or never go on
 
   // The schedule of this process, or null. Set once; by the driver when it is made, by tests.
@@ -56,7 +57,8 @@ class HostSchedule {
   void end_thread();                           // the calling one makes no further step; by itself when a thread ends
   bool is_scheduled() const;
 
-  void point(const char* what);
+  // `call`: the driver call that is entered or returns; null: none.
+  void point(const char* what, const char* call = nullptr);
   bool wait(const CudasimWait& wait);
   // Until `ready`, or until no other thread could go on; true when ready. `idle`: a thread that waits for work, which
   // is no part of a deadlock; and what it waits for quiet for, if it does now.

@@ -19,7 +19,7 @@ namespace cudasim {
 struct HostSchedule::Impl {
   using Clock = std::chrono::steady_clock;
 
-  Impl(std::uint64_t the_seed, const std::string& path, std::chrono::milliseconds the_patience);
+  Impl(std::uint64_t the_seed, const std::string& path, std::chrono::milliseconds the_patience, std::string the_call);
   ~Impl();
 
   // --- threads; with the lock
@@ -63,6 +63,7 @@ struct HostSchedule::Impl {
   const std::uint64_t seed;
   ScheduleChoice choice;
   const std::chrono::milliseconds patience;
+  const std::string at;                                   // a driver call, or empty
   std::vector<std::unique_ptr<ScheduledThread>> threads;  // by number
   std::vector<ScheduleChoice::Candidate> candidates;
   std::map<const void*, NapSite> nap_sites;  // by the code that naps

@@ -20,7 +20,13 @@ std::uint64_t mix(std::uint64_t value) {
 
 }  // namespace
 
-ScheduleChoice::ScheduleChoice(std::uint64_t seed) : state_(mix(seed ^ 0x5c4ed0u)), mode_(Mode::kFewPreemptions) {
+ScheduleChoice::ScheduleChoice(std::uint64_t seed, bool chosen_steps)
+    : state_(mix(seed ^ 0x5c4ed0u)), mode_(Mode::kFewPreemptions) {
+  if (chosen_steps) {
+    mode_ = Mode::kManyPreemptions;
+    rate_ = 2;
+    return;
+  }
   if (seed < kSeedsOfFew) {
     const std::uint64_t length = std::uint64_t{1}
                                  << (kFewestStepsLog2 + random() % (kMostStepsLog2 - kFewestStepsLog2 + 1));

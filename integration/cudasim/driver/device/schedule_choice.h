@@ -7,6 +7,9 @@
 // distance of 16 to 1,024 steps; another thread with a probability of 1/2 to 1/16 at each step; any thread at each
 // step.
 //
+// Where something else chooses the steps, those of one driver call (`chosen_steps`), each seed takes every second of
+// them, drawn: there are few, and what lies between that call's return and the thread's next one is what is looked for.
+//
 // Threads: not thread-safe.
 #pragma once
 #include <cstddef>
@@ -24,7 +27,7 @@ class ScheduleChoice {
     bool running;
   };
 
-  explicit ScheduleChoice(std::uint64_t seed);
+  explicit ScheduleChoice(std::uint64_t seed, bool chosen_steps = false);
 
   std::int64_t first_priority();  // of a new thread
   // The running thread has come to a step at which another one may go on; its priority from now on.

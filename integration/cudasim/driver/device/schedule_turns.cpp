@@ -73,8 +73,9 @@ std::string place(const void* address) {
 
 std::uint64_t HostSchedule::Impl::next_serial() { return g_next_serial.fetch_add(1, std::memory_order_relaxed); }
 
-HostSchedule::Impl::Impl(std::uint64_t the_seed, const std::string& path, std::chrono::milliseconds the_patience)
-    : seed(the_seed), choice(the_seed), patience(the_patience) {
+HostSchedule::Impl::Impl(std::uint64_t the_seed, const std::string& path, std::chrono::milliseconds the_patience,
+                         std::string the_call)
+    : seed(the_seed), choice(the_seed, !the_call.empty()), patience(the_patience), at(std::move(the_call)) {
   if (path.empty()) return;
   trace = std::fopen(path.c_str(), "we");
   if (trace == nullptr) std::fprintf(stderr, "cudasim: CUDASIM_SCHEDULE_TRACE: %s can't be written\n", path.c_str());
