@@ -29,8 +29,8 @@ class Budget {
     if (is_cancelled()) return std::numeric_limits<double>::infinity();
     return std::chrono::duration<double>(SteadyClock::now() - begin_).count();
   }
-  // The part of it that is over, in [0, 1].
-  double over() const {
+  // In [0, 1].
+  double part_used() const {
     const double now = elapsed();
     return now < seconds_ ? now / seconds_ : 1;
   }

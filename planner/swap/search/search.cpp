@@ -260,7 +260,7 @@ class Search {
     if (!ruining_->begin()) {
       ruining_.reset();
     } else if (!is_over()) {
-      const double left = timed() ? std::max(0.0, kRuining - all_.over()) : kRuining;
+      const double left = timed() ? std::max(0.0, kRuining - all_.part_used()) : kRuining;
       ruin(few_ ? std::min(left, kLittleRuining) : left);
     }
     const SearchPlan& plan = incumbent_.plan();
@@ -285,7 +285,7 @@ class Search {
   }
 
   // For so much of all, from now on.
-  void ruin(double part) { ruining_->run(all_, all_.over() + part, share(part / kRuining) / kAttemptsPerRuin); }
+  void ruin(double part) { ruining_->run(all_, all_.part_used() + part, share(part / kRuining) / kAttemptsPerRuin); }
 
   Choice beginning(const ParallelAnnealing& annealing) const {
     return few_ ? annealing.start() : best_ && !best_->placed ? best_->choice : greedy_;
@@ -349,7 +349,7 @@ class Search {
         // Above the goal there may only have been too little time.
         ruin(in_vain ? kRuining - kLittleRuining : kLittleRuining);
         ruining_.reset();
-        then = std::max(then, budget.over());
+        then = std::max(then, budget.part_used());
       }
       Laid laid = lay_out_within(unplaced, placed, budget, &then);
       from = std::move(laid.choice);
@@ -393,7 +393,7 @@ class Search {
         laid.choice.order = order_;
       }
       if (above == 0 || k == kMostCorrections) break;
-      if (timed()) *then = std::max(*then, budget.over());
+      if (timed()) *then = std::max(*then, budget.part_used());
       goal_ -= std::min(goal_, above);
       unplaced.forget_worths();
       // Not hot: what was found is nearly right.
