@@ -11,6 +11,7 @@
 #include "planner/layout/problem/bounds.h"
 #include "planner/layout/problem/sections.h"
 #include "planner/layout/published/greedy_fit.h"
+#include "planner/layout/published/online_best_fit.h"
 #include "planner/layout/published/smart_pool.h"
 #include "planner/layout/skyline/priorities.h"
 #include "planner/layout/skyline/skyline.h"
@@ -58,8 +59,8 @@ class Solving {
   Outcome run() {
     if (problem_.capacity && portfolio_.incumbent().lower_bound > *problem_.capacity) return portfolio_.outcome();
     run_heuristics();
-    // A poor result, but a result, where not even one skyline could be finished.
-    if (portfolio_.incumbent().solution.offsets.empty()) portfolio_.update_incumbent(stacked(problem_), "stacked");
+    // Where not even one skyline could be finished, if need be somewhat later than asked: it takes a fraction of that.
+    if (portfolio_.incumbent().solution.offsets.empty()) fit_online();
     improve();
     return portfolio_.outcome();
   }
@@ -96,6 +97,12 @@ class Solving {
     const std::uint64_t affordable = portfolio_.work_left() / Skyline::steps_of_a_run(problem_);
     jobs.resize(std::clamp<std::uint64_t>(affordable, 1, jobs.size()));
     portfolio_.round(jobs, Portfolio::kUnlimited);
+  }
+
+  void fit_online() {
+    Solution solution{online_best_fit_offsets(problem_)};
+    solution.height = height_of(problem_, solution.offsets);
+    portfolio_.update_incumbent(std::move(solution), kFirstLayout);
   }
 
   // So that the result is never worse than the published one. Quadratic, but with a small constant.

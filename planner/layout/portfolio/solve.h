@@ -5,16 +5,21 @@
 // the limits leave room for them: n * (200 + n / 256) steps for n buffers, or the time that these take (some
 // milliseconds for 1,000 buffers, some seconds for 60,000, since SmartPool is quadratic and comes later where that is
 // much). With any work at all there is one
-// skyline; where not even that could be finished in time, all buffers stacked.
+// skyline; where not even that could be finished in time, online best fit, which is done whatever the time: up to a
+// second later than asked where there are a million buffers.
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 
 #include "planner/layout/problem/limits.h"
 #include "planner/layout/problem/outcome.h"
 #include "planner/layout/problem/problem.h"
 
 namespace memopt::layout {
+
+// The solver's name in the outcome where the time was up before a skyline was done.
+inline constexpr std::string_view kFirstLayout = "online-best-fit";
 
 // No layout is smaller: the bound that solvers begin with. O(n log n).
 std::uint64_t bound_of(const Problem& problem);

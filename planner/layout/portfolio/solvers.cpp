@@ -4,6 +4,7 @@
 #include "planner/layout/local_search/ejection_search.h"
 #include "planner/layout/portfolio/solve.h"
 #include "planner/layout/published/offset_lines.h"
+#include "planner/layout/published/online_best_fit.h"
 #include "planner/layout/published/power_of_two.h"
 #include "planner/layout/published/smart_pool.h"
 
@@ -38,6 +39,7 @@ std::span<const Solver> solvers() {
       {"offset-lines", "best fit on offset lines, longest lifetime first (Sekiyama et al. 2018)", lines_by_lifetime},
       {"smartpool-best-fit", "largest first, into the smallest hole (Zhang et al. 2019)", smart_pool_best_fit},
       {"smartpool-first-fit", "largest first, into the lowest hole (Zhang et al. 2019)", smart_pool_first_fit},
+      {"online-best-fit", "as they begin, into the smallest hole, as an allocator does it (Knuth)", online_best_fit},
       {"power-of-two", "sizes rounded up to powers of two, for comparison (Kierstead 1988)", power_of_two, false,
        power_of_two_unsupported},
   };

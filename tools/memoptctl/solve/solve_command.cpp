@@ -15,6 +15,7 @@
 #include "planner/json/tree.h"
 #include "planner/layout/files/csv.h"
 #include "planner/layout/files/plot.h"
+#include "planner/layout/portfolio/solve.h"
 #include "planner/layout/problem/validation.h"
 #include "tools/memoptctl/common/printable.h"
 #include "tools/memoptctl/solve/solve_limits.h"
@@ -101,13 +102,19 @@ class Report {
     } else {
       fmt::print(out, "height       none: {}\n", why_none(run));
     }
-    fmt::print(out, "solver       {}\ntime         {:.3f} s, reading {:.3f} s\n", solver(run), run.seconds, reading);
+    fmt::print(out, "solver       {}\ntime         {:.3f} s{}, reading {:.3f} s\n", solver(run), run.seconds,
+               is_first(run) ? ", in which no more was finished than a first layout" : "", reading);
   }
 
  private:
   std::string solver(const SolverRun& run) const {
     const std::string_view by = run.outcome.solver;
     return by.empty() || by == options_.solver ? options_.solver : fmt::format("{}: {}", options_.solver, by);
+  }
+
+  // The one that is made whatever the time.
+  bool is_first(const SolverRun& run) const {
+    return run.outcome.solver == layout::kFirstLayout && options_.solver != layout::kFirstLayout;
   }
 
   std::string why_none(const SolverRun& run) const {
