@@ -62,7 +62,9 @@ bool Connection::send(shm::MessageKind kind, std::span<const std::byte> body, in
     if (failure == 0) return true;
     const auto left = std::chrono::duration_cast<milliseconds>(deadline - Clock::now()).count();
     if (failure != EAGAIN || left <= 0) {
-      log_("program " + std::to_string(program_.pid) + ": a message could not be sent: " + std::strerror(failure));
+      // A program that has ended meanwhile is noticed, and told, where it is read from.
+      if (failure != EPIPE && failure != ECONNRESET)
+        log_("program " + std::to_string(program_.pid) + ": a message could not be sent: " + std::strerror(failure));
       broken_ = true;
       return false;
     }

@@ -8,7 +8,9 @@
 #include "planner/layout/exact/branch_and_bound.h"
 #include "planner/layout/local_search/ejection_search.h"
 #include "planner/layout/portfolio/portfolio.h"
+#include "planner/layout/portfolio/warm_start.h"
 #include "planner/layout/problem/bounds.h"
+#include "planner/layout/problem/repeats.h"
 #include "planner/layout/problem/sections.h"
 #include "planner/layout/published/greedy_fit.h"
 #include "planner/layout/published/online_best_fit.h"
@@ -45,6 +47,10 @@ constexpr std::uint64_t kStepsOfANode = 3;
 constexpr std::size_t kSmall =
     600;  // buffers; up to here it runs first; above, its nodes are expensive and it gets fewer
 
+// Of the time and of the work: for one repetition of what repeats.
+constexpr int kPartForRepeat = 2;
+constexpr std::uint64_t kUnlimitedWork = ~std::uint64_t{0};
+
 class Solving {
  public:
   Solving(const Problem& problem, const Limits& limits, const OnBetter& on_better, bool exact)
@@ -58,6 +64,7 @@ class Solving {
 
   Outcome run() {
     if (problem_.capacity && portfolio_.incumbent().lower_bound > *problem_.capacity) return portfolio_.outcome();
+    solve_repeat();
     run_heuristics();
     // Where not even one skyline could be finished, if need be somewhat later than asked: it takes a fraction of that.
     if (portfolio_.incumbent().solution.offsets.empty()) fit_online();
@@ -70,6 +77,34 @@ class Solving {
   Skyline& skyline(unsigned thread) {
     if (!skylines_[thread]) skylines_[thread] = std::make_unique<Skyline>(problem_, sections_);
     return *skylines_[thread];
+  }
+
+  // What repeats is solved once, in far less time than as often as it comes. The rest has to find room beside it.
+  void solve_repeat() {
+    const std::optional<Repeat> repeat = find_repeat(problem_, sections_);
+    if (!repeat) return;
+    const Repetition one = one_of(problem_, sections_, *repeat);
+    Limits limits;
+    limits.time = portfolio_.deadline().left() / kPartForRepeat;
+    limits.work = std::clamp<std::uint64_t>(portfolio_.work_left() / kPartForRepeat, 1, kMostStepsPerRound);
+    limits.cancelled = cancelled_;
+    limits.threads = portfolio_.threads();
+    limits.seed = seed_;
+    Solving solving(one.problem, limits, {}, may_be_exact_);
+    const Outcome outcome = solving.run();
+    portfolio_.spend(limits.work - solving.portfolio_.work_left());
+    if (!outcome.found(one.problem.buffers.size())) return;
+    limits.time = portfolio_.deadline().left();
+    limits.work = kUnlimitedWork;
+    std::vector<std::uint64_t> places = places_in_all(problem_, *repeat, one, outcome.solution.offsets);
+    const auto offer = [&] {
+      Solution solution = complete(problem_, places, limits);
+      if (!solution.offsets.empty()) portfolio_.update_incumbent(std::move(solution), "repetition");
+    };
+    offer();
+    if (portfolio_.over()) return;
+    guess_others(problem_, sections_, *repeat, one, outcome.solution.offsets, places);
+    offer();
   }
 
   // One run with each key, and the published heuristics.

@@ -8,6 +8,7 @@
 #include "planner/layout/local_search/insertion.h"
 #include "planner/layout/local_search/kept_places.h"
 #include "planner/layout/portfolio/solve.h"
+#include "planner/layout/portfolio/warm_start.h"
 #include "planner/layout/problem/bounds.h"
 #include "planner/layout/problem/sections.h"
 #include "planner/layout/published/greedy_fit.h"
@@ -55,7 +56,20 @@ class WarmStart {
   }
 
   Outcome run() {
-    if (problem_.capacity && bound_ > *problem_.capacity) return outcome();
+    complete();
+    if (!done()) from_scratch();
+    return outcome();
+  }
+
+  Solution kept() {
+    complete();
+    if (problem_.capacity && incumbent_.height > *problem_.capacity) return {};
+    return std::move(incumbent_);
+  }
+
+ private:
+  void complete() {
+    if (problem_.capacity && bound_ > *problem_.capacity) return;
     for (std::uint32_t i = 0; i < places_.size(); ++i) {
       if (places_[i] == kAnywhere) unplaced_.push_back(i);
     }
@@ -68,11 +82,8 @@ class WarmStart {
       into_holes();
     }
     if (!done()) repair();
-    if (!done()) from_scratch();
-    return outcome();
   }
 
- private:
   bool done() const { return !incumbent_.offsets.empty() && incumbent_.height <= std::max(enough_, acceptable_); }
 
   void update_incumbent(Solution solution, std::string_view solver) {
@@ -161,6 +172,10 @@ class WarmStart {
 };
 
 }  // namespace
+
+Solution complete(const Problem& problem, std::span<const std::uint64_t> previous, const Limits& limits) {
+  return WarmStart(problem, previous, limits).kept();
+}
 
 Outcome solve_again(const Problem& problem, std::span<const std::uint64_t> previous, const Limits& limits) {
   return WarmStart(problem, previous, limits).run();

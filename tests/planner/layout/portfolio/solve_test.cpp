@@ -10,6 +10,7 @@
 #include "planner/layout/published/offset_lines.h"
 #include "planner/layout/published/smart_pool.h"
 #include "tests/planner/layout/brute_force.h"
+#include "tests/planner/layout/epochs.h"
 #include "tests/planner/layout/sanitized.h"
 #include "tests/planner/layout/training_like.h"
 
@@ -150,6 +151,19 @@ TEST(Solve, IsNearTheLoadThoughItsTimeIsUp) {
   EXPECT_LT(double(outcome.solution.height), 1.06 * double(outcome.lower_bound));
 }
 
+// An epoch of twenty steps is as small as one of them.
+TEST(Solve, AnEpochIsLaidOutAsItsStep) {
+  for (int seed = 1; seed <= 4; ++seed) {
+    TrainingShape shape;
+    shape.buffers = kSanitized ? 100 : 1000;
+    const Problem problem = problem_of(epoch_of(training_like(shape, seed)), 20);
+    const Outcome outcome = solve(problem, work(20 * problem.buffers.size()));
+    EXPECT_EQ(validate(problem, outcome.solution), std::nullopt);
+    EXPECT_EQ(outcome.solver, "repetition");
+    EXPECT_LE(double(outcome.solution.height), 1.0001 * double(outcome.lower_bound)) << "seed " << seed;
+  }
+}
+
 TEST(Solve, OfNothingIsNothing) {
   const Outcome outcome = solve({}, {});
   EXPECT_EQ(outcome.solution.height, 0);
@@ -220,7 +234,8 @@ TEST(Solve, HasSmartPoolOnLargeProblems) {
     }
   }
   Problem problem;
-  for (std::uint64_t begin = 0; problem.buffers.size() < 4200; begin += 12) {
+  for (std::uint64_t begin = 0; problem.buffers.size() < 4200; begin += 13) {
+    problem.add(1 + random() % 40, Interval{begin + 12, begin + 13});  // or what repeats would be solved alone
     for (std::size_t i = 0; i < few.buffers.size(); ++i) {
       const Interval when = few.intervals_of(i).front();
       problem.add(few.buffers[i].bytes, Interval{begin + when.begin, begin + when.end});
