@@ -108,7 +108,7 @@ class Solve(unittest.TestCase):
 
     def test_all_extensions_come_back(self):
         text = ("size,id,gaps,lower,upper,alignment,fixed\n10,w 1,2-5 7-8,0,9,4,\n10,x,,2,5,4,\n3,y,,0,9,1,20\n5,z,3-4,1,9,8,\n")
-        for solver in ("auto", "offset-lines", "smartpool-best-fit", "smartpool-first-fit", "power-of-two"):
+        for solver in ("auto", "offset-lines", "smartpool-best-fit", "smartpool-first-fit", "online-best-fit", "power-of-two"):
             done = run("-", "--output", "-", "--solver", solver, "--time-limit", "0.1", stdin=text)
             self.assertEqual(done.returncode, FOUND, done.stderr)
             rows = list(csv.DictReader(done.stdout.splitlines()))
@@ -218,6 +218,18 @@ class Solve(unittest.TestCase):
     def test_the_same_seed_gives_the_same(self):
         outputs = {run(A, "--solver", "smartpool-best-fit", "--seed", "3", "--threads", n, "--output", "-").stdout for n in "123"}
         self.assertEqual(len(outputs), 1)
+
+    def test_no_time_is_enough_for_a_first_layout(self):
+        source, count = random.Random(1), 20_000
+        lines = ["id,lower,upper,size"]
+        for number in range(count):
+            lower, upper = sorted((source.randrange(2 * count), source.randrange(2 * count)))
+            lines.append(f"{number},{lower},{upper + 1},{source.randrange(1, 1 << 20)}")
+        done = run("-", "--time-limit", "0.000001", stdin="\n".join(lines))
+        self.assertEqual(done.returncode, FOUND, done.stderr)
+        self.assertIn("s, in which no more was finished than a first layout", done.stdout)
+        self.assertLess(float(re.search(r"ratio +([\d.]+)", done.stdout).group(1)), 1.06)
+        self.assertNotIn("no more", run("-", "--solver", "online-best-fit", stdin=SMALL).stdout)
 
     def test_an_interrupt_ends_the_search_with_what_was_found(self):
         process = subprocess.Popen([MEMOPTCTL, "solve", os.path.join(DATA, "minimalloc", "D.1048576.csv"), "--time-limit", "0", "--json"],
