@@ -12,6 +12,8 @@
 #include <stdexcept>
 #include <utility>
 
+#include "entry_table.h"
+
 namespace cudasim {
 namespace {
 
@@ -40,7 +42,7 @@ constexpr std::array<Option, 17> kOptions{{
      "thread waits which one; the seeds below 8 preempt so many times. Wants `libcudasim_schedule.so` preloaded, "
      "in front."},
     {"CUDASIM_SCHEDULE_AT", "symbol of a driver call", "unset",
-     "Threads are preempted at this call's entries and returns alone, at every second, drawn by CUDASIM_SCHEDULE."},
+     "Threads are preempted at this call's entries and returns alone, at half of them, drawn by CUDASIM_SCHEDULE."},
     {"CUDASIM_SCHEDULE_TRACE", "a path (`%p`: process id)", "unset", "Each step of the schedule: thread and call."},
     {"CUDASIM_POISON", "`on`, `off`", "`on`", "Overwrite freed device memory."},
     {"CUDASIM_REPORT", "`off`, `stderr`, or a path (`%p`: process id)", "`off`",
@@ -236,6 +238,12 @@ Config Config::from_environment() {
   config.schedule_at = get("CUDASIM_SCHEDULE_AT").value_or("");
   if (!config.schedule_at.empty() && !config.schedule)
     warn("CUDASIM_SCHEDULE_AT", config.schedule_at, "CUDASIM_SCHEDULE beside it", "nothing");
+  const auto is_named = [&](const EntryPoint& entry) { return config.schedule_at == entry.symbol; };
+  if (config.schedule && !config.schedule_at.empty() && std::ranges::none_of(entry_points(), is_named)) {
+    warn("CUDASIM_SCHEDULE_AT", config.schedule_at, "the symbol of a driver call, for example cuEventRecord",
+         "all calls");
+    config.schedule_at.clear();
+  }
   config.schedule_trace = with_process_id(get("CUDASIM_SCHEDULE_TRACE").value_or(""));
   if (!config.schedule_trace.empty() && !config.schedule)
     warn("CUDASIM_SCHEDULE_TRACE", config.schedule_trace, "CUDASIM_SCHEDULE beside it", "no trace");

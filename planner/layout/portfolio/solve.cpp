@@ -38,7 +38,6 @@ constexpr std::uint64_t kMostStepsPerRound = 4'000'000;
 
 // With more buffers SmartPool takes longer than skylines, and is run later.
 constexpr std::size_t kMostForSmartPoolFirst = 2000;
-constexpr std::uint64_t kPlacedPerStep = 6;
 
 // With more buffers exact search finds nothing that a wheel does not find sooner.
 constexpr std::size_t kMostForExactSearch = 4000;
@@ -47,9 +46,8 @@ constexpr std::uint64_t kStepsOfANode = 3;
 constexpr std::size_t kSmall =
     600;  // buffers; up to here it runs first; above, its nodes are expensive and it gets fewer
 
-// Of the time and of the work: for one repetition of what repeats.
+// Of the time and of the work: for one repetition of what repeats; then, of the rest, for what is left beside it.
 constexpr int kPartForRepeat = 2;
-constexpr std::uint64_t kUnlimitedWork = ~std::uint64_t{0};
 
 class Solving {
  public:
@@ -94,11 +92,11 @@ class Solving {
     const Outcome outcome = solving.run();
     portfolio_.spend(limits.work - solving.portfolio_.work_left());
     if (!outcome.found(one.problem.buffers.size())) return;
-    limits.time = portfolio_.deadline().left();
-    limits.work = kUnlimitedWork;
+    limits.work = std::max(limits.work, Skyline::steps_of_a_run(problem_));
     std::vector<std::uint64_t> places = places_in_all(problem_, *repeat, one, outcome.solution.offsets);
     const auto offer = [&] {
-      Solution solution = complete(problem_, places, limits);
+      limits.time = portfolio_.deadline().left() / kPartForRepeat;
+      Solution solution = complete(problem_, sections_, portfolio_.incumbent().lower_bound, places, limits);
       if (!solution.offsets.empty()) portfolio_.update_incumbent(std::move(solution), "repetition");
     };
     offer();
@@ -135,9 +133,8 @@ class Solving {
   }
 
   void fit_online() {
-    Solution solution{online_best_fit_offsets(problem_)};
-    solution.height = height_of(problem_, solution.offsets);
-    portfolio_.update_incumbent(std::move(solution), kFirstLayout);
+    Outcome outcome = online_best_fit(problem_, {});
+    if (!outcome.solution.offsets.empty()) portfolio_.update_incumbent(std::move(outcome.solution), kFirstLayout);
   }
 
   // So that the result is never worse than the published one. Quadratic, but with a small constant.
@@ -147,7 +144,7 @@ class Solving {
       jobs.push_back([this, fit, name](Portfolio::JobContext& context) {
         Solution solution;
         solution.offsets = smart_pool_offsets(problem_, fit, {}, [&](std::size_t placed) {
-          return !context.allowance.spend(1 + placed / kPlacedPerStep);
+          return !context.allowance.spend(steps_between_stops(placed));
         });
         solution.height = height_of(problem_, solution.offsets);
         if (!solution.offsets.empty()) context.found(std::move(solution), name);
@@ -161,7 +158,7 @@ class Solving {
   // Of both fits: they spend steps every kPlacementsBetweenStops buffers.
   std::uint64_t steps_of_smart_pool() const {
     const std::uint64_t stops = problem_.buffers.size() / kPlacementsBetweenStops;
-    return 2 * stops * (1 + problem_.buffers.size() / (2 * kPlacedPerStep) + kPlacementsBetweenStops);
+    return 2 * stops * (steps_between_stops(problem_.buffers.size() / 2) + kPlacementsBetweenStops);
   }
 
   void make_wheels() {

@@ -5,7 +5,7 @@
 // the limits leave room for them: n * (200 + n / 256) steps for n buffers, or the time that these take (some
 // milliseconds for 1,000 buffers, some seconds for 60,000, since SmartPool is quadratic and comes later where that is
 // much). With any work at all there is one
-// skyline; where not even that could be finished in time, online best fit, which is done whatever the time: up to a
+// skyline; where not even that could be finished in time, online best fit, which is done whatever the time: about a
 // second later than asked where there are a million buffers.
 #pragma once
 

@@ -33,12 +33,13 @@ constexpr std::uint64_t kRunsOfNewSolution = 4;
 
 class WarmStart {
  public:
-  WarmStart(const Problem& problem, std::span<const std::uint64_t> previous, const Limits& limits)
+  WarmStart(const Problem& problem, const Sections& sections, std::uint64_t bound,
+            std::span<const std::uint64_t> previous, const Limits& limits)
       : problem_(problem),
         limits_(limits),
         deadline_(limits),
-        sections_(problem),
-        bound_(lower_bound_of(problem, sections_)),
+        sections_(sections),
+        bound_(bound),
         previous_(previous),
         kept_(kept_places(problem, sections_, previous)),
         places_(kept_.offsets) {
@@ -112,7 +113,11 @@ class WarmStart {
       kept.buffers[i].fixed = places_[i];
     }
     Solution solution;
-    solution.offsets = place_greedily(kept, unplaced_, bytes, Fit::kBest, limits_);
+    Allowance allowance(deadline_, limits_.work);
+    const std::size_t others = places_.size() - unplaced_.size();
+    solution.offsets = place_greedily(kept, unplaced_, bytes, Fit::kBest, limits_, [&](std::size_t placed) {
+      return !allowance.spend(steps_between_stops(others + placed));
+    });
     solution.height = height_of(problem_, solution.offsets);
     update_incumbent(std::move(solution), "kept");
   }
@@ -158,7 +163,7 @@ class WarmStart {
   const Problem& problem_;
   const Limits& limits_;
   Deadline deadline_;
-  Sections sections_;
+  const Sections& sections_;
   std::uint64_t bound_;
   std::span<const std::uint64_t> previous_;
   KeptPlaces kept_;
@@ -173,12 +178,14 @@ class WarmStart {
 
 }  // namespace
 
-Solution complete(const Problem& problem, std::span<const std::uint64_t> previous, const Limits& limits) {
-  return WarmStart(problem, previous, limits).kept();
+Solution complete(const Problem& problem, const Sections& sections, std::uint64_t bound,
+                  std::span<const std::uint64_t> previous, const Limits& limits) {
+  return WarmStart(problem, sections, bound, previous, limits).kept();
 }
 
 Outcome solve_again(const Problem& problem, std::span<const std::uint64_t> previous, const Limits& limits) {
-  return WarmStart(problem, previous, limits).run();
+  const Sections sections(problem);
+  return WarmStart(problem, sections, lower_bound_of(problem, sections), previous, limits).run();
 }
 
 }  // namespace memopt::layout

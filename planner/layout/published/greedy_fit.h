@@ -19,6 +19,8 @@ enum class Fit {
 };
 
 inline constexpr std::size_t kPlacementsBetweenStops = 64;
+// What these cost with so many buffers placed already, in steps of Limits::work.
+constexpr std::uint64_t steps_between_stops(std::size_t placed) { return 1 + placed / 6; }
 
 // Offsets of all buffers, placed in the given order; buffer i takes `extents[i]` bytes (at least its own). Fixed
 // buffers are placed before, with their own bytes. Empty if the time was up, if it was cancelled, or if `stop` returned

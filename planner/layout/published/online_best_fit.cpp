@@ -1,7 +1,9 @@
 #include "planner/layout/published/online_best_fit.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <utility>
+#include <vector>
 
 #include "planner/layout/problem/validation.h"
 #include "planner/layout/published/free_ranges.h"
@@ -16,9 +18,7 @@ struct Moment {
   std::uint32_t buffer;
 };
 
-}  // namespace
-
-std::vector<std::uint64_t> online_best_fit_offsets(const Problem& problem) {
+std::vector<std::uint64_t> offsets_of(const Problem& problem) {
   const std::size_t count = problem.buffers.size();
   std::vector<std::uint64_t> offsets(count);
   std::vector<std::uint32_t> fixed;
@@ -61,8 +61,10 @@ std::vector<std::uint64_t> online_best_fit_offsets(const Problem& problem) {
   return offsets;
 }
 
+}  // namespace
+
 Outcome online_best_fit(const Problem& problem, const Limits&) {
-  return outcome_of(problem, online_best_fit_offsets(problem), load_bound(problem), "online-best-fit");
+  return outcome_of(problem, offsets_of(problem), load_bound(problem), "online-best-fit");
 }
 
 }  // namespace memopt::layout

@@ -3,16 +3,13 @@
 // section 2.5). For comparison, and as the layout that there is in any case: it takes a fraction of the time of a
 // skyline.
 //
-// Of buffers that begin together the largest goes first; of equal ranges the lowest is taken. A buffer that is needed
-// in several intervals has its bytes from the first to the last; a fixed one has them all the time. Supports
-// alignments: a range must be large enough for the aligned buffer.
+// Beyond the book: of buffers that begin together the largest goes first; where very many ranges are free, one is taken
+// that is hardly larger than the smallest (free_ranges.h). A buffer that is needed in several intervals has its bytes
+// from the first to the last; a fixed one has them all the time. Supports alignments: a range must be large enough for
+// the aligned buffer.
 //
-// O(n log n), a tenth of a second for 100,000 buffers. Looks at no limit, and uses neither threads nor seed. The only
-// bound is the load.
+// O(n log n). Looks at no limit, and uses neither threads nor seed. The only bound is the load.
 #pragma once
-
-#include <cstdint>
-#include <vector>
 
 #include "planner/layout/problem/limits.h"
 #include "planner/layout/problem/outcome.h"
@@ -21,8 +18,5 @@
 namespace memopt::layout {
 
 Outcome online_best_fit(const Problem& problem, const Limits& limits);
-
-// The offsets alone, for other solvers.
-std::vector<std::uint64_t> online_best_fit_offsets(const Problem& problem);
 
 }  // namespace memopt::layout

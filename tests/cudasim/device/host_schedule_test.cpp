@@ -22,8 +22,9 @@ using namespace std::chrono_literals;
 
 // The schedule of this process for as long as it lives.
 struct Scheduled {
-  explicit Scheduled(std::uint64_t seed, std::chrono::milliseconds patience = HostSchedule::kPatience)
-      : schedule(seed, {}, patience) {
+  explicit Scheduled(std::uint64_t seed, std::chrono::milliseconds patience = HostSchedule::kPatience,
+                     const std::string& at = {})
+      : schedule(seed, {}, patience, at) {
     HostSchedule::set_current(&schedule);
   }
   ~Scheduled() { HostSchedule::set_current(nullptr); }
@@ -133,36 +134,28 @@ TEST(ScheduleChoice, AThreadThatFallsBehindIsBehindAllOthers) {
 TEST(HostSchedule, ThreadsArePreemptedAtOneCallAlone) {
   int at_call = 0;
   for (std::uint64_t seed = 0; seed < 16; ++seed) {
-    HostSchedule schedule(seed, {}, HostSchedule::kPatience, "call");
-    HostSchedule::set_current(&schedule);
-    std::string steps;
-    schedule.point("begins");
+    Scheduled scheduled(seed, HostSchedule::kPatience, "call");
+    std::string steps;  // a capital letter for the call
+    scheduled.schedule.point("begins");
     std::vector<std::thread> all;
     for (int id = 0; id < 2; ++id) {
-      all.emplace_back([&, id, number = schedule.expect_thread()] {
-        schedule.start_thread(number);
+      all.push_back(scheduled.start([&, id] {
         for (int step = 0; step < 40; ++step) {
-          steps += char((step % 8 == 0 ? 'A' : 'a') + id);
-          if (step % 8 == 0) {
-            schedule.point("returns", "call");
-          } else {
-            schedule.point("other", step % 2 == 0 ? nullptr : "other");
-          }
+          const bool calls = step % 8 == 0;
+          steps += char((calls ? 'A' : 'a') + id);
+          scheduled.schedule.point("step", calls ? "call" : step % 2 == 0 ? nullptr : "other");
         }
-        schedule.end_thread();
-      });
+      }));
     }
-    schedule.wait_for_quiet("all others", [] { return false; });
-    for (std::thread& thread : all) thread.join();
-    HostSchedule::set_current(nullptr);
+    scheduled.join(all);
     for (std::size_t i = 0; i + 1 < steps.size(); ++i) {
-      const bool upper = steps[i] < 'a';
+      const bool called = steps[i] < 'a';
       const bool switched = (steps[i] | 0x20) != (steps[i + 1] | 0x20);
-      const bool ended = std::count(steps.begin(), steps.begin() + std::ptrdiff_t(i) + 1, steps[i]) == (upper ? 5 : 35);
+      const bool ended = !called && std::count(steps.begin(), steps.begin() + std::ptrdiff_t(i) + 1, steps[i]) == 35;
       if (switched && !ended) {
-        EXPECT_TRUE(upper) << steps;
+        EXPECT_TRUE(called) << steps;
       }
-      at_call += int(switched && upper);
+      at_call += int(switched && called);
     }
   }
   EXPECT_GT(at_call, 16 * 2);

@@ -97,6 +97,14 @@ TEST_F(ProcessTest, BadValuesAreNamedAndTheDefaultIsUsed) {
   }
 }
 
+TEST_F(ProcessTest, ACallThatThereIsNotIsNoPlaceToPreempt) {
+  const Outcome outcome = run("CUDASIM_SCHEDULE=1 CUDASIM_SCHEDULE_AT=cuEventRecords", "init name");
+  EXPECT_EQ(outcome.code(), 0);
+  EXPECT_CONTAINS(outcome.err, "CUDASIM_SCHEDULE_AT=cuEventRecords: expected the symbol of a driver call");
+  EXPECT_EQ(run("CUDASIM_SCHEDULE=1 CUDASIM_SCHEDULE_AT=cuEventRecord", "init name").err.find("SCHEDULE_AT"),
+            std::string::npos);
+}
+
 TEST_F(ProcessTest, GoodValuesSayNothing) {
   const Outcome outcome =
       run("CUDASIM_SEED=7 CUDASIM_CHECK=off CUDASIM_POISON=off CUDASIM_PACE=0.5 CUDASIM_SERIALIZE=1", "init name");

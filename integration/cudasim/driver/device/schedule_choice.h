@@ -7,7 +7,7 @@
 // distance of 16 to 1,024 steps; another thread with a probability of 1/2 to 1/16 at each step; any thread at each
 // step.
 //
-// Where something else chooses the steps, those of one driver call (`chosen_steps`), each seed takes every second of
+// Where something else chooses the steps, those of one driver call (`chosen_steps`), each seed takes half of
 // them, drawn: there are few, and what lies between that call's return and the thread's next one is what is looked for.
 //
 // Threads: not thread-safe.

@@ -11,6 +11,7 @@
 #include "planner/layout/published/smart_pool.h"
 #include "tests/planner/layout/brute_force.h"
 #include "tests/planner/layout/epochs.h"
+#include "tests/planner/layout/random_lifetimes.h"
 #include "tests/planner/layout/sanitized.h"
 #include "tests/planner/layout/training_like.h"
 
@@ -127,7 +128,7 @@ TEST(Solve, HasASolutionUnderAnyLimits) {
   Limits stopped;
   stopped.cancelled = &cancelled;
   EXPECT_EQ(validate(problem, solve(problem, stopped).solution), std::nullopt);
-  EXPECT_EQ(solve(problem, stopped).solver, "online-best-fit");
+  EXPECT_EQ(solve(problem, stopped).solver, kFirstLayout);
   EXPECT_EQ(validate(problem, solve(problem, work(0)).solution), std::nullopt);
   // Any work at all is enough for one skyline.
   const Outcome little = solve(problem, work(1));
@@ -135,19 +136,14 @@ TEST(Solve, HasASolutionUnderAnyLimits) {
   EXPECT_EQ(little.solver, "skyline");
 }
 
-// It was all of them stacked: 4,000 times the load.
+// All of them stacked is twice the load.
 TEST(Solve, IsNearTheLoadThoughItsTimeIsUp) {
-  std::mt19937_64 random(17);
-  Problem problem;
-  for (int i = 0; i < 20'000; ++i) {
-    std::uint64_t begin = random() % 40'000, end = random() % 40'000;
-    if (begin > end) std::swap(begin, end);
-    problem.add(1 + random() % 1'000'000, {begin, end + 1});
-  }
+  const Problem problem = random_lifetimes(20'000, 17);
   Limits none;
   none.time = std::chrono::nanoseconds(0);
   const Outcome outcome = solve(problem, none);
   EXPECT_EQ(validate(problem, outcome.solution), std::nullopt);
+  EXPECT_EQ(outcome.solver, kFirstLayout);
   EXPECT_LT(double(outcome.solution.height), 1.06 * double(outcome.lower_bound));
 }
 

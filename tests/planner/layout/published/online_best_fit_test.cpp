@@ -7,7 +7,7 @@
 
 #include "planner/layout/problem/validation.h"
 #include "planner/layout/published/free_ranges.h"
-#include "tests/planner/layout/brute_force.h"
+#include "tests/planner/layout/random_lifetimes.h"
 #include "tests/planner/layout/sanitized.h"
 
 namespace memopt::layout {
@@ -15,7 +15,7 @@ namespace {
 
 using Offsets = std::vector<std::uint64_t>;
 
-Offsets offsets_of(const Problem& problem) { return online_best_fit_offsets(problem); }
+Offsets offsets_of(const Problem& problem) { return online_best_fit(problem, {}).solution.offsets; }
 
 TEST(OnlineBestFit, TakesTheSmallestHoleThatIsLargeEnough) {
   Problem problem;
@@ -156,13 +156,7 @@ TEST(FreeRanges, AgreeWithAMap) {
 }
 
 TEST(OnlineBestFit, IsCloseToTheLoadOfRandomLifetimes) {
-  std::mt19937_64 random(6);
-  Problem problem;
-  for (int i = 0; i < 20'000; ++i) {
-    std::uint64_t begin = random() % 40'000, end = random() % 40'000;
-    if (begin > end) std::swap(begin, end);
-    problem.add(1 + random() % 1'000'000, {begin, end + 1});
-  }
+  const Problem problem = random_lifetimes(20'000, 6);
   const Outcome outcome = online_best_fit(problem, {});
   EXPECT_EQ(validate(problem, outcome.solution), std::nullopt);
   EXPECT_LT(double(outcome.solution.height), 1.06 * double(load_bound(problem)));

@@ -20,6 +20,9 @@ import xml.etree.ElementTree as ElementTree
 import cases
 import patience
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "..", "planner", "layout", "portfolio"))
+import large_table  # noqa: E402
+
 MEMOPTCTL = os.path.abspath(sys.argv.pop(1)) if len(sys.argv) > 1 else sys.exit(__doc__)
 DATA = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "..", "data", "layout")
 A = os.path.join(DATA, "minimalloc", "A.1048576.csv")
@@ -220,16 +223,26 @@ class Solve(unittest.TestCase):
         self.assertEqual(len(outputs), 1)
 
     def test_no_time_is_enough_for_a_first_layout(self):
-        source, count = random.Random(1), 20_000
-        lines = ["id,lower,upper,size"]
-        for number in range(count):
-            lower, upper = sorted((source.randrange(2 * count), source.randrange(2 * count)))
-            lines.append(f"{number},{lower},{upper + 1},{source.randrange(1, 1 << 20)}")
-        done = run("-", "--time-limit", "0.000001", stdin="\n".join(lines))
+        done = run("-", "--time-limit", "0.000001", stdin=large_table.random_lifetimes(20_000))
         self.assertEqual(done.returncode, FOUND, done.stderr)
         self.assertIn("s, in which no more was finished than a first layout", done.stdout)
         self.assertLess(float(re.search(r"ratio +([\d.]+)", done.stdout).group(1)), 1.06)
         self.assertNotIn("no more", run("-", "--solver", "online-best-fit", stdin=SMALL).stdout)
+
+    def test_an_epoch_is_laid_out_as_its_step(self):
+        """A step with blocks that live over its end."""
+        source = random.Random(2)
+        lines = ["id,lower,upper,size,gaps"]
+        for number in range(300):
+            lower, upper = sorted(source.sample(range(1, 600), 2))
+            crosses = number % 10 == 0
+            lines.append(f"{number},{0 if crosses else lower},{600 if crosses else upper},{source.randrange(1, 1 << 20)},"
+                         + (f"{lower}-{upper}" if crosses else ""))
+        step = json.loads(run("-", "--json", "--time-limit", "1", stdin="\n".join(lines)).stdout)
+        epoch = json.loads(run("-", "--json", "--time-limit", "2", stdin=large_table.epoch_of("\n".join(lines))).stdout)
+        self.assertGreater(epoch["buffers"], 19 * step["buffers"])
+        self.assertEqual(epoch["by"], "repetition")
+        self.assertLess(epoch["ratio"], step["ratio"] + 0.002)
 
     def test_an_interrupt_ends_the_search_with_what_was_found(self):
         process = subprocess.Popen([MEMOPTCTL, "solve", os.path.join(DATA, "minimalloc", "D.1048576.csv"), "--time-limit", "0", "--json"],
