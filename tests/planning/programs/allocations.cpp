@@ -1,20 +1,23 @@
 // A trace's allocations and frees through the CUDA runtime, where allocators of all kinds can be put in front of it,
 // with a little work on each block, so that bytes are in use for a while after they were freed.
 //
-//   allocations TRACE [--iterations N] [--streams N]
+//   allocations TRACE [--iterations N] [--streams N] [--pause MS]
 //
 //   --iterations N  play the trace up to the end of its last iteration, and that one again until N were played
 //   --streams N     the work of every Nth block is on the Nth stream (1)
+//   --pause MS      the program waits so many milliseconds after each iteration (0)
 //
 // Prints the peak load in bytes, and how many allocations there were.
 #include <cuda_runtime_api.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <optional>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "steady.h"
@@ -33,7 +36,7 @@ void check(cudaError_t result, const char* call) {
 
 class Program {
  public:
-  explicit Program(std::size_t streams) : streams_(streams) {
+  Program(std::size_t streams, std::chrono::milliseconds pause) : streams_(streams), pause_(pause) {
     for (cudaStream_t& stream : streams_) check(cudaStreamCreate(&stream), "cudaStreamCreate");
   }
 
@@ -54,6 +57,7 @@ class Program {
   }
   void end_iteration() {
     for (cudaStream_t const stream : streams_) check(cudaStreamSynchronize(stream), "cudaStreamSynchronize");
+    if (pause_.count() != 0) std::this_thread::sleep_for(pause_);
   }
 
   std::uint64_t peak() const { return peak_; }
@@ -61,6 +65,7 @@ class Program {
 
  private:
   std::vector<cudaStream_t> streams_;
+  std::chrono::milliseconds pause_;
   std::uint64_t live_ = 0;
   std::uint64_t peak_ = 0;
   std::uint64_t made_ = 0;
@@ -70,6 +75,7 @@ struct Options {
   std::string trace;
   std::size_t iterations = 0;
   std::size_t streams = 1;
+  std::chrono::milliseconds pause{0};
 };
 
 Options parse(int argc, char** argv) {
@@ -80,13 +86,16 @@ Options parse(int argc, char** argv) {
       options.iterations = std::strtoull(argv[++i], nullptr, 10);
     } else if (argument == "--streams" && i + 1 < argc) {
       options.streams = std::strtoull(argv[++i], nullptr, 10);
+    } else if (argument == "--pause" && i + 1 < argc) {
+      options.pause = std::chrono::milliseconds(std::strtoull(argv[++i], nullptr, 10));
     } else if (options.trace.empty()) {
       options.trace = argument;
     } else {
       fail("what is '" + argument + "'?");
     }
   }
-  if (options.trace.empty() || options.streams == 0) fail("usage: allocations TRACE [--iterations N] [--streams N]");
+  if (options.trace.empty() || options.streams == 0)
+    fail("usage: allocations TRACE [--iterations N] [--streams N] [--pause MS]");
   return options;
 }
 
@@ -142,7 +151,7 @@ int main(int argc, char** argv) {
   const Options options = parse(argc, argv);
   try {
     const replay::Trace trace = replay::allocations_only(replay::read_trace(options.trace));
-    Program program(options.streams);
+    Program program(options.streams, options.pause);
     play(trace, options, program);
     std::printf("peak_load %llu\nallocations %llu\n", static_cast<unsigned long long>(program.peak()),
                 static_cast<unsigned long long>(program.made()));
