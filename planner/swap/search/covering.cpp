@@ -88,8 +88,8 @@ void Covering::add(const Range& range, std::int64_t bytes) {
   changes_[range.end - count] -= bytes;
 }
 
-// Is one above the goal?
-bool Covering::find_levels(std::uint64_t goal) {
+// The highest.
+std::uint64_t Covering::find_levels() {
   std::int64_t change = everywhere_;
   std::int64_t highest = 0;
   for (std::size_t s = 0; s < levels_.size(); ++s) {
@@ -97,7 +97,7 @@ bool Covering::find_levels(std::uint64_t goal) {
     levels_[s] = lives_[s] + change;
     highest = std::max(highest, levels_[s]);
   }
-  return highest > static_cast<std::int64_t>(goal);
+  return static_cast<std::uint64_t>(highest);
 }
 
 std::uint64_t Covering::bytes_of(const Eviction& eviction) const {
@@ -134,7 +134,7 @@ bool Covering::cover(std::uint64_t goal, std::span<const double> factors) {
   for (std::uint32_t a = 0; a < used_.size(); ++a) {
     if (used_[a] != 0) order.push_back(a);
   }
-  while (find_levels(goal)) {
+  while (find_levels() > goal) {
     find_excess(goal);
     const std::uint32_t chosen = best(factors);
     if (chosen == kNone) return false;
@@ -146,7 +146,7 @@ bool Covering::cover(std::uint64_t goal, std::span<const double> factors) {
     for (auto last = order.rbegin(); last != order.rend(); ++last) {
       if (used_[*last] == 0) continue;
       use(*last, false);
-      if (find_levels(goal)) {
+      if (find_levels() > goal) {
         use(*last, true);
       } else {
         changed = true;
@@ -155,6 +155,8 @@ bool Covering::cover(std::uint64_t goal, std::span<const double> factors) {
   }
   return true;
 }
+
+std::uint64_t Covering::load() { return find_levels(); }
 
 Decisions Covering::decisions() const {
   Decisions decisions;

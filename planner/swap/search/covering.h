@@ -35,6 +35,8 @@ class Covering {
   // its cost is multiplied by; empty: 1. False: some operation needs more at once, or all that could leave is too
   // small; those that were of use are used. O(s (n + e)) for s swaps of e candidates among n operations.
   bool cover(std::uint64_t goal, std::span<const double> factors = {});
+  // What is on the device at most. Where covering has just failed, about the least that can be covered.
+  std::uint64_t load();
 
   // Each copy in is issued right before it is needed; nothing is placed.
   Decisions decisions() const;
@@ -50,7 +52,7 @@ class Covering {
   void find_segments();
   Range range_of(std::uint64_t from, std::uint64_t to) const;
   void add(const Range& range, std::int64_t bytes);
-  bool find_levels(std::uint64_t goal);
+  std::uint64_t find_levels();
   std::uint64_t bytes_of(const Eviction& eviction) const;
   std::uint64_t taken(std::uint64_t bytes) const;
   void find_excess(std::uint64_t goal);

@@ -109,7 +109,7 @@ std::optional<Decisions> finish(const Problem& problem, const Liveness& liveness
   evaluator.keep();
   Decisions decisions;
   decisions.swaps = swaps_of(problem, liveness, candidates, choice, evaluator);
-  if (!problem.layout) return decisions;
+  if (!problem.layout || items == Items::kNowhere) return decisions;
   auto places = places_of(problem, liveness, candidates, evaluator, items, limits, capacity);
   if (!places) return std::nullopt;
   decisions.places = std::move(*places);

@@ -13,7 +13,8 @@ namespace memopt::swap {
 enum class Items {
   kFirstFit,  // stay where the choice's order puts them
   kAnywhere,  // are laid out with the others, whatever their order
-  kThorough,  // the same, by all that the layout planner has: as long as `limits` allow, if no bound is met before
+  kNowhere,   // are given no places, nor are the others
+  kThorough,  // as kAnywhere, by all that the layout planner has: as long as `limits` allow, if no bound is met before
 };
 
 // Nothing if the choice can't be carried out, or no layout was found within `limits`. `capacity`: a layout of so many

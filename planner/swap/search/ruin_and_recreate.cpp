@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cmath>
 #include <utility>
 
@@ -15,20 +16,27 @@ namespace {
 // Of a limit: how much less of the load copies in chunks, and places, need; more is tried, so many times.
 constexpr double kLess = 0.985;
 constexpr int kTriesToBegin = 8;
+constexpr double kAlmost = 0.995;  // of the least load that can be covered
 // Of what is given up: the part of the iteration, or of all evictions, small ones being more frequent.
 constexpr double kInOnePart = 0.5, kGivenUpThere = 0.7;
 constexpr double kLeastPart = 0.02, kMostMore = 0.3;
+// While the limit is passed: in so many tries all are given up, as what lies badly may need very different evictions;
+// so many of the layouts have this time for each block, as others in the same time are worth more than a better one.
+constexpr double kFromNothing = 0.5, kQuickly = 0.75;
+constexpr std::chrono::microseconds kQuickTime{40};
 // Costs are changed by a factor of this spread; by hardly any in some tries.
 constexpr double kSpread = 1, kHardly = 0.05, kHardlyChanged = 0.2;
-// Loads that are wanted lie between the goal, or this part of the limit, which leaves room for other places than the
-// last, and so much of the way to the limit.
-constexpr double kRoomForOtherPlaces = 0.95, kTowardsLimit = 0.7;
+// Parts of the limit. Loads that are wanted lie between the goal, or what leaves room for other places than the last,
+// and at first so much of the way to the limit: to less after what could not be laid out, and to more after what could
+// (so that a third can be) and after what could not be covered. While the limit is passed there is more room.
+constexpr double kRoomForOtherPlaces = 0.95, kRoomAbove = 0.85, kTowardsLimit = 0.7;
+constexpr double kLower = 0.001, kHigher = 0.002;
 // The first temperature, of the time that is added.
 constexpr double kHot = 0.02;
 // While the limit is passed: so many layouts, those in a row that come no nearer, and this part of the time. Of a
-// number of tries a layout is so many; many more tries need no layout.
+// number of tries a layout is so many; many more tries need no layout. Of all the time, that may have this part.
 constexpr std::uint64_t kLayouts = 2, kInVain = 8, kLeastInVain = 4, kUntilWithin = 16;
-constexpr double kLongerUntilWithin = 1.25;
+constexpr double kLongerUntilWithin = 1.25, kPartUntilWithin = 0.6;
 // Steps of a layout that begins with the last one.
 constexpr std::uint64_t kLayoutWork = 1000;
 
@@ -50,15 +58,30 @@ RuinAndRecreate::RuinAndRecreate(const Problem& problem, const Liveness& livenes
       simulator_(problem, liveness),
       random_(seed) {}
 
+// The least load that was found to be covered, where `goal` is not: by halving what is between, each time from nothing.
+double RuinAndRecreate::least_covered(double goal) {
+  auto least = static_cast<double>(covering_.load());
+  for (int i = 0; i < kTriesToBegin && goal < kAlmost * least; ++i) {
+    return_to_kept();
+    const double half = (goal + least) / 2;
+    if (covering_.cover(static_cast<std::uint64_t>(half))) {
+      least = half;
+    } else {
+      goal = half;
+      least = std::min(least, static_cast<double>(covering_.load()));
+    }
+  }
+  return least;
+}
+
 bool RuinAndRecreate::begin() {
   const auto limit = static_cast<double>(limit_);
-  double goal = limit, least = 0;
+  double goal = limit;
   for (int i = 0; i < kTriesToBegin; ++i) {
     if (!covering_.cover(static_cast<std::uint64_t>(goal))) {
-      // Half of the way back to what can be covered.
-      least = goal;
-      if (kept_.empty()) return false;
-      goal = (goal + goal_) / 2;
+      // Half of the way back to what can be covered, if there is anything yet.
+      least_ = kept_.empty() ? least_covered(goal) : goal;
+      goal = kept_.empty() ? least_ : (goal + goal_) / 2;
       return_to_kept();
       continue;
     }
@@ -76,9 +99,14 @@ bool RuinAndRecreate::begin() {
       goal_ = goal;
     }
     if (current_.above == 0) break;
-    goal = std::max(goal * kLess * limit / static_cast<double>(footprint), (goal + least) / 2);
+    const double next = std::max(goal * kLess * limit / static_cast<double>(footprint), (goal + least_) / 2);
+    if (next >= goal) break;
+    goal = next;
   }
+  if (kept_.empty()) return false;
   return_to_kept();
+  const double least = std::min(goal_, kRoomForOtherPlaces * limit);
+  highest_ = least + kTowardsLimit * (limit - least);
   return true;
 }
 
@@ -90,7 +118,7 @@ void RuinAndRecreate::run(const Budget& budget, double part, std::uint64_t tries
   std::uint64_t last = before;  // that came nearer
   const std::uint64_t in_vain = std::max(kLeastInVain, tries / kInVain);
   for (std::uint64_t i = 0; current_.above != 0 && i < kUntilWithin * tries; ++i) {
-    if (budget.elapsed() >= kLongerUntilWithin * time) return;
+    if (budget.elapsed() >= std::max(kLongerUntilWithin * time, kPartUntilWithin * budget.seconds())) return;
     if (layouts_ - before >= std::max(in_vain, tries / kLayouts) || layouts_ - last >= in_vain) return;
     const std::uint64_t beyond = current_.above;
     attempt(0);
@@ -121,6 +149,12 @@ void RuinAndRecreate::attempt(double temperature) {
 }
 
 void RuinAndRecreate::ruin() {
+  if (current_.above != 0 && fraction() < kFromNothing) {
+    for (std::uint32_t a = 0; a < kept_.size(); ++a) {
+      if (kept_[a] != 0) covering_.use(a, false);
+    }
+    return;
+  }
   const std::uint64_t n = liveness_.operations;
   const bool in_one_part = fraction() < kInOnePart;
   const double share = kLeastPart + kMostMore * fraction() * fraction();
@@ -141,13 +175,27 @@ std::optional<RuinAndRecreate::Result> RuinAndRecreate::recreate() {
   std::vector<double> factors(kept_.size());
   for (double& factor : factors) factor = std::exp(spread * normal(random_));
   const auto limit = static_cast<double>(limit_);
-  const double least = std::min(goal_, kRoomForOtherPlaces * limit);
-  const double goal = least + (limit - least) * kTowardsLimit * fraction();
-  if (!covering_.cover(static_cast<std::uint64_t>(goal), factors)) return std::nullopt;
-  if (current_.above != 0) return evaluate(thorough_, true);
+  const bool above = current_.above != 0;
+  const double low = std::max(least_, std::min(goal_, (above ? kRoomAbove : kRoomForOtherPlaces) * limit));
+  const double part = fraction();
+  const double goal = low + std::max(0.0, highest_ - low) * (above ? part * part * part : part);
+  if (!covering_.cover(static_cast<std::uint64_t>(goal), factors)) {
+    // By other costs it may be done.
+    highest_ = std::min(highest_ + kHigher * limit, limit);
+    return std::nullopt;
+  }
+  if (above) {
+    layout::Limits limits = thorough_;
+    if (fraction() < kQuickly) {
+      limits.time = std::min<std::chrono::nanoseconds>(limits.time, problem_.blocks.size() * kQuickTime);
+    }
+    return evaluate(limits, least_ <= limit);
+  }
   layout::Limits limits = layout_;
   limits.work = std::min(limits.work, kLayoutWork);
-  return evaluate(limits, true);
+  std::optional<Result> result = evaluate(limits, true);
+  highest_ = std::clamp(highest_ + (result ? kHigher : -kLower) * limit, std::min(low, limit), limit);
+  return result;
 }
 
 // From nothing, until it is within the limit.
@@ -218,8 +266,9 @@ std::optional<RuinAndRecreate::Result> RuinAndRecreate::evaluate(const layout::L
 }
 
 void RuinAndRecreate::return_to_kept() {
-  for (std::uint32_t a = 0; a < kept_.size(); ++a) {
-    if (covering_.used()[a] != kept_[a]) covering_.use(a, kept_[a] != 0);
+  for (std::uint32_t a = 0; a < covering_.used().size(); ++a) {
+    const std::uint8_t kept = kept_.empty() ? 0 : kept_[a];
+    if (covering_.used()[a] != kept) covering_.use(a, kept != 0);
   }
 }
 

@@ -33,7 +33,7 @@ class RuinAndRecreate {
   RuinAndRecreate(const Problem& problem, const Liveness& liveness, const layout::Limits& layout,
                   const layout::Limits& thorough, std::uint64_t seed, Incumbent& incumbent);
 
-  // A covering within the limit, whatever it costs; or the smallest that was found. False: there is none.
+  // A covering within the limit, whatever it costs; or the smallest that was found. False: there is none at all.
   bool begin();
   // For so much of the budget's time, from its beginning, and so many tries at most, each of some milliseconds. Above
   // the limit it begins with what it takes to come below it, which may be longer by a quarter, or half as many thorough
@@ -48,6 +48,7 @@ class RuinAndRecreate {
     std::vector<Place> places;
   };
 
+  double least_covered(double goal);
   // At this temperature, in nanoseconds of the time that is added.
   void attempt(double temperature);
   double fraction() { return static_cast<double>(random_() >> 11) * 0x1p-53; }  // in [0, 1)
@@ -56,7 +57,7 @@ class RuinAndRecreate {
   std::optional<Result> recreate();
   std::optional<Result> evaluate(const layout::Limits& limits, bool within);
   layout::Outcome lay_out(const layout::Problem& problem, layout::Limits limits);
-  void return_to_kept();
+  void return_to_kept();  // where nothing is kept, none is used
 
   const Problem& problem_;
   const Liveness& liveness_;
@@ -68,6 +69,8 @@ class RuinAndRecreate {
   std::mt19937_64 random_;
   std::uint64_t layouts_ = 0;  // from nothing
   double goal_ = 0;            // for loads; what lies between them and the limit is lost to layout
+  double least_ = 0;           // of all loads that can be covered, as far as is known
+  double highest_ = 0;         // load that is tried: as high as can be laid out in one try of a few
   std::vector<std::uint8_t> kept_;
   Result current_;
 };

@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <optional>
 #include <span>
 #include <utility>
 #include <vector>
 
+#include "planner/layout/portfolio/solve.h"
 #include "planner/swap/model/load.h"
 #include "planner/swap/search/annealing.h"
 #include "planner/swap/search/finish.h"
@@ -15,6 +17,7 @@
 #include "planner/swap/search/parallel_annealing.h"
 #include "planner/swap/search/ruin_and_recreate.h"
 #include "planner/swap/simulation/verify.h"
+#include "planner/swap/strategies/layout_problem.h"
 
 namespace memopt::swap {
 namespace {
@@ -56,11 +59,14 @@ constexpr std::uint64_t kAttemptsPerRuin = 32;
 constexpr double kUnplaced = 0.3;   // part of a round
 constexpr double kRefining = 0.25;  // part of all, where there are several rounds
 constexpr std::size_t kShortEvictions = 64;
-constexpr std::chrono::milliseconds kLayoutTime{100};        // for one layout
-constexpr double kLayoutPart = 0.02;                         // of all, at most, where there are few evictions
-constexpr std::chrono::microseconds kLayoutTimePerBlock{5};  // for one skyline at least
+constexpr std::chrono::milliseconds kLayoutTime{100};  // for one layout
+constexpr double kLayoutPart = 0.02;                   // of all, at most
+// For each block: for one skyline at least; for some, where that is no more than a part of all.
+constexpr std::chrono::microseconds kSkylineTime{5}, kSkylinesTime{20};
+constexpr double kSkylinesPart = 0.15;
 constexpr std::uint64_t kLayoutWork = 20000, kThoroughWork = 400'000;
 constexpr double kThoroughPart = 0.03;  // of all the time
+constexpr double kLastResort = 0.1;     // of all the time: for what a round has found, if it is of no use otherwise
 
 // Where operations may wait: cheap until the limit is met, and dearer then.
 struct DelayPhase {
@@ -99,7 +105,7 @@ class Search {
         delays_(objective == Objective::kTime),
         few_(candidates_.evictions.size() <= kFewEvictions),
         rest_bytes_(rest_of(problem, liveness, candidates_)),
-        layout_(layout_limits(problem, limits, few_)),
+        layout_(layout_limits(problem, limits)),
         incumbent_(problem, liveness, objective, layout_) {}
 
   SearchPlan run() {
@@ -161,14 +167,17 @@ class Search {
     return limits;
   }
 
-  static layout::Limits layout_limits(const Problem& problem, const SearchLimits& limits, bool few) {
+  static layout::Limits layout_limits(const Problem& problem, const SearchLimits& limits) {
     layout::Limits layout;
     layout.seed = limits.seed;
     layout.cancelled = limits.cancelled;
     if (limits.time != std::chrono::nanoseconds::max()) {
-      layout.time = kLayoutTime;
-      if (few) layout.time = std::min(layout.time, nanoseconds(kLayoutPart * Seconds(limits.time).count()));
-      layout.time += problem.blocks.size() * kLayoutTimePerBlock;
+      const auto part = [&](double of_all) { return nanoseconds(of_all * Seconds(limits.time).count()); };
+      const std::size_t blocks = problem.blocks.size();
+      layout.time =
+          std::min<std::chrono::nanoseconds>(kLayoutTime, part(kLayoutPart)) +
+          std::max<std::chrono::nanoseconds>(
+              blocks * kSkylineTime, std::min<std::chrono::nanoseconds>(blocks * kSkylinesTime, part(kSkylinesPart)));
     } else {
       layout.work = kLayoutWork;
     }
@@ -260,7 +269,7 @@ class Search {
     if (!ruining_->begin()) {
       ruining_.reset();
     } else if (!is_over()) {
-      const double left = timed() ? std::max(0.0, kRuining - all_.part_used()) : kRuining;
+      const double left = timed() ? std::max(kLittleRuining, kRuining - all_.part_used()) : kRuining;
       ruin(few_ ? std::min(left, kLittleRuining) : left);
     }
     const SearchPlan& plan = incumbent_.plan();
@@ -315,6 +324,7 @@ class Search {
   // The same within the limit. Without waits first, then with them.
   void delayed_round(std::uint64_t number, const Budget& budget) {
     const std::uint64_t limit = *problem_.limit;
+    const double before = incumbent_.plan().feasible ? incumbent_.plan().added_ns : std::numeric_limits<double>::max();
     const auto room = static_cast<std::uint64_t>(kRoomForPlaces * static_cast<double>(limit));
     const std::uint64_t beside_rest = limit - std::min(limit, rest_bytes_);
     ParallelAnnealing unplaced = make_annealing(false, 2 * number);
@@ -325,14 +335,15 @@ class Search {
       make_room_for_the_rest(unplaced);
       if (incumbent_.is_done()) return;
       if (covering_) goal_ = static_cast<std::uint64_t>(room_for_layout_ * static_cast<double>(limit));
-      const double before = incumbent_.plan().added_ns;
       delay(unplaced, budget, kUndelayed, 1, kUnplacedDelays, covering_ ? *covering_ : unplaced.best().choice);
       conclude(unplaced);
+      lay_out_if_in_vain(unplaced.best(), before);
       // What was found was too large when it was laid out, or there is nothing better.
       if (incumbent_.plan().added_ns >= before) room_for_layout_ = std::max(kLeastRoom, room_for_layout_ * kLessRoom);
       return;
     }
     if (incumbent_.is_done()) return;
+    std::optional<ParallelAnnealing::Found> loads;
     ParallelAnnealing placed = make_annealing(true, 2 * number + 1);
     double then = kUndelayed;
     Choice from = with_order(unplaced.best().choice, placed);
@@ -351,6 +362,7 @@ class Search {
         ruining_.reset();
         then = std::max(then, budget.part_used());
       }
+      loads = unplaced.best();
       Laid laid = lay_out_within(unplaced, placed, budget, &then);
       from = std::move(laid.choice);
       above = laid.above;
@@ -366,6 +378,19 @@ class Search {
       delay(placed, budget, then, 1, kPlacedDelays, from, above ? DelayMode::kFromAboveLimit : DelayMode::kPlain);
     }
     conclude(placed);
+    if (loads) lay_out_if_in_vain(*loads, before);
+  }
+
+  // Where a round has found nothing better than `before`, the loads that it found may be worth a longer search for a
+  // layout.
+  void lay_out_if_in_vain(const ParallelAnnealing::Found& loads, double before) {
+    if (!problem_.layout || incumbent_.plan().added_ns < before || is_over()) return;
+    // Where there was no time for the last phase, it is what that would have begun with.
+    if (loads.is_tried() && (loads.worth.above_goal > 0 || loads.worth.added_ns >= before)) return;
+    if (covering_ && loads.choice == *covering_) return;
+    layout::Limits limits = thorough_layout();
+    if (timed()) limits.time = std::max(limits.time, nanoseconds(kLastResort * all_.seconds()));
+    offer_within(loads.choice, limits);
   }
 
   // One of the loads that were found, to search for places from: as it lies in a layout of its own. Where that is above
@@ -384,7 +409,8 @@ class Search {
     if (timed()) limits.time = std::min(limits.time, nanoseconds(kCorrection * budget.seconds()));
     std::uint64_t least = ~std::uint64_t{0};  // above the limit
     for (int k = 0; !is_over(); ++k) {
-      const auto footprint = lay_out(unplaced.best().choice, Items::kAnywhere, limits);
+      auto footprint = lay_out(unplaced.best().choice, Items::kAnywhere, limits, problem_.limit);
+      if (!footprint) footprint = lay_out(unplaced.best().choice, Items::kAnywhere, layout_);
       if (!footprint) break;
       const std::uint64_t above = *footprint - std::min(*footprint, *problem_.limit);
       if (above < least) {
@@ -394,7 +420,7 @@ class Search {
       }
       if (above == 0 || k == kMostCorrections) break;
       if (timed()) *then = std::max(*then, budget.part_used());
-      goal_ -= std::min(goal_, above);
+      goal_ = std::max(goal_ - std::min(goal_, above), lower(goal_));
       unplaced.forget_worths();
       // Not hot: what was found is nearly right.
       delay(unplaced, budget, *then, *then + kCorrection, std::span(kUnplacedDelays).last<2>(), unplaced.best().choice,
@@ -404,6 +430,12 @@ class Search {
     }
     laid.above = least > 0;
     return laid;
+  }
+
+  // A goal that leaves more room. How far a layout lies above the limit says little: a longer search for one may find
+  // it within, and a much lower goal is seldom met.
+  static std::uint64_t lower(std::uint64_t goal) {
+    return static_cast<std::uint64_t>(kLessRoom * static_cast<double>(goal));
   }
 
   // To place items in.
@@ -431,10 +463,11 @@ class Search {
   }
 
   // Offers a choice with a layout of its own, and keeps the order in which its items lie. The footprint, if it can be
-  // carried out.
-  std::optional<std::uint64_t> lay_out(const Choice& choice, Items items, const layout::Limits& limits) {
+  // carried out (and is within the capacity).
+  std::optional<std::uint64_t> lay_out(const Choice& choice, Items items, const layout::Limits& limits,
+                                       std::optional<std::uint64_t> capacity = std::nullopt) {
     order_ = choice.order;
-    auto decisions = finish(problem_, liveness_, candidates_, choice, items, limits);
+    auto decisions = finish(problem_, liveness_, candidates_, choice, items, limits, capacity);
     if (!decisions) return std::nullopt;
     std::stable_sort(order_.begin(), order_.end(), [&](std::uint32_t a, std::uint32_t b) {
       return decisions->places[candidates_.items[a].block].offsets[0] <
@@ -476,33 +509,50 @@ class Search {
   // The blocks that take no part in the search may need some bytes above the others; so may a layout. False: more than
   // the limit has.
   bool make_room_for_the_rest(ParallelAnnealing& annealing) {
-    bool fits = true;
     const ParallelAnnealing::Found& best = annealing.best();
-    if (auto decisions = best.is_tried()
-                             ? finish(problem_, liveness_, candidates_, best.choice, items(annealing), layout_)
-                             : std::nullopt) {
+    annealing.forget_worths();  // by the goal that was
+    if (!best.is_tried()) return true;
+    const double before = incumbent_.plan().added_ns;
+    if (problem_.layout && !annealing.placed()) {
+      if (!offer_within(best.choice, thorough_layout())) {
+        // Where not even the goal was met, a lower one would not be.
+        if (best.worth.above_goal == 0) goal_ = lower(goal_);
+        return false;
+      }
+    } else if (auto decisions = finish(problem_, liveness_, candidates_, best.choice, items(annealing), layout_)) {
       if (problem_.layout) {
         const std::uint64_t footprint = footprint_of(problem_, *decisions);
         const std::uint64_t more = footprint - std::min(footprint, best.worth.height);
-        fits = footprint <= *problem_.limit;
-        const std::uint64_t least = fits && annealing.placed() ? more : std::max(more, *problem_.limit - goal_);
-        goal_ = *problem_.limit - std::min(*problem_.limit, least);
+        const bool fits = footprint <= *problem_.limit;
+        goal_ = *problem_.limit - std::min(*problem_.limit, fits ? more : std::max(more, *problem_.limit - goal_));
         // They leave too little room for the rest.
-        if (!fits && annealing.placed()) offer_anywhere(best.choice);
+        if (!fits) offer_within(best.choice, thorough_layout());
       }
-      const double before = incumbent_.plan().added_ns;
       incumbent_.offer(std::move(*decisions), best.worth.height);
-      // Of a long search, the next round goes on from there.
-      if (covering_ && !annealing.placed() && incumbent_.plan().added_ns < before) covering_ = best.choice;
     }
-    annealing.forget_worths();
-    return fits;
+    // Of a long search, the next round goes on from there.
+    if (covering_ && !annealing.placed() && incumbent_.plan().added_ns < before) covering_ = best.choice;
+    return true;
   }
 
-  // With places within the limit that have nothing to do with those that were searched for, if there are any.
-  void offer_anywhere(const Choice& choice) {
-    auto decisions = finish(problem_, liveness_, candidates_, choice, Items::kAnywhere, layout_, *problem_.limit);
-    if (decisions) incumbent_.offer(std::move(*decisions), 0);
+  // With places within the limit that have nothing to do with those that were searched for, if there are any: so that
+  // nothing waits for its bytes; or else for as little as may be. False: there are none.
+  // `limits`: for what may wait.
+  bool offer_within(const Choice& choice, const layout::Limits& limits) {
+    const std::uint64_t limit = *problem_.limit;
+    if (auto within = finish(problem_, liveness_, candidates_, choice, Items::kAnywhere, layout_, limit)) {
+      incumbent_.offer(std::move(*within), 0);
+      return true;
+    }
+    auto decisions = finish(problem_, liveness_, candidates_, choice, Items::kNowhere, layout_);
+    if (!decisions) return false;
+    LayoutProblem layout = make_layout_problem(problem_, liveness_, *decisions);
+    layout.problem.capacity = limit;
+    const layout::Outcome outcome = layout::solve_by_heuristics(layout.problem, limits);
+    if (!outcome.found(layout.problem.buffers.size())) return false;
+    decisions->places = places_of(problem_, *decisions, layout, outcome.solution);
+    incumbent_.offer(std::move(*decisions), 0);
+    return true;
   }
 
   static Items items(const ParallelAnnealing& annealing) {
