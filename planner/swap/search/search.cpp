@@ -56,6 +56,7 @@ constexpr double kRuining = 0.4;  // part of all, where it begins with a coverin
 // Where there are few evictions, as long as nothing shows that annealing finds nothing better.
 constexpr double kLittleRuining = 0.1;
 constexpr std::uint64_t kAttemptsPerRuin = 32;
+constexpr double kHopeless = 2;     // seconds, where no plan is within the limit: for the least limit that is named
 constexpr double kUnplaced = 0.3;   // part of a round
 constexpr double kRefining = 0.25;  // part of all, where there are several rounds
 constexpr std::size_t kShortEvictions = 64;
@@ -103,6 +104,7 @@ class Search {
         candidates_(find_eviction_candidates(problem, liveness, limits_of(problem, objective))),
         goal_(objective == Objective::kTime ? problem.limit.value_or(0) : 0),
         delays_(objective == Objective::kTime),
+        hopeless_(delays_ && least_load(problem, liveness) > problem.limit.value_or(kNever)),
         few_(candidates_.evictions.size() <= kFewEvictions),
         rest_bytes_(rest_of(problem, liveness, candidates_)),
         layout_(layout_limits(problem, limits)),
@@ -115,7 +117,8 @@ class Search {
     if (!is_over()) begin_greedily();
     if (!incumbent_.has_plan()) incumbent_.unswapped();
     if (delays_ && !is_over() && !incumbent_.plan().feasible) begin_within_limit();
-    const double rounds = this->rounds();
+    // Where nothing can be within the limit, coverings have found about the least.
+    const double rounds = hopeless_ ? 0 : this->rounds();
     const bool refines = !delays_ && rounds > 1;
     const double part = refines ? 1 - kRefining : 1;
     for (double k = 0; k < rounds && !is_over(); ++k) {
@@ -265,9 +268,15 @@ class Search {
 
   // What fits into the limit, whatever it costs; then, what operations wait for in that is how long they are delayed.
   void begin_within_limit() {
-    ruining_.emplace(problem_, liveness_, layout_, thorough_layout(), limits_.seed, incumbent_);
+    layout::Limits thorough = thorough_layout();
+    if (timed() && hopeless_) thorough.time = std::max(layout_.time, nanoseconds(kThoroughPart * kHopeless));
+    ruining_.emplace(problem_, liveness_, layout_, thorough, limits_.seed, incumbent_);
     if (!ruining_->begin()) {
       ruining_.reset();
+    } else if (!is_over() && hopeless_) {
+      const Budget budget(timed() ? std::min(all_.seconds(), kHopeless) : all_.seconds(), Budget::kUnlimited,
+                          limits_.cancelled);
+      ruining_->run(budget, 1, share(1) / kAttemptsPerRuin);
     } else if (!is_over()) {
       const double left = timed() ? std::max(kLittleRuining, kRuining - all_.part_used()) : kRuining;
       ruin(few_ ? std::min(left, kLittleRuining) : left);
@@ -580,6 +589,7 @@ class Search {
   EvictionCandidates candidates_;
   std::uint64_t goal_;
   bool delays_;
+  bool hopeless_;
   bool few_;  // evictions
   std::uint64_t rest_bytes_;
   layout::Limits layout_;

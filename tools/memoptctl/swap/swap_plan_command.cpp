@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "planner/swap/files/plan_plot.h"
+#include "planner/swap/model/load.h"
 #include "tools/memoptctl/common/output_text.h"
 #include "tools/memoptctl/common/printable.h"
 #include "tools/memoptctl/swap/swap_bounds.h"
@@ -61,7 +62,13 @@ void print(const SwapProblem& input, const SwapPlan& plan, const swap::ModuleBou
   for (const auto& [name, value] : rows) fmt::print("{:<14}  {}\n", name, value);
 }
 
-int report_infeasible(const SwapStrategy& strategy, const swap::Problem& problem, const SwapPlan& plan) {
+int report_infeasible(const SwapStrategy& strategy, const SwapProblem& input, const SwapPlan& plan) {
+  const swap::Problem& problem = input.file.problem;
+  const std::uint64_t least = swap::least_load(problem, input.liveness);
+  if (problem.limit && least > *problem.limit) {
+    fmt::print(stderr, "memoptctl: no plan is within {}: pinned blocks and what one operation touches are {}\n",
+               mib(*problem.limit), mib(least));
+  }
   if (plan.footprint == 0) {
     fmt::print(stderr, "memoptctl: {} finds no plan at no added time\n", strategy.name);
   } else {
@@ -94,7 +101,7 @@ int plan_once(const SwapPlanOptions& options, input::File& file) {
     throw std::invalid_argument("--objective time: expected a --limit, as there is none in " + printable(options.file));
   }
   SwapPlan plan = plan_swaps(strategy, problem, input->liveness, options);
-  if (!plan.feasible) return report_infeasible(strategy, problem, plan);
+  if (!plan.feasible) return report_infeasible(strategy, *input, plan);
   std::optional<swap::ModuleBounds> bounds;
   if (options.bound) bounds = swap_bounds(problem, options.bound_seconds);
   print(*input, plan, bounds ? &*bounds : nullptr);

@@ -7,12 +7,14 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <random>
 #include <thread>
 #include <vector>
 
 #include "planner/swap/evaluation/evaluator.h"
+#include "planner/swap/model/load.h"
 #include "planner/swap/simulation/verify.h"
 #include "tests/planner/layout/sanitized.h"
 #include "tests/planner/swap/busy_problem.h"
@@ -385,6 +387,64 @@ TEST(Search, EndsWithAPlanForAnyLimit) {
   }
   EXPECT_GT(swapped, kSanitized ? 2 : 10);
   EXPECT_GT(feasible, kSanitized ? 2 : 10);
+}
+
+// Copies take long, so that all that fits is bought with time.
+std::vector<Problem> slow_problems() {
+  std::vector<Problem> problems = {testing::shrinking_layers(true), testing::layers(14, 1 << 20), busy_problem(3)};
+  for (Problem& problem : problems) {
+    problem.machine.out_bytes_per_ns *= 0.3;
+    problem.machine.in_bytes_per_ns *= 0.3;
+  }
+  return problems;
+}
+
+// Not by construction: this is what searches come to.
+TEST(Search, MoreRoomIsNeverMuchSlowerAndALimitAboveOneThatHoldsHolds) {
+  std::uint64_t k = 0;
+  for (Problem& problem : slow_problems()) {
+    const Liveness liveness = find_liveness(problem);
+    bool held = false;
+    double least = std::numeric_limits<double>::infinity();  // at the limits below
+    int plans = 0;
+    for (std::uint64_t part = 10; part <= 100; part += kSanitized ? 30 : 10) {
+      problem.limit = liveness.peak * part / 100;
+      const SearchPlan found = search(problem, liveness, Objective::kTime, attempts(kSanitized ? 300 : 600));
+      EXPECT_TRUE(found.feasible || !held)
+          << k << ", " << part << " %: " << found.footprint << " of " << *problem.limit;
+      if (!found.feasible) continue;
+      held = true;
+      ++plans;
+      EXPECT_LE(found.added_ns, 1.05 * least + 0.02 * problem.period) << k << ", " << part << " %";
+      least = std::min(least, found.added_ns);
+      const Report report = verify(problem, found.decisions);
+      EXPECT_EQ(report.fault, std::nullopt) << k << ", " << part << " %";
+      EXPECT_LE(report.footprint.value_or(0), *problem.limit) << k << ", " << part << " %";
+    }
+    EXPECT_GE(plans, kSanitized ? 2 : 7) << k;
+    EXPECT_EQ(least, 0) << k;
+    ++k;
+  }
+}
+
+// Whatever was asked for: it is looked for, and holds.
+TEST(Search, WhereNothingFitsTheLeastLimitThatIsNamedHasAPlan) {
+  for (Problem& problem : slow_problems()) {
+    const Liveness liveness = find_liveness(problem);
+    std::vector<std::uint64_t> named;
+    for (const std::uint64_t part : {1, 6, 11}) {
+      problem.limit = std::min(liveness.peak * part / 100, least_load(problem, liveness) - 1);
+      const SearchPlan found = search(problem, liveness, Objective::kTime, attempts(300));
+      ASSERT_FALSE(found.feasible) << part;
+      named.push_back(found.footprint);
+      problem.limit = found.footprint;
+      EXPECT_EQ(verify(problem, found.decisions).fault, std::nullopt) << part;
+      EXPECT_TRUE(search(problem, liveness, Objective::kTime, attempts(300)).feasible) << part;
+    }
+    const auto [least, most] = std::minmax_element(named.begin(), named.end());
+    EXPECT_LE(*most, *least + *least / 20);
+    EXPECT_LE(*most, 3 * least_load(problem, liveness) / 2);
+  }
 }
 
 // Where one eviction is of no use without many others, as each step has the same peak.
