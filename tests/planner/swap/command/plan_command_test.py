@@ -89,6 +89,13 @@ class PlanCommand(PlanCase):
             self.assertLess(int(named.group(1)), 450 << 20)
             self.assertEqual(proven, "no plan is within 62.16 MiB: pinned blocks and what one operation touches are 431.28 MiB" in done.stderr, done.stderr)
 
+    def test_a_table_of_limits(self):
+        table = os.path.join(os.environ["TEST_SOURCE"], "tests", "planner", "swap", "search", "limits_table.py")
+        done = run(sys.executable, table, MEMOPTCTL, "--times", "0.3", "--seeds", "1", "--limits", "100,50,30", self.write(TWO))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertRegex(done.stdout, r"(?m) 0\.3 +1 +0\.00 +0\.00 +\(2\.0\) +0$")
+        self.assertIn("the wrong way round: 0", done.stdout)
+
     def test_bounds_or_why_there_are_none(self):
         done = self.plan("--limit", "50%")
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
