@@ -187,7 +187,10 @@ std::optional<RuinAndRecreate::Result> RuinAndRecreate::recreate() {
   if (above) {
     layout::Limits limits = thorough_;
     if (fraction() < kQuickly) {
-      limits.time = std::min<std::chrono::nanoseconds>(limits.time, problem_.blocks.size() * kQuickTime);
+      // Without a time limit results repeat, so that it is counted then.
+      const bool timed = limits.time != std::chrono::nanoseconds::max();
+      if (timed) limits.time = std::min<std::chrono::nanoseconds>(limits.time, problem_.blocks.size() * kQuickTime);
+      limits.work = std::min(limits.work, layout_.work);
     }
     return evaluate(limits, least_ <= limit);
   }

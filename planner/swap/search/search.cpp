@@ -67,7 +67,8 @@ constexpr std::chrono::microseconds kSkylineTime{5}, kSkylinesTime{20};
 constexpr double kSkylinesPart = 0.15;
 constexpr std::uint64_t kLayoutWork = 20000, kThoroughWork = 400'000;
 constexpr double kThoroughPart = 0.03;  // of all the time
-constexpr double kLastResort = 0.1;     // of all the time: for what a round has found, if it is of no use otherwise
+// Of all the time, and seconds: for what a round has found, if it is of no use otherwise.
+constexpr double kLastResort = 0.1, kLongestResort = 1;
 
 // Where operations may wait: cheap until the limit is met, and dearer then.
 struct DelayPhase {
@@ -398,7 +399,8 @@ class Search {
     if (loads.is_tried() && (loads.worth.above_goal > 0 || loads.worth.added_ns >= before)) return;
     if (covering_ && loads.choice == *covering_) return;
     layout::Limits limits = thorough_layout();
-    if (timed()) limits.time = std::max(limits.time, nanoseconds(kLastResort * all_.seconds()));
+    if (timed())
+      limits.time = std::max(limits.time, nanoseconds(std::min(kLastResort * all_.seconds(), kLongestResort)));
     offer_within(loads.choice, limits);
   }
 
