@@ -88,8 +88,7 @@ void Covering::add(const Range& range, std::int64_t bytes) {
   changes_[range.end - count] -= bytes;
 }
 
-// The highest.
-std::uint64_t Covering::find_levels() {
+std::uint64_t Covering::load() {
   std::int64_t change = everywhere_;
   std::int64_t highest = 0;
   for (std::size_t s = 0; s < levels_.size(); ++s) {
@@ -134,7 +133,7 @@ bool Covering::cover(std::uint64_t goal, std::span<const double> factors) {
   for (std::uint32_t a = 0; a < used_.size(); ++a) {
     if (used_[a] != 0) order.push_back(a);
   }
-  while (find_levels() > goal) {
+  while (load() > goal) {
     find_excess(goal);
     const std::uint32_t chosen = best(factors);
     if (chosen == kNone) return false;
@@ -146,7 +145,7 @@ bool Covering::cover(std::uint64_t goal, std::span<const double> factors) {
     for (auto last = order.rbegin(); last != order.rend(); ++last) {
       if (used_[*last] == 0) continue;
       use(*last, false);
-      if (find_levels() > goal) {
+      if (load() > goal) {
         use(*last, true);
       } else {
         changed = true;
@@ -155,8 +154,6 @@ bool Covering::cover(std::uint64_t goal, std::span<const double> factors) {
   }
   return true;
 }
-
-std::uint64_t Covering::load() { return find_levels(); }
 
 Decisions Covering::decisions() const {
   Decisions decisions;

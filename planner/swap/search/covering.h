@@ -52,7 +52,6 @@ class Covering {
   void find_segments();
   Range range_of(std::uint64_t from, std::uint64_t to) const;
   void add(const Range& range, std::int64_t bytes);
-  std::uint64_t find_levels();
   std::uint64_t bytes_of(const Eviction& eviction) const;
   std::uint64_t taken(std::uint64_t bytes) const;
   void find_excess(std::uint64_t goal);

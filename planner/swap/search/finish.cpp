@@ -97,19 +97,31 @@ std::optional<std::vector<Place>> places_of(const Problem& problem, const Livene
   return places;
 }
 
+// False if the choice can't be carried out as it is.
+bool carry_out(Evaluator& evaluator, const Choice& choice) {
+  Choice kept = choice;
+  if (evaluator.attempt(kept, Evaluator::kInfinite) == Evaluator::kInfinite || !(kept == choice)) return false;
+  evaluator.keep();
+  return true;
+}
+
 }  // namespace
+
+std::optional<Decisions> swaps_alone(const Problem& problem, const Liveness& liveness,
+                                     const EvictionCandidates& candidates, const Choice& choice) {
+  Evaluator evaluator(problem, liveness, candidates, Evaluator::Places::kNone);
+  if (!carry_out(evaluator, choice)) return std::nullopt;
+  return Decisions{swaps_of(problem, liveness, candidates, choice, evaluator), {}};
+}
 
 std::optional<Decisions> finish(const Problem& problem, const Liveness& liveness, const EvictionCandidates& candidates,
                                 const Choice& choice, Items items, const layout::Limits& limits,
                                 std::optional<std::uint64_t> capacity) {
   const bool placed = items == Items::kFirstFit;
   Evaluator evaluator(problem, liveness, candidates, placed ? Evaluator::Places::kFirstFit : Evaluator::Places::kNone);
-  Choice kept = choice;
-  if (evaluator.attempt(kept, Evaluator::kInfinite) == Evaluator::kInfinite || !(kept == choice)) return std::nullopt;
-  evaluator.keep();
-  Decisions decisions;
-  decisions.swaps = swaps_of(problem, liveness, candidates, choice, evaluator);
-  if (!problem.layout || items == Items::kNowhere) return decisions;
+  if (!carry_out(evaluator, choice)) return std::nullopt;
+  Decisions decisions{swaps_of(problem, liveness, candidates, choice, evaluator), {}};
+  if (!problem.layout) return decisions;
   auto places = places_of(problem, liveness, candidates, evaluator, items, limits, capacity);
   if (!places) return std::nullopt;
   decisions.places = std::move(*places);

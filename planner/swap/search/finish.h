@@ -13,9 +13,12 @@ namespace memopt::swap {
 enum class Items {
   kFirstFit,  // stay where the choice's order puts them
   kAnywhere,  // are laid out with the others, whatever their order
-  kNowhere,   // are given no places, nor are the others
-  kThorough,  // as kAnywhere, by all that the layout planner has: as long as `limits` allow, if no bound is met before
+  kThorough,  // the same, by all that the layout planner has: as long as `limits` allow, if no bound is met before
 };
+
+// A choice's swaps, and no places. Nothing if it can't be carried out.
+std::optional<Decisions> swaps_alone(const Problem& problem, const Liveness& liveness,
+                                     const EvictionCandidates& candidates, const Choice& choice);
 
 // Nothing if the choice can't be carried out, or no layout was found within `limits`. `capacity`: a layout of so many
 // bytes is good enough, and one of more is none.

@@ -15,7 +15,7 @@ Incumbent::Incumbent(const Problem& problem, const Liveness& liveness, Objective
                      const layout::Limits& layout)
     : problem_(problem), liveness_(liveness), timed_(objective == Objective::kTime), layout_(layout) {}
 
-void Incumbent::offer(Decisions decisions, std::uint64_t height) {
+bool Incumbent::offer(Decisions decisions, std::uint64_t height) {
   Problem timed;
   const Problem* problem = &problem_;
   if (!problem_.layout) {
@@ -24,16 +24,26 @@ void Incumbent::offer(Decisions decisions, std::uint64_t height) {
     problem = &timed;
   }
   const Timing timing = Simulator(*problem, liveness_).evaluate(decisions);
-  if (timing.fault != Fault::kNone || timing.early_swap_ins > 0) return;
-  if (!timed_ && timing.added_ns > kUnnoticed * problem_.period) return;
+  if (timing.fault != Fault::kNone || timing.early_swap_ins > 0) return false;
+  if (!timed_ && timing.added_ns > kUnnoticed * problem_.period) return false;
   const std::uint64_t footprint = problem_.layout ? footprint_of(problem_, decisions) : height;
   const bool feasible = footprint <= problem_.limit.value_or(kNever);
-  if (has_ && !is_better(feasible, footprint, timing.added_ns)) return;
+  if (has_ && !is_better(feasible, footprint, timing.added_ns)) return true;
   has_ = true;
   plan_.feasible = feasible;
   plan_.decisions = std::move(decisions);
   plan_.footprint = footprint;
   plan_.added_ns = timing.added_ns;
+  return true;
+}
+
+bool Incumbent::offer_laid_out(Decisions swaps, const layout::Limits& limits, std::optional<std::uint64_t> capacity) {
+  LayoutProblem layout = make_layout_problem(problem_, liveness_, swaps);
+  layout.problem.capacity = capacity;
+  const layout::Outcome outcome = layout::solve_by_heuristics(layout.problem, limits);
+  if (!outcome.found(layout.problem.buffers.size())) return false;
+  swaps.places = places_of(problem_, swaps, layout, outcome.solution);
+  return offer(std::move(swaps), 0);
 }
 
 bool Incumbent::is_better(bool feasible, std::uint64_t footprint, double added_ns) const {
@@ -43,11 +53,11 @@ bool Incumbent::is_better(bool feasible, std::uint64_t footprint, double added_n
 }
 
 void Incumbent::unswapped() {
-  if (!problem_.layout) return offer({}, liveness_.peak);
-  const LayoutProblem layout = make_layout_problem(problem_, liveness_, {});
-  const layout::Outcome outcome = layout::solve_by_heuristics(layout.problem, layout_);
-  if (!outcome.found(layout.problem.buffers.size())) return;
-  offer({{}, places_of(problem_, {}, layout, outcome.solution)}, 0);
+  if (problem_.layout) {
+    offer_laid_out({}, layout_);
+  } else {
+    offer({}, liveness_.peak);
+  }
 }
 
 void Incumbent::auto_swap() {

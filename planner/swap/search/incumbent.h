@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
+#include <optional>
 
 #include "planner/layout/problem/limits.h"
 #include "planner/swap/model/liveness.h"
@@ -16,8 +18,13 @@ class Incumbent {
   Incumbent(const Problem& problem, const Liveness& liveness, Objective objective, const layout::Limits& layout);
 
   // Keeps the decisions if they hold and are better: within the limit first; then less added time, if that is the
-  // objective; then a smaller footprint. `height`: what counts as the footprint where there is no layout.
-  void offer(Decisions decisions, std::uint64_t height);
+  // objective; then a smaller footprint. `height`: what counts as the footprint where there is no layout. False: they
+  // do not hold.
+  bool offer(Decisions decisions, std::uint64_t height);
+  // Swaps alone: their places are those of a layout of what the simulator has on the device, within the capacity if
+  // there is one. False: no such layout was found, or they do not hold.
+  bool offer_laid_out(Decisions swaps, const layout::Limits& limits,
+                      std::optional<std::uint64_t> capacity = std::nullopt);
 
   // The plan without swaps, laid out by the layout planner: what any other has to be better than.
   void unswapped();
@@ -26,6 +33,8 @@ class Incumbent {
 
   const SearchPlan& plan() const { return plan_; }
   bool has_plan() const { return has_; }
+  // Nanoseconds, of the plan; infinite if it is not within the limit.
+  double added_within() const { return plan_.feasible ? plan_.added_ns : std::numeric_limits<double>::infinity(); }
   // No plan can be better, as the added time is what counts.
   bool is_done() const { return timed_ && plan_.feasible && plan_.added_ns == 0; }
 

@@ -62,7 +62,7 @@ RuinAndRecreate::RuinAndRecreate(const Problem& problem, const Liveness& livenes
 double RuinAndRecreate::least_covered(double goal) {
   auto least = static_cast<double>(covering_.load());
   for (int i = 0; i < kTriesToBegin && goal < kAlmost * least; ++i) {
-    return_to_kept();
+    use_none();
     const double half = (goal + least) / 2;
     if (covering_.cover(static_cast<std::uint64_t>(half))) {
       least = half;
@@ -82,7 +82,7 @@ bool RuinAndRecreate::begin() {
       // Half of the way back to what can be covered, if there is anything yet.
       least_ = kept_.empty() ? least_covered(goal) : goal;
       goal = kept_.empty() ? least_ : (goal + goal_) / 2;
-      return_to_kept();
+      kept_.empty() ? use_none() : return_to_kept();
       continue;
     }
     std::optional<Result> result = evaluate(layout_, false);
@@ -150,9 +150,7 @@ void RuinAndRecreate::attempt(double temperature) {
 
 void RuinAndRecreate::ruin() {
   if (current_.above != 0 && fraction() < kFromNothing) {
-    for (std::uint32_t a = 0; a < kept_.size(); ++a) {
-      if (kept_[a] != 0) covering_.use(a, false);
-    }
+    use_none();
     return;
   }
   const std::uint64_t n = liveness_.operations;
@@ -263,15 +261,19 @@ std::optional<RuinAndRecreate::Result> RuinAndRecreate::evaluate(const layout::L
   if (!its) return std::nullopt;
   result.above = 0;
   result.added_ns = *its;
-  const SearchPlan& best = incumbent_.plan();
-  if (!best.feasible || result.added_ns < best.added_ns) incumbent_.offer(std::move(decisions), limit_);
+  if (result.added_ns < incumbent_.added_within()) incumbent_.offer(std::move(decisions), limit_);
   return result;
 }
 
-void RuinAndRecreate::return_to_kept() {
+void RuinAndRecreate::use_none() {
   for (std::uint32_t a = 0; a < covering_.used().size(); ++a) {
-    const std::uint8_t kept = kept_.empty() ? 0 : kept_[a];
-    if (covering_.used()[a] != kept) covering_.use(a, kept != 0);
+    if (covering_.used()[a] != 0) covering_.use(a, false);
+  }
+}
+
+void RuinAndRecreate::return_to_kept() {
+  for (std::uint32_t a = 0; a < kept_.size(); ++a) {
+    if (covering_.used()[a] != kept_[a]) covering_.use(a, kept_[a] != 0);
   }
 }
 

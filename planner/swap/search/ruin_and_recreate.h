@@ -36,8 +36,9 @@ class RuinAndRecreate {
   // A covering within the limit, whatever it costs; or the smallest that was found. False: there is none at all.
   bool begin();
   // For so much of the budget's time, from its beginning, and so many tries at most, each of some milliseconds. Above
-  // the limit it begins with what it takes to come below it, which may be longer by a quarter, or half as many thorough
-  // layouts, of some tenths of a second, while they come nearer; then it has the same again.
+  // the limit it begins with what it takes to come below it, which may be longer by a quarter, or three fifths of all
+  // the budget's time, or half as many thorough layouts as there are tries, while they come nearer; then it has the
+  // same again.
   void run(const Budget& budget, double part, std::uint64_t tries);
 
  private:
@@ -57,7 +58,8 @@ class RuinAndRecreate {
   std::optional<Result> recreate();
   std::optional<Result> evaluate(const layout::Limits& limits, bool within);
   layout::Outcome lay_out(const layout::Problem& problem, layout::Limits limits);
-  void return_to_kept();  // where nothing is kept, none is used
+  void use_none();
+  void return_to_kept();
 
   const Problem& problem_;
   const Liveness& liveness_;

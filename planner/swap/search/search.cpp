@@ -2,22 +2,20 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <optional>
 #include <span>
 #include <utility>
 #include <vector>
 
-#include "planner/layout/portfolio/solve.h"
 #include "planner/swap/model/load.h"
 #include "planner/swap/search/annealing.h"
 #include "planner/swap/search/finish.h"
 #include "planner/swap/search/greedy.h"
 #include "planner/swap/search/incumbent.h"
+#include "planner/swap/search/layouts.h"
 #include "planner/swap/search/parallel_annealing.h"
 #include "planner/swap/search/ruin_and_recreate.h"
 #include "planner/swap/simulation/verify.h"
-#include "planner/swap/strategies/layout_problem.h"
 
 namespace memopt::swap {
 namespace {
@@ -56,19 +54,11 @@ constexpr double kRuining = 0.4;  // part of all, where it begins with a coverin
 // Where there are few evictions, as long as nothing shows that annealing finds nothing better.
 constexpr double kLittleRuining = 0.1;
 constexpr std::uint64_t kAttemptsPerRuin = 32;
-constexpr double kHopeless = 2;     // seconds, where no plan is within the limit: for the least limit that is named
+// Where no plan is within the limit, for the least limit that is named.
+constexpr std::chrono::seconds kHopeless{2};
 constexpr double kUnplaced = 0.3;   // part of a round
 constexpr double kRefining = 0.25;  // part of all, where there are several rounds
 constexpr std::size_t kShortEvictions = 64;
-constexpr std::chrono::milliseconds kLayoutTime{100};  // for one layout
-constexpr double kLayoutPart = 0.02;                   // of all, at most
-// For each block: for one skyline at least; for some, where that is no more than a part of all.
-constexpr std::chrono::microseconds kSkylineTime{5}, kSkylinesTime{20};
-constexpr double kSkylinesPart = 0.15;
-constexpr std::uint64_t kLayoutWork = 20000, kThoroughWork = 400'000;
-constexpr double kThoroughPart = 0.03;  // of all the time
-// Of all the time, and seconds: for what a round has found, if it is of no use otherwise.
-constexpr double kLastResort = 0.1, kLongestResort = 1;
 
 // Where operations may wait: cheap until the limit is met, and dearer then.
 struct DelayPhase {
@@ -100,16 +90,16 @@ class Search {
   Search(const Problem& problem, const Liveness& liveness, Objective objective, const SearchLimits& limits)
       : problem_(problem),
         liveness_(liveness),
-        limits_(limits),
-        all_(Seconds(limits.time).count(), limits.attempts, limits.cancelled),
+        hopeless_(objective == Objective::kTime && least_load(problem, liveness) > problem.limit.value_or(kNever)),
+        limits_(hopeless_ ? shortened(limits) : limits),
+        all_(Seconds(limits_.time).count(), limits_.attempts, limits_.cancelled),
         candidates_(find_eviction_candidates(problem, liveness, limits_of(problem, objective))),
         goal_(objective == Objective::kTime ? problem.limit.value_or(0) : 0),
         delays_(objective == Objective::kTime),
-        hopeless_(delays_ && least_load(problem, liveness) > problem.limit.value_or(kNever)),
         few_(candidates_.evictions.size() <= kFewEvictions),
         rest_bytes_(rest_of(problem, liveness, candidates_)),
-        layout_(layout_limits(problem, limits)),
-        incumbent_(problem, liveness, objective, layout_) {}
+        incumbent_(problem, liveness, objective, brief_layout(problem, limits_)),
+        layouts_(problem, liveness, candidates_, limits_, incumbent_) {}
 
   SearchPlan run() {
     // Where it can't be within the limit it is what is said in the end, if there is nothing else.
@@ -162,6 +152,13 @@ class Search {
     bool placed = false;
   };
 
+  static SearchLimits shortened(SearchLimits limits) {
+    // Without a time limit it is attempts that end it.
+    if (limits.time != std::chrono::nanoseconds::max())
+      limits.time = std::min<std::chrono::nanoseconds>(limits.time, kHopeless);
+    return limits;
+  }
+
   static CandidateLimits limits_of(const Problem& problem, Objective objective) {
     CandidateLimits limits;
     if (objective == Objective::kTime) limits.short_evictions = kShortEvictions;
@@ -169,34 +166,6 @@ class Search {
     limits.items = ~std::size_t{0};
     limits.rest = 0;
     return limits;
-  }
-
-  static layout::Limits layout_limits(const Problem& problem, const SearchLimits& limits) {
-    layout::Limits layout;
-    layout.seed = limits.seed;
-    layout.cancelled = limits.cancelled;
-    if (limits.time != std::chrono::nanoseconds::max()) {
-      const auto part = [&](double of_all) { return nanoseconds(of_all * Seconds(limits.time).count()); };
-      const std::size_t blocks = problem.blocks.size();
-      layout.time =
-          std::min<std::chrono::nanoseconds>(kLayoutTime, part(kLayoutPart)) +
-          std::max<std::chrono::nanoseconds>(
-              blocks * kSkylineTime, std::min<std::chrono::nanoseconds>(blocks * kSkylinesTime, part(kSkylinesPart)));
-    } else {
-      layout.work = kLayoutWork;
-    }
-    return layout;
-  }
-
-  // Where nothing is within the limit otherwise: with less, layouts may lie far above the load.
-  layout::Limits thorough_layout() const {
-    layout::Limits layout = layout_;
-    if (timed()) {
-      layout.time = std::max(layout.time, nanoseconds(kThoroughPart * all_.seconds()));
-    } else {
-      layout.work = kThoroughWork;
-    }
-    return layout;
   }
 
   bool is_over() const { return incumbent_.is_done() || all_.is_cancelled(); }
@@ -263,24 +232,18 @@ class Search {
   void begin_greedily() {
     greedy_ = greedy(problem_, liveness_, candidates_, nothing_evicted(candidates_), limits_.cancelled);
     if (!problem_.layout) return;
-    auto decisions = finish(problem_, liveness_, candidates_, greedy_, Items::kAnywhere, layout_);
+    auto decisions = finish(problem_, liveness_, candidates_, greedy_, Items::kAnywhere, layouts_.brief());
     if (decisions) incumbent_.offer(std::move(*decisions), 0);
   }
 
   // What fits into the limit, whatever it costs; then, what operations wait for in that is how long they are delayed.
   void begin_within_limit() {
-    layout::Limits thorough = thorough_layout();
-    if (timed() && hopeless_) thorough.time = std::max(layout_.time, nanoseconds(kThoroughPart * kHopeless));
-    ruining_.emplace(problem_, liveness_, layout_, thorough, limits_.seed, incumbent_);
+    ruining_.emplace(problem_, liveness_, layouts_.brief(), layouts_.thorough(), limits_.seed, incumbent_);
     if (!ruining_->begin()) {
       ruining_.reset();
-    } else if (!is_over() && hopeless_) {
-      const Budget budget(timed() ? std::min(all_.seconds(), kHopeless) : all_.seconds(), Budget::kUnlimited,
-                          limits_.cancelled);
-      ruining_->run(budget, 1, share(1) / kAttemptsPerRuin);
     } else if (!is_over()) {
       const double left = timed() ? std::max(kLittleRuining, kRuining - all_.part_used()) : kRuining;
-      ruin(few_ ? std::min(left, kLittleRuining) : left);
+      ruin(few_ && !hopeless_ ? std::min(left, kLittleRuining) : left);
     }
     const SearchPlan& plan = incumbent_.plan();
     if (!plan.feasible || plan.decisions.swaps.empty()) return;
@@ -325,7 +288,7 @@ class Search {
     ParallelAnnealing placed = make_annealing(true, 2 * number + 1);
     const bool thorough = few_ && lay_out_thoroughly(unplaced.best().choice, budget, kUnplaced + kThorough);
     Choice from = unplaced.best().choice;
-    from.order = few_ && !thorough ? placed.start().order : order_;
+    from.order = few_ && !thorough ? placed.start().order : layouts_.order();
     placed.anneal(budget, thorough ? kUnplaced + kThorough : kUnplaced, 1, from,
                   schedule(placed, few_ && !thorough ? 0.2 : 0.05));
     conclude(placed);
@@ -334,7 +297,7 @@ class Search {
   // The same within the limit. Without waits first, then with them.
   void delayed_round(std::uint64_t number, const Budget& budget) {
     const std::uint64_t limit = *problem_.limit;
-    const double before = incumbent_.plan().feasible ? incumbent_.plan().added_ns : std::numeric_limits<double>::max();
+    const double before = incumbent_.added_within();
     const auto room = static_cast<std::uint64_t>(kRoomForPlaces * static_cast<double>(limit));
     const std::uint64_t beside_rest = limit - std::min(limit, rest_bytes_);
     ParallelAnnealing unplaced = make_annealing(false, 2 * number);
@@ -345,11 +308,12 @@ class Search {
       make_room_for_the_rest(unplaced);
       if (incumbent_.is_done()) return;
       if (covering_) goal_ = static_cast<std::uint64_t>(room_for_layout_ * static_cast<double>(limit));
+      const double undelayed = incumbent_.added_within();
       delay(unplaced, budget, kUndelayed, 1, kUnplacedDelays, covering_ ? *covering_ : unplaced.best().choice);
       conclude(unplaced);
       lay_out_if_in_vain(unplaced.best(), before);
       // What was found was too large when it was laid out, or there is nothing better.
-      if (incumbent_.plan().added_ns >= before) room_for_layout_ = std::max(kLeastRoom, room_for_layout_ * kLessRoom);
+      if (incumbent_.added_within() >= undelayed) room_for_layout_ = std::max(kLeastRoom, room_for_layout_ * kLessRoom);
       return;
     }
     if (incumbent_.is_done()) return;
@@ -394,14 +358,11 @@ class Search {
   // Where a round has found nothing better than `before`, the loads that it found may be worth a longer search for a
   // layout.
   void lay_out_if_in_vain(const ParallelAnnealing::Found& loads, double before) {
-    if (!problem_.layout || incumbent_.plan().added_ns < before || is_over()) return;
+    if (!problem_.layout || incumbent_.added_within() < before || is_over()) return;
     // Where there was no time for the last phase, it is what that would have begun with.
     if (loads.is_tried() && (loads.worth.above_goal > 0 || loads.worth.added_ns >= before)) return;
     if (covering_ && loads.choice == *covering_) return;
-    layout::Limits limits = thorough_layout();
-    if (timed())
-      limits.time = std::max(limits.time, nanoseconds(std::min(kLastResort * all_.seconds(), kLongestResort)));
-    offer_within(loads.choice, limits);
+    layouts_.offer_within(loads.choice, layouts_.last());
   }
 
   // One of the loads that were found, to search for places from: as it lies in a layout of its own. Where that is above
@@ -412,22 +373,22 @@ class Search {
     Laid laid{with_order(unmet && covering_ ? *covering_ : unplaced.best().choice, placed)};
     if (few_ && lay_out_thoroughly(laid.choice, budget, *then + kThoroughDelayed)) {
       *then += kThoroughDelayed;
-      laid.choice.order = order_;
+      laid.choice.order = layouts_.order();
       return laid;
     }
     if (unmet) return laid;
-    layout::Limits limits = thorough_layout();
+    layout::Limits limits = layouts_.thorough();
     if (timed()) limits.time = std::min(limits.time, nanoseconds(kCorrection * budget.seconds()));
     std::uint64_t least = ~std::uint64_t{0};  // above the limit
     for (int k = 0; !is_over(); ++k) {
-      auto footprint = lay_out(unplaced.best().choice, Items::kAnywhere, limits, problem_.limit);
-      if (!footprint) footprint = lay_out(unplaced.best().choice, Items::kAnywhere, layout_);
+      auto footprint = layouts_.lay_out(unplaced.best().choice, Items::kAnywhere, limits, problem_.limit);
+      if (!footprint) footprint = layouts_.lay_out(unplaced.best().choice, Items::kAnywhere, layouts_.brief());
       if (!footprint) break;
       const std::uint64_t above = *footprint - std::min(*footprint, *problem_.limit);
       if (above < least) {
         least = above;
         laid.choice = unplaced.best().choice;
-        laid.choice.order = order_;
+        laid.choice.order = layouts_.order();
       }
       if (above == 0 || k == kMostCorrections) break;
       if (timed()) *then = std::max(*then, budget.part_used());
@@ -451,7 +412,7 @@ class Search {
 
   // To place items in.
   Choice with_order(Choice choice, const ParallelAnnealing& placed) const {
-    choice.order = few_ ? placed.start().order : order_;
+    choice.order = few_ ? placed.start().order : layouts_.order();
     return choice;
   }
 
@@ -459,34 +420,18 @@ class Search {
   bool lay_out_thoroughly(const Choice& choice, const Budget& budget, double until) {
     const double seconds = budget.seconds() * until - budget.elapsed();
     if (!timed() || seconds < kLeastThorough) return false;
-    layout::Limits limits = layout_;
+    layout::Limits limits = layouts_.brief();
     limits.time = nanoseconds(seconds);
     limits.threads = limits_.threads;
-    return lay_out(choice, Items::kThorough, limits).has_value();
+    return layouts_.lay_out(choice, Items::kThorough, limits).has_value();
   }
 
   // Whether what has the least load leaves something to gain by searching for places. Keeps the order in which it lies.
   bool needs_places(const ParallelAnnealing& annealing) {
     if (!problem_.layout || candidates_.items.size() > kMostPlaced) return false;
     const ParallelAnnealing::Found& best = annealing.best();
-    const auto footprint = lay_out(best.choice, Items::kAnywhere, layout_);
+    const auto footprint = layouts_.lay_out(best.choice, Items::kAnywhere, layouts_.brief());
     return !footprint || few_ || static_cast<double>(*footprint) > kLoose * static_cast<double>(best.worth.height);
-  }
-
-  // Offers a choice with a layout of its own, and keeps the order in which its items lie. The footprint, if it can be
-  // carried out (and is within the capacity).
-  std::optional<std::uint64_t> lay_out(const Choice& choice, Items items, const layout::Limits& limits,
-                                       std::optional<std::uint64_t> capacity = std::nullopt) {
-    order_ = choice.order;
-    auto decisions = finish(problem_, liveness_, candidates_, choice, items, limits, capacity);
-    if (!decisions) return std::nullopt;
-    std::stable_sort(order_.begin(), order_.end(), [&](std::uint32_t a, std::uint32_t b) {
-      return decisions->places[candidates_.items[a].block].offsets[0] <
-             decisions->places[candidates_.items[b].block].offsets[0];
-    });
-    const std::uint64_t footprint = footprint_of(problem_, *decisions);
-    incumbent_.offer(std::move(*decisions), 0);
-    return footprint;
   }
 
   // One phase after the other, in the parts [from, to) of the budget.
@@ -523,46 +468,27 @@ class Search {
     const ParallelAnnealing::Found& best = annealing.best();
     annealing.forget_worths();  // by the goal that was
     if (!best.is_tried()) return true;
-    const double before = incumbent_.plan().added_ns;
+    const double before = incumbent_.added_within();
     if (problem_.layout && !annealing.placed()) {
-      if (!offer_within(best.choice, thorough_layout())) {
+      if (!layouts_.offer_within(best.choice, layouts_.thorough())) {
         // Where not even the goal was met, a lower one would not be.
         if (best.worth.above_goal == 0) goal_ = lower(goal_);
         return false;
       }
-    } else if (auto decisions = finish(problem_, liveness_, candidates_, best.choice, items(annealing), layout_)) {
+    } else if (auto decisions =
+                   finish(problem_, liveness_, candidates_, best.choice, items(annealing), layouts_.brief())) {
       if (problem_.layout) {
         const std::uint64_t footprint = footprint_of(problem_, *decisions);
         const std::uint64_t more = footprint - std::min(footprint, best.worth.height);
         const bool fits = footprint <= *problem_.limit;
         goal_ = *problem_.limit - std::min(*problem_.limit, fits ? more : std::max(more, *problem_.limit - goal_));
         // They leave too little room for the rest.
-        if (!fits) offer_within(best.choice, thorough_layout());
+        if (!fits) layouts_.offer_within(best.choice, layouts_.thorough());
       }
       incumbent_.offer(std::move(*decisions), best.worth.height);
     }
     // Of a long search, the next round goes on from there.
-    if (covering_ && !annealing.placed() && incumbent_.plan().added_ns < before) covering_ = best.choice;
-    return true;
-  }
-
-  // With places within the limit that have nothing to do with those that were searched for, if there are any: so that
-  // nothing waits for its bytes; or else for as little as may be. False: there are none.
-  // `limits`: for what may wait.
-  bool offer_within(const Choice& choice, const layout::Limits& limits) {
-    const std::uint64_t limit = *problem_.limit;
-    if (auto within = finish(problem_, liveness_, candidates_, choice, Items::kAnywhere, layout_, limit)) {
-      incumbent_.offer(std::move(*within), 0);
-      return true;
-    }
-    auto decisions = finish(problem_, liveness_, candidates_, choice, Items::kNowhere, layout_);
-    if (!decisions) return false;
-    LayoutProblem layout = make_layout_problem(problem_, liveness_, *decisions);
-    layout.problem.capacity = limit;
-    const layout::Outcome outcome = layout::solve_by_heuristics(layout.problem, limits);
-    if (!outcome.found(layout.problem.buffers.size())) return false;
-    decisions->places = places_of(problem_, *decisions, layout, outcome.solution);
-    incumbent_.offer(std::move(*decisions), 0);
+    if (covering_ && !annealing.placed() && incumbent_.added_within() < before) covering_ = best.choice;
     return true;
   }
 
@@ -572,9 +498,12 @@ class Search {
 
   void conclude(const ParallelAnnealing& annealing) {
     if (annealing.found().empty()) return;  // there was nothing to do for it
+    // A layout within the limit is good enough where time is what counts.
+    const auto capacity = delays_ && !annealing.placed() ? problem_.limit : std::nullopt;
     for (const ParallelAnnealing::Found& one : annealing.found()) {
       if (!one.is_tried()) continue;
-      auto decisions = finish(problem_, liveness_, candidates_, one.choice, items(annealing), layout_);
+      auto decisions =
+          finish(problem_, liveness_, candidates_, one.choice, items(annealing), layouts_.brief(), capacity);
       if (decisions) incumbent_.offer(std::move(*decisions), one.worth.height);
     }
     const ParallelAnnealing::Found& best = annealing.best();
@@ -586,22 +515,21 @@ class Search {
 
   const Problem& problem_;
   const Liveness& liveness_;
-  const SearchLimits& limits_;
+  const bool hopeless_;  // one operation needs more than the limit
+  const SearchLimits limits_;
   Budget all_;
   EvictionCandidates candidates_;
   std::uint64_t goal_;
   bool delays_;
-  bool hopeless_;
   bool few_;  // evictions
   std::uint64_t rest_bytes_;
-  layout::Limits layout_;
   Incumbent incumbent_;
+  Layouts layouts_;
   Choice greedy_;
   double room_for_layout_ = kRoomForLayout;
   std::optional<RuinAndRecreate> ruining_;
-  std::optional<Choice> covering_;    // within the limit, with many waits
-  std::vector<std::uint32_t> order_;  // of items, by their offsets in a layout
-  std::optional<Best> best_;          // of all rounds
+  std::optional<Choice> covering_;  // within the limit, with many waits
+  std::optional<Best> best_;        // of all rounds
   std::uint64_t attempts_ = 0;
 };
 

@@ -26,7 +26,9 @@ enum class Objective {
   kTime,       // the least added time within problem.limit
 };
 
-// Ends at whichever comes first. Without a time limit the same seed and number of threads give the same plan.
+// Ends at whichever comes first; about a second later at most, for a layout that may be all that is missing. Where one
+// operation needs more than the limit, it has two seconds of the time. Without a time limit the same seed and number of
+// threads give the same plan.
 struct SearchLimits {
   std::chrono::nanoseconds time = std::chrono::seconds(2);
   std::uint64_t attempts = ~std::uint64_t{0};    // plans tried by each thread

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """`memoptctl plan` on an iteration in memopt-plan-1: strategies, limits, bounds; plans judged by a checker that shares no code."""
+import importlib
 import json
 import os
 import re
@@ -95,6 +96,10 @@ class PlanCommand(PlanCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertRegex(done.stdout, r"(?m) 0\.3 +1 +0\.00 +0\.00 +\(2\.0\) +0$")
         self.assertIn("the wrong way round: 0", done.stdout)
+        sys.path.insert(0, os.path.dirname(table))
+        wrong_way_round = importlib.import_module("limits_table").wrong_way_round
+        self.assertEqual(wrong_way_round([0, None, 3, 2, 2.01, None]), 5)  # no plan beside each of three, and 3 beside 2 and 2.01
+        self.assertEqual(wrong_way_round([5, 4, 6]), 1)
 
     def test_bounds_or_why_there_are_none(self):
         done = self.plan("--limit", "50%")
