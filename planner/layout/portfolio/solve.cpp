@@ -10,6 +10,7 @@
 #include "planner/layout/portfolio/portfolio.h"
 #include "planner/layout/portfolio/warm_start.h"
 #include "planner/layout/problem/bounds.h"
+#include "planner/layout/problem/large_buffers.h"
 #include "planner/layout/problem/repeats.h"
 #include "planner/layout/problem/sections.h"
 #include "planner/layout/published/greedy_fit.h"
@@ -48,6 +49,13 @@ constexpr std::size_t kSmall =
 
 // Of the time and of the work: for one repetition of what repeats; then, of the rest, for what is left beside it.
 constexpr int kPartForRepeat = 2;
+
+// With fewer buffers all are large. Of the load: what small ones may need. Of the time and of the work: for the large
+// ones alone, and no more than so many runs over them, behind which little is found.
+constexpr std::size_t kFewestForLarge = 500;
+constexpr double kSmallOnes = 0.05;
+constexpr int kPartForLarge = 2;
+constexpr std::uint64_t kRunsOfLarge = 2000;
 
 class Solving {
  public:
@@ -103,6 +111,30 @@ class Solving {
     if (portfolio_.over()) return;
     guess_others(problem_, sections_, *repeat, one, outcome.solution.offsets, places);
     offer();
+  }
+
+  // The large ones first, the small ones in the holes that these leave.
+  void solve_large() {
+    if (portfolio_.over() || problem_.buffers.size() < kFewestForLarge) return;
+    const std::optional<LargeBuffers> large = large_buffers(problem_, sections_, kSmallOnes);
+    if (!large) return;
+    Limits limits;
+    limits.time = portfolio_.deadline().left() / kPartForLarge;
+    limits.work = std::clamp<std::uint64_t>(portfolio_.work_left() / kPartForLarge, 1,
+                                            kRunsOfLarge * Skyline::steps_of_a_run(large->problem));
+    limits.cancelled = cancelled_;
+    limits.threads = portfolio_.threads();
+    limits.seed = seed_;
+    Solving solving(large->problem, limits, {}, false);
+    const Outcome outcome = solving.run();
+    portfolio_.spend(limits.work - solving.portfolio_.work_left());
+    if (!outcome.found(large->problem.buffers.size())) return;
+    std::vector<std::uint64_t> places(problem_.buffers.size(), kAnywhere);
+    for (std::size_t k = 0; k < large->numbers.size(); ++k) places[large->numbers[k]] = outcome.solution.offsets[k];
+    limits.time = portfolio_.deadline().left();
+    limits.work = Skyline::steps_of_a_run(problem_);
+    Solution solution = complete(problem_, sections_, portfolio_.incumbent().lower_bound, places, limits);
+    if (!solution.offsets.empty()) portfolio_.update_incumbent(std::move(solution), "large-first");
   }
 
   // One run with each key, and the published heuristics.
@@ -203,6 +235,10 @@ class Solving {
     std::uint64_t nodes = first_nodes;
     for (std::size_t active_wheels = kFirstWheels; !portfolio_.over(); ++active_wheels) {
       const bool small = problem_.buffers.size() <= kSmall;
+      // What a first round finds soon without it is not delayed by it; with many buffers that is not soon.
+      const bool is_soon = problem_.buffers.size() <= kMostForSmartPoolFirst;
+      if (active_wheels == kFirstWheels + (is_soon ? 1 : 0)) solve_large();
+      if (portfolio_.over()) return;
       if (active_wheels == kFirstWheels + 1 && problem_.buffers.size() > kMostForSmartPoolFirst &&
           portfolio_.work_left() >= steps_of_smart_pool()) {
         portfolio_.round(smart_pool(), Portfolio::kUnlimited);

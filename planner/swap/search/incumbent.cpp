@@ -4,12 +4,18 @@
 #include <utility>
 
 #include "planner/layout/portfolio/solve.h"
+#include "planner/swap/places/layout_problem.h"
+#include "planner/swap/places/timeline.h"
 #include "planner/swap/simulation/simulator.h"
 #include "planner/swap/simulation/verify.h"
 #include "planner/swap/strategies/auto_swap.h"
-#include "planner/swap/strategies/layout_problem.h"
 
 namespace memopt::swap {
+namespace {
+
+constexpr double kWorthAnother = 0.99;
+
+}  // namespace
 
 Incumbent::Incumbent(const Problem& problem, const Liveness& liveness, Objective objective,
                      const layout::Limits& layout)
@@ -58,6 +64,17 @@ void Incumbent::unswapped() {
   } else {
     offer({}, liveness_.peak);
   }
+}
+
+bool Incumbent::lay_out_in_time(const layout::Limits& limits, bool in_step) {
+  if (!problem_.layout || !has_) return false;
+  const bool feasible = plan_.feasible;
+  const double added_ns = plan_.added_ns;
+  const std::uint64_t footprint = plan_.footprint;
+  auto again = swap::lay_out_in_time(problem_, liveness_, plan_.decisions, limits, std::nullopt, in_step);
+  if (again) offer(std::move(*again), 0);
+  return plan_.feasible != feasible || plan_.added_ns < kWorthAnother * added_ns ||
+         static_cast<double>(plan_.footprint) < kWorthAnother * static_cast<double>(footprint);
 }
 
 void Incumbent::auto_swap() {

@@ -27,7 +27,9 @@ class Layouts {
           const SearchLimits& limits, Incumbent& incumbent);
 
   const layout::Limits& brief() const { return brief_; }
-  // Where nothing is within the limit otherwise: with less, layouts may lie far above the load.
+  // Where a layout that is above the limit may be one of many.
+  const layout::Limits& longer() const { return longer_; }
+  // Where it is all that is missing: with less, layouts may lie far above the load.
   const layout::Limits& thorough() const { return thorough_; }
   // Where a round of the search has found nothing else.
   const layout::Limits& last() const { return last_; }
@@ -48,7 +50,7 @@ class Layouts {
   const Problem& problem_;
   const Liveness& liveness_;
   const EvictionCandidates& candidates_;
-  const layout::Limits brief_, thorough_, last_;
+  const layout::Limits brief_, longer_, thorough_, last_;
   Incumbent& incumbent_;
   std::vector<std::uint32_t> order_;
 };

@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "planner/layout/portfolio/solve.h"
+#include "planner/swap/places/layout_problem.h"
 #include "planner/swap/simulation/verify.h"
-#include "planner/swap/strategies/layout_problem.h"
 
 namespace memopt::swap {
 namespace {

@@ -56,8 +56,10 @@ constexpr double kLittleRuining = 0.1;
 constexpr std::uint64_t kAttemptsPerRuin = 32;
 // Where no plan is within the limit, for the least limit that is named.
 constexpr std::chrono::seconds kHopeless{2};
-constexpr double kUnplaced = 0.3;   // part of a round
-constexpr double kRefining = 0.25;  // part of all, where there are several rounds
+constexpr double kUnplaced = 0.3;              // part of a round
+constexpr double kLastLayouts = 0.1;           // part of all, where there are layouts
+constexpr double kLastLayoutOfBlock = 300e-6;  // seconds
+constexpr double kRefining = 0.25;             // part of all, where there are several rounds
 constexpr std::size_t kShortEvictions = 64;
 
 // Where operations may wait: cheap until the limit is met, and dearer then.
@@ -73,6 +75,9 @@ constexpr double kRoomForPlaces = 0.95;
 constexpr double kRoomForLayout = 0.97, kLessRoom = 0.985, kLeastRoom = 0.9;  // where places are not searched for
 // What is laid out above the limit is made smaller by loads alone, so many times, each for this part of a round.
 constexpr int kMostCorrections = 2;
+constexpr double kNearlyWithin = 1.25;
+constexpr double kLayoutOfPhase = 0.4;
+constexpr double kShorter = 0.5;  // where there are few evictions: the search for places is worth more
 constexpr double kCorrection = 0.08;
 constexpr double kUndelayed = 0.08, kUnplacedUntil = 0.45, kFewUnplacedUntil = 0.3, kUndelayedUntil = 0.4;
 
@@ -92,7 +97,9 @@ class Search {
         liveness_(liveness),
         hopeless_(objective == Objective::kTime && least_load(problem, liveness) > problem.limit.value_or(kNever)),
         limits_(hopeless_ ? shortened(limits) : limits),
-        all_(Seconds(limits_.time).count(), limits_.attempts, limits_.cancelled),
+        begin_(std::chrono::steady_clock::now()),
+        last_layouts_(seconds_of_last_layouts(problem, limits_)),
+        all_(Seconds(limits_.time).count() - last_layouts_, limits_.attempts, limits_.cancelled),
         candidates_(find_eviction_candidates(problem, liveness, limits_of(problem, objective))),
         goal_(objective == Objective::kTime ? problem.limit.value_or(0) : 0),
         delays_(objective == Objective::kTime),
@@ -104,7 +111,7 @@ class Search {
   SearchPlan run() {
     // Where it can't be within the limit it is what is said in the end, if there is nothing else.
     const bool may_hold = !problem_.limit || liveness_.peak <= *problem_.limit;
-    if (may_hold) incumbent_.unswapped();
+    if (may_hold) begin_unswapped();
     if (!is_over()) begin_greedily();
     if (!incumbent_.has_plan()) incumbent_.unswapped();
     if (delays_ && !is_over() && !incumbent_.plan().feasible) begin_within_limit();
@@ -127,6 +134,7 @@ class Search {
       conclude(annealing);
     }
     if (delays_ && !incumbent_.plan().feasible && few_ && !is_over()) incumbent_.auto_swap();
+    lay_out_last();
     SearchPlan plan = incumbent_.plan();
     plan.candidates = candidates_.evictions.size();
     plan.attempts = attempts_;
@@ -228,6 +236,36 @@ class Search {
     return schedule;
   }
 
+  static double seconds_of_last_layouts(const Problem& problem, const SearchLimits& limits) {
+    if (!problem.layout || limits.time == std::chrono::nanoseconds::max()) return 0;
+    const double seconds = kLastLayouts * Seconds(limits.time).count();
+    // In less they find nothing better.
+    return seconds < kLastLayoutOfBlock * static_cast<double>(problem.blocks.size()) ? 0 : seconds;
+  }
+
+  void begin_unswapped() {
+    incumbent_.unswapped();
+    if (!limits_.in_step || incumbent_.is_done() || all_.is_cancelled()) return;
+    const auto is_long = [&](const Place& place) { return place.offsets.size() > 1; };
+    const std::vector<Place>& places = incumbent_.plan().decisions.places;
+    if (std::any_of(places.begin(), places.end(), is_long)) incumbent_.lay_out_in_time(layouts_.brief(), true);
+  }
+
+  // What is best so far, as long as that makes it better.
+  void lay_out_last() {
+    if (timed() && last_layouts_ == 0) return;
+    layout::Limits limits = layouts_.thorough();
+    limits.threads = limits_.threads;
+    for (bool better = true; better && !is_over(); ++limits.seed) {
+      if (timed()) {
+        const double left = Seconds(limits_.time - (std::chrono::steady_clock::now() - begin_)).count();
+        if (left < last_layouts_ / 2) break;
+        limits.time = nanoseconds(std::min(left, last_layouts_));
+      }
+      better = incumbent_.lay_out_in_time(limits, limits_.in_step);
+    }
+  }
+
   // What takes most from the load, laid out afterwards.
   void begin_greedily() {
     greedy_ = greedy(problem_, liveness_, candidates_, nothing_evicted(candidates_), limits_.cancelled);
@@ -238,7 +276,7 @@ class Search {
 
   // What fits into the limit, whatever it costs; then, what operations wait for in that is how long they are delayed.
   void begin_within_limit() {
-    ruining_.emplace(problem_, liveness_, layouts_.brief(), layouts_.thorough(), limits_.seed, incumbent_);
+    ruining_.emplace(problem_, liveness_, layouts_.brief(), layouts_.longer(), limits_.seed, incumbent_);
     if (!ruining_->begin()) {
       ruining_.reset();
     } else if (!is_over()) {
@@ -246,7 +284,9 @@ class Search {
       ruin(few_ && !hopeless_ ? std::min(left, kLittleRuining) : left);
     }
     const SearchPlan& plan = incumbent_.plan();
-    if (!plan.feasible || plan.decisions.swaps.empty()) return;
+    // What is nearly within it may be brought there by a search for loads and places.
+    const auto most = static_cast<std::uint64_t>(kNearlyWithin * static_cast<double>(*problem_.limit));
+    if (plan.footprint > most || plan.decisions.swaps.empty()) return;
     Simulator simulator(problem_, liveness_);
     if (problem_.layout && simulator.record(plan.decisions).fault != Fault::kNone) return;
     Choice choice = nothing_evicted(candidates_);
@@ -305,11 +345,15 @@ class Search {
     unplaced.anneal(budget, 0, kUndelayed, beginning(unplaced), schedule(unplaced, 1));
     if (!needs_places(unplaced)) {
       goal_ = limit;
-      make_room_for_the_rest(unplaced);
+      make_room_for_the_rest(unplaced, kUndelayed * budget.seconds());
       if (incumbent_.is_done()) return;
       if (covering_) goal_ = static_cast<std::uint64_t>(room_for_layout_ * static_cast<double>(limit));
       const double undelayed = incumbent_.added_within();
-      delay(unplaced, budget, kUndelayed, 1, kUnplacedDelays, covering_ ? *covering_ : unplaced.best().choice);
+      // Much that is covered is for nothing, where it is nearly within the limit without any wait.
+      const double most = kNearlyWithin * static_cast<double>(limit);
+      const bool nearly = static_cast<double>(unplaced.best().worth.height) <= most;
+      delay(unplaced, budget, kUndelayed, 1, kUnplacedDelays,
+            covering_ && !nearly ? *covering_ : unplaced.best().choice);
       conclude(unplaced);
       lay_out_if_in_vain(unplaced.best(), before);
       // What was found was too large when it was laid out, or there is nothing better.
@@ -345,7 +389,7 @@ class Search {
       goal_ = beside_rest;
       then = kUndelayedUntil;
       placed.anneal(budget, kUndelayed, then, from, schedule(placed, few_ ? 0.2 : 0.05));
-      make_room_for_the_rest(placed);
+      make_room_for_the_rest(placed, (kUndelayedUntil - kUndelayed) * budget.seconds());
       from = placed.best().choice;
     }
     if (!incumbent_.is_done()) {
@@ -360,7 +404,8 @@ class Search {
   void lay_out_if_in_vain(const ParallelAnnealing::Found& loads, double before) {
     if (!problem_.layout || incumbent_.added_within() < before || is_over()) return;
     // Where there was no time for the last phase, it is what that would have begun with.
-    if (loads.is_tried() && (loads.worth.above_goal > 0 || loads.worth.added_ns >= before)) return;
+    // A goal that was not met may have been lower than need be.
+    if (loads.is_tried() && (loads.worth.height > *problem_.limit || loads.worth.added_ns >= before)) return;
     if (covering_ && loads.choice == *covering_) return;
     layouts_.offer_within(loads.choice, layouts_.last());
   }
@@ -378,7 +423,8 @@ class Search {
     }
     if (unmet) return laid;
     layout::Limits limits = layouts_.thorough();
-    if (timed()) limits.time = std::min(limits.time, nanoseconds(kCorrection * budget.seconds()));
+    if (timed())
+      limits.time = std::min(limits.time, nanoseconds(kCorrection * budget.seconds() * (few_ ? kShorter : 1)));
     std::uint64_t least = ~std::uint64_t{0};  // above the limit
     for (int k = 0; !is_over(); ++k) {
       auto footprint = layouts_.lay_out(unplaced.best().choice, Items::kAnywhere, limits, problem_.limit);
@@ -431,7 +477,9 @@ class Search {
     if (!problem_.layout || candidates_.items.size() > kMostPlaced) return false;
     const ParallelAnnealing::Found& best = annealing.best();
     const auto footprint = layouts_.lay_out(best.choice, Items::kAnywhere, layouts_.brief());
-    return !footprint || few_ || static_cast<double>(*footprint) > kLoose * static_cast<double>(best.worth.height);
+    // One load that lies well says little of others within a limit.
+    if (delays_ || few_ || !footprint) return true;
+    return static_cast<double>(*footprint) > kLoose * static_cast<double>(best.worth.height);
   }
 
   // One phase after the other, in the parts [from, to) of the budget.
@@ -454,7 +502,7 @@ class Search {
       if (annealing.best().worth.above_goal == 0 && annealing.best().worth.added_ns == 0) return;
       if (mode == DelayMode::kPlacesFollow) {
         annealing.forget_worths();
-      } else if (!make_room_for_the_rest(annealing) && covering_ && !annealing.placed()) {
+      } else if (!make_room_for_the_rest(annealing, part * budget.seconds()) && covering_ && !annealing.placed()) {
         // A colder search would not come below the limit any more.
         start = *covering_;
         heat = phases.front().heat;
@@ -463,14 +511,16 @@ class Search {
   }
 
   // The blocks that take no part in the search may need some bytes above the others; so may a layout. False: more than
-  // the limit has.
-  bool make_room_for_the_rest(ParallelAnnealing& annealing) {
+  // the limit has. `phase`: seconds that the annealing had; a layout has a part of that.
+  bool make_room_for_the_rest(ParallelAnnealing& annealing, double phase) {
     const ParallelAnnealing::Found& best = annealing.best();
     annealing.forget_worths();  // by the goal that was
     if (!best.is_tried()) return true;
     const double before = incumbent_.added_within();
+    layout::Limits limits = layouts_.thorough();
+    if (timed()) limits.time = std::min(limits.time, nanoseconds(kLayoutOfPhase * phase * (few_ ? kShorter : 1)));
     if (problem_.layout && !annealing.placed()) {
-      if (!layouts_.offer_within(best.choice, layouts_.thorough())) {
+      if (!layouts_.offer_within(best.choice, limits)) {
         // Where not even the goal was met, a lower one would not be.
         if (best.worth.above_goal == 0) goal_ = lower(goal_);
         return false;
@@ -483,7 +533,7 @@ class Search {
         const bool fits = footprint <= *problem_.limit;
         goal_ = *problem_.limit - std::min(*problem_.limit, fits ? more : std::max(more, *problem_.limit - goal_));
         // They leave too little room for the rest.
-        if (!fits) layouts_.offer_within(best.choice, layouts_.thorough());
+        if (!fits) layouts_.offer_within(best.choice, limits);
       }
       incumbent_.offer(std::move(*decisions), best.worth.height);
     }
@@ -517,7 +567,9 @@ class Search {
   const Liveness& liveness_;
   const bool hopeless_;  // one operation needs more than the limit
   const SearchLimits limits_;
-  Budget all_;
+  const std::chrono::steady_clock::time_point begin_;
+  const double last_layouts_;  // seconds
+  Budget all_;                 // but for the last layouts
   EvictionCandidates candidates_;
   std::uint64_t goal_;
   bool delays_;

@@ -35,6 +35,9 @@ struct SearchLimits {
   const std::atomic<bool>* cancelled = nullptr;  // may be set by another thread; what was found until then counts
   unsigned threads = 1;
   std::uint64_t seed = 1;
+  // Whoever follows the plan knows for each instance in which iteration it was born, as a file does: of a block that
+  // outlives an iteration, others may lie on each place between its turns. Else all its places are taken all the time.
+  bool in_step = false;
 };
 
 struct SearchPlan {

@@ -7,6 +7,8 @@
 #include <tuple>
 #include <vector>
 
+#include "planner/swap/simulation/recorded_clock.h"
+
 namespace memopt::swap {
 namespace {
 
@@ -105,33 +107,6 @@ struct Event {
   std::size_t instance = 0;
 
   friend auto operator<=>(const Event&, const Event&) = default;
-};
-
-// Begin and end of every operation of all iterations.
-class RecordedClock {
- public:
-  RecordedClock(const Problem& problem, const Simulator& simulator, std::uint64_t iterations)
-      : n_(static_cast<std::int64_t>(problem.operations.size())), iterations_(static_cast<std::int64_t>(iterations)) {
-    begin_.reserve(iterations * problem.operations.size());
-    double stall = 0;
-    auto next = simulator.stalls().begin();
-    for (std::uint64_t k = 0; k < iterations; ++k) {
-      for (std::size_t i = 0; i < problem.operations.size(); ++i) {
-        while (next != simulator.stalls().end() && next->iteration == k && next->operation == i) stall += (next++)->ns;
-        const double base = static_cast<double>(k) * problem.period + stall;
-        begin_.push_back(base + problem.operations[i].time);
-        end_.push_back(base + (i + 1 < problem.operations.size() ? problem.operations[i + 1].time : problem.period));
-      }
-    }
-  }
-
-  bool has(std::int64_t position) const { return position >= 0 && position < iterations_ * n_; }
-  double begin(std::int64_t position) const { return begin_[static_cast<std::size_t>(position)]; }
-  double end(std::int64_t position) const { return end_[static_cast<std::size_t>(position)]; }
-
- private:
-  std::int64_t n_, iterations_;
-  std::vector<double> begin_, end_;
 };
 
 // A sweep over events that counts bytes and asks for each range whether it is free.

@@ -10,7 +10,7 @@
 #include "planner/swap/simulation/clock.h"
 #include "planner/swap/simulation/simulator.h"
 #include "planner/swap/simulation/verify.h"
-#include "planner/swap/strategies/layout_problem.h"
+#include "planner/swap/places/layout_problem.h"
 
 namespace memopt::swap {
 namespace {

@@ -10,7 +10,9 @@
 
 #include "planner/layout/portfolio/solve.h"
 #include "planner/swap/search/search.h"
-#include "planner/swap/strategies/layout_problem.h"
+#include "planner/swap/simulation/verify.h"
+#include "planner/swap/places/layout_problem.h"
+#include "planner/swap/places/timeline.h"
 #if MEMOPT_HAS_TUNED_SWAP
 #include "planner/swap/strategies/tuned_swap.h"
 #endif
@@ -37,6 +39,13 @@ swap::AutoSwapPlan unswapped(const swap::Problem& problem, const swap::Liveness&
     if (!outcome.found(layout.problem.buffers.size()))
       throw std::runtime_error("no layout was found in the time given");
     plan.decisions.places = swap::places_of(problem, {}, layout, outcome.solution);
+    // A file says which instance lies where: others may lie between the turns of a place.
+    const auto is_long = [](const swap::Place& place) { return place.offsets.size() > 1; };
+    if (std::any_of(plan.decisions.places.begin(), plan.decisions.places.end(), is_long)) {
+      auto in_step = swap::lay_out_in_time(problem, liveness, plan.decisions, limits, std::nullopt, true);
+      if (in_step && swap::footprint_of(problem, *in_step) < swap::footprint_of(problem, plan.decisions))
+        plan.decisions = std::move(*in_step);
+    }
     plan.footprint = swap::footprint_of(problem, plan.decisions);
   } else {
     plan.footprint = liveness.peak;
@@ -51,6 +60,7 @@ swap::AutoSwapPlan searched(const swap::Problem& problem, const swap::Liveness& 
   limits.time = nanoseconds(options.seconds);
   limits.threads = options.threads != 0 ? options.threads : std::max(1U, std::thread::hardware_concurrency());
   limits.seed = options.seed;
+  limits.in_step = true;
   const bool time = options.objective.empty() ? problem.limit.has_value() : options.objective == "time";
   swap::SearchPlan found =
       swap::search(problem, liveness, time ? swap::Objective::kTime : swap::Objective::kFootprint, limits);

@@ -1,4 +1,4 @@
-#include "planner/swap/strategies/layout_problem.h"
+#include "planner/swap/places/layout_problem.h"
 
 #include <algorithm>
 

@@ -1,0 +1,247 @@
+#include "planner/swap/places/timeline.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <functional>
+#include <utility>
+
+#include "planner/layout/portfolio/solve.h"
+#include "planner/swap/simulation/recorded_clock.h"
+
+namespace memopt::swap {
+namespace {
+
+// Nanoseconds: times are sums of doubles, formed in several orders.
+constexpr double kSame = 1e-3;
+constexpr std::uint64_t kMostRounds = 4;
+
+// Each operation is preceded by its wait. What happens in between two moments of operations lies so far behind the
+// first.
+struct Moment {
+  std::int64_t segment = 0;  // twice the position, and one more for the operation itself
+  double behind = 0;
+
+  friend auto operator<=>(const Moment&, const Moment&) = default;
+};
+
+class Moments {
+ public:
+  explicit Moments(const RecordedClock& clock) : clock_(clock) {}
+
+  static Moment begin_of(std::int64_t position) { return {2 * position + 1, 0}; }
+  static Moment behind(std::int64_t position) { return {2 * position + 2, 0}; }
+
+  // The last operation that has ended by then.
+  std::int64_t last_ended(double time) const {
+    const auto& ends = clock_.ends();
+    return std::upper_bound(ends.begin(), ends.end(), time + kSame) - ends.begin() - 1;
+  }
+  // The last one at this time: what begins then is behind all that ends then.
+  Moment last_at(double time) const {
+    const auto& ends = clock_.ends();
+    const auto position = std::upper_bound(ends.begin(), ends.end(), time + kSame) - ends.begin();
+    return within(position, time, false);
+  }
+  Moment first_at(double time) const {
+    const auto& ends = clock_.ends();
+    const auto position = std::lower_bound(ends.begin(), ends.end(), time - kSame) - ends.begin();
+    return within(position, time, true);
+  }
+
+ private:
+  Moment within(std::int64_t position, double time, bool first) const {
+    if (!clock_.has(position)) return behind(position - 1);
+    const double before = position == 0 ? 0 : clock_.end(position - 1);
+    const double begin = clock_.begin(position), end = clock_.end(position);
+    if (first) {
+      if (time <= before + kSame) return {2 * position, 0};
+      if (time < begin - kSame) return {2 * position, time - before};
+      if (time <= begin + kSame) return begin_of(position);
+      return time < end - kSame ? Moment{2 * position + 1, time - begin} : behind(position);
+    }
+    if (time >= begin - kSame)
+      return time <= begin + kSame ? begin_of(position) : Moment{2 * position + 1, time - begin};
+    return time <= before + kSame ? Moment{2 * position, 0} : Moment{2 * position, time - before};
+  }
+
+  const RecordedClock& clock_;
+};
+
+struct Stay {
+  std::uint32_t block = 0;
+  std::uint32_t turn = 0;
+  Moment begin, end;
+};
+
+// On a circle of so many segments, as ranks.
+class Circle {
+ public:
+  Circle(std::int64_t segments, std::vector<Moment> all) : segments_(segments), all_(std::move(all)) {
+    for (Moment& one : all_) one = on_circle(one);
+    all_.push_back({0, 0});
+    std::sort(all_.begin(), all_.end());
+    for (std::uint64_t rank = 0, k = 0; k < all_.size(); ++k) {
+      const bool same = k > 0 && all_[k].segment == all_[k - 1].segment && all_[k].behind <= all_[k - 1].behind + kSame;
+      if (k > 0 && !same) ++rank;
+      ranks_.push_back(rank);
+    }
+    length_ = ranks_.back() + 1;
+  }
+
+  std::uint64_t length() const { return length_; }
+  // False: longer than the circle.
+  bool put(const Stay& stay, std::vector<layout::Interval>& when) const {
+    const std::uint64_t from = rank(stay.begin), to = rank(stay.end);
+    const std::int64_t length = stay.end.segment - stay.begin.segment;
+    if (length > segments_ || (length == segments_ && to > from)) return false;
+    if (from < to) {
+      when.push_back({from, to});
+    } else if (to < from || length != 0) {  // across the end, or all of it
+      when.push_back({from, length_});
+      if (to > 0) when.push_back({0, to});
+    }
+    return true;
+  }
+
+ private:
+  Moment on_circle(Moment moment) const {
+    moment.segment = (moment.segment % segments_ + segments_) % segments_;
+    return moment;
+  }
+  std::uint64_t rank(const Moment& moment) const {
+    const auto at = std::lower_bound(all_.begin(), all_.end(), on_circle(moment)) - all_.begin();
+    return ranks_[static_cast<std::size_t>(at)];
+  }
+
+  std::int64_t segments_;
+  std::vector<Moment> all_;
+  std::vector<std::uint64_t> ranks_;
+  std::uint64_t length_ = 0;
+};
+
+std::int64_t signed_of(std::uint64_t number) { return static_cast<std::int64_t>(number); }
+
+// Sorts and joins; false if two have time in common and must not.
+bool tidy(std::vector<layout::Interval>& when, bool may_overlap) {
+  std::sort(when.begin(), when.end(),
+            [](const layout::Interval& a, const layout::Interval& b) { return a.begin < b.begin; });
+  std::size_t kept = 0;
+  for (std::size_t k = 1; k < when.size(); ++k) {
+    if (when[k].begin < when[kept].end && !may_overlap) return false;
+    if (when[k].begin <= when[kept].end) {
+      when[kept].end = std::max(when[kept].end, when[k].end);
+    } else {
+      when[++kept] = when[k];
+    }
+  }
+  when.resize(when.empty() ? 0 : kept + 1);
+  return true;
+}
+
+}  // namespace
+
+std::optional<TimelineProblem> make_timeline_problem(const Problem& problem, const Liveness& liveness,
+                                                     const Decisions& decisions, Simulator& simulator, bool in_step) {
+  const Timing timing = simulator.record(decisions);
+  if (timing.fault != Fault::kNone || simulator.rounds() > kMostRounds) return std::nullopt;
+  const std::int64_t n = signed_of(liveness.operations), rounds = signed_of(simulator.rounds());
+  std::int64_t span = 1;
+  for (const ResidencyInterval& it : simulator.residency().intervals) span = std::max(span, signed_of(it.last) / n + 1);
+  const std::int64_t iterations = timing.iterations;
+  const std::int64_t born = iterations - 1 - span - rounds;
+  if (born < 1) return std::nullopt;
+  const RecordedClock clock(problem, simulator, timing.iterations);
+  const Moments moments(clock);
+  TimelineProblem result;
+  result.rounds = static_cast<std::uint32_t>(rounds);
+  for (const Swap& swap : decisions.swaps) result.in_after.push_back(swap.returns() ? swap.out_after : kNever);
+  std::vector<Stay> stays;
+  std::vector<Moment> all;
+  for (const ResidencyInterval& it : simulator.residency().intervals) {
+    for (std::int64_t round = 0; round < rounds; ++round) {
+      const std::int64_t then = born + round;
+      Stay stay{it.block, static_cast<std::uint32_t>(then % rounds), Moments::begin_of(signed_of(it.first) + then * n),
+                Moments::behind(signed_of(it.last) + then * n)};
+      if (it.in_swap != kNoSwap) {
+        const auto swap = static_cast<std::uint32_t>(it.in_swap);
+        const std::int64_t issued = then + signed_of(decisions.swaps[swap].in_after) / n;
+        const double begin = simulator.in_begin(swap, static_cast<std::uint64_t>(issued));
+        stay.begin = moments.last_at(begin);
+        const auto ended = static_cast<std::uint64_t>(std::max<std::int64_t>(0, moments.last_ended(begin) - then * n));
+        result.in_after[swap] = std::clamp(ended, result.in_after[swap], decisions.swaps[swap].need - 1);
+      }
+      if (it.out_swap != kNoSwap) {
+        const std::int64_t issued = (signed_of(it.last) + then * n) / n;
+        stay.end = moments.first_at(
+            simulator.out_end(static_cast<std::uint32_t>(it.out_swap), static_cast<std::uint64_t>(issued)));
+      }
+      if (stay.end < stay.begin) return std::nullopt;
+      all.push_back(stay.begin);
+      all.push_back(stay.end);
+      stays.push_back(stay);
+    }
+  }
+  const Circle circle(2 * n * (in_step ? rounds : 1), std::move(all));
+  const layout::Interval always{0, circle.length()};
+  std::vector<bool> swapped(problem.blocks.size());
+  for (const Swap& swap : decisions.swaps) swapped[swap.block] = true;
+  std::vector<layout::Interval> when;
+  std::size_t begin = 0, end = 0;
+  for (std::uint32_t b = 0; b < problem.blocks.size(); ++b, begin = end) {
+    result.first.push_back(static_cast<std::uint32_t>(result.problem.buffers.size()));
+    const Block& block = problem.blocks[b];
+    while (end < stays.size() && stays[end].block == b) ++end;
+    if (block.bytes == 0) continue;
+    const bool each = in_step && !block.persistent;  // instance
+    const auto turns = each ? result.rounds : static_cast<std::uint32_t>(decisions.places[b].offsets.size());
+    const bool whole = begin == end || (!each && turns > 1);
+    for (std::uint32_t turn = 0; turn < turns; ++turn) {
+      when.assign(whole ? 1 : 0, always);
+      for (std::size_t k = begin; k < end && !whole; ++k) {
+        if ((!each || stays[k].turn == turn) && !circle.put(stays[k], when)) return std::nullopt;
+      }
+      // The rounds of one offset may differ a little.
+      if (!tidy(when, !in_step) || when.empty()) return std::nullopt;
+      result.problem.add(block.bytes, when, alignment_of(problem, b, swapped[b]));
+      result.turn_of.push_back(turn);
+    }
+  }
+  result.first.push_back(static_cast<std::uint32_t>(result.problem.buffers.size()));
+  return result;
+}
+
+std::optional<Decisions> lay_out_in_time(const Problem& problem, const Liveness& liveness, const Decisions& decisions,
+                                         const layout::Limits& limits, std::optional<std::uint64_t> capacity,
+                                         bool in_step) {
+  Simulator simulator(problem, liveness);
+  std::optional<TimelineProblem> timeline = make_timeline_problem(problem, liveness, decisions, simulator, in_step);
+  if (!timeline) return std::nullopt;
+  const double added = simulator.evaluate(decisions).added_ns;
+  timeline->problem.capacity = capacity;
+  const layout::Outcome outcome = layout::solve(timeline->problem, limits);
+  if (!outcome.found(timeline->problem.buffers.size())) return std::nullopt;
+  Decisions placed = decisions;
+  for (std::uint32_t b = 0; b < problem.blocks.size(); ++b) {
+    std::vector<std::uint64_t>& offsets = placed.places[b].offsets;
+    const std::uint32_t first = timeline->first[b], end = timeline->first[b + 1];
+    if (first == end) continue;  // of no bytes
+    offsets.assign(end - first, 0);
+    for (std::uint32_t k = first; k < end; ++k) offsets[timeline->turn_of[k]] = outcome.solution.offsets[k];
+    if (std::adjacent_find(offsets.begin(), offsets.end(), std::not_equal_to<>()) == offsets.end()) offsets.resize(1);
+  }
+  std::optional<Decisions> best;
+  double least = added + kSame;
+  const auto offer = [&](Decisions one) {
+    const Timing timing = simulator.evaluate(one);
+    if (timing.fault != Fault::kNone || timing.early_swap_ins > 0 || timing.added_ns > least) return;
+    least = timing.added_ns;
+    best = std::move(one);
+  };
+  offer(placed);
+  if (Decisions early = placed; simulator.issue_at_once(early)) offer(std::move(early));
+  for (std::size_t j = 0; j < placed.swaps.size(); ++j) placed.swaps[j].in_after = timeline->in_after[j];
+  offer(std::move(placed));
+  return best;
+}
+
+}  // namespace memopt::swap

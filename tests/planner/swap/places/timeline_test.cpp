@@ -1,0 +1,149 @@
+#include "planner/swap/places/timeline.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+
+#include "planner/swap/places/layout_problem.h"
+#include "planner/swap/search/search.h"
+#include "planner/swap/simulation/verify.h"
+#include "tests/planner/swap/exhaustive/tiny_problems.h"
+#include "tests/planner/swap/small_plans.h"
+
+namespace memopt::swap {
+namespace {
+
+layout::Limits counted() { return {.work = 20000}; }
+
+std::optional<std::string> fault_of(const Problem& problem, const Decisions& decisions) {
+  return verify(problem, decisions, {.no_early = true}).fault;
+}
+
+// Block 0 lives until operation 3 of the next iteration, block 1 from 4 to 7: never more than 200 bytes at once.
+testing::Plan slightly_longer_than_a_period() {
+  testing::Plan plan;
+  plan.problem.blocks = {{.id = 0, .bytes = 100}, {.id = 1, .bytes = 100}};
+  using enum Kind;
+  plan.problem.operations = {{kMalloc, 0, 0},  {kWrite, 0, 10}, {kRead, 0, 20, 1}, {kFree, 0, 30, 1},
+                             {kMalloc, 1, 40}, {kWrite, 1, 50}, {kRead, 1, 60},    {kFree, 1, 70}};
+  plan.problem.period = 100;
+  plan.problem.machine = {10, 10, 0, 0};
+  plan.problem.chunk = 1;
+  plan.decisions.places = {{{0, 100}, false}, {{200}, false}};
+  return plan;
+}
+
+TEST(Timeline, OthersLieOnAPlaceBetweenItsTurns) {
+  const testing::Plan plan = slightly_longer_than_a_period();
+  const Liveness liveness = find_liveness(plan.problem);
+  ASSERT_EQ(liveness.peak, 200u);
+  const auto placed = lay_out_in_time(plan.problem, liveness, plan.decisions, counted(), std::nullopt, true);
+  ASSERT_TRUE(placed);
+  EXPECT_EQ(footprint_of(plan.problem, *placed), 200u);
+  EXPECT_EQ(fault_of(plan.problem, *placed), std::nullopt);
+}
+
+TEST(Timeline, NobodyLiesThereWhereTurnsAreNotIterations) {
+  const testing::Plan plan = slightly_longer_than_a_period();
+  const Liveness liveness = find_liveness(plan.problem);
+  const auto placed = lay_out_in_time(plan.problem, liveness, plan.decisions, counted(), std::nullopt, false);
+  ASSERT_TRUE(placed);
+  EXPECT_EQ(footprint_of(plan.problem, *placed), 300u);
+  EXPECT_EQ(placed->places[1].offsets.size(), 1u);
+}
+
+TEST(Timeline, ASearchInStepNeedsNoThirdPlace) {
+  Problem problem = slightly_longer_than_a_period().problem;
+  problem.limit = 200;
+  const Liveness liveness = find_liveness(problem);
+  SearchLimits limits;
+  limits.time = std::chrono::nanoseconds::max();
+  limits.attempts = 200;
+  limits.in_step = true;
+  const SearchPlan plan = search(problem, liveness, Objective::kTime, limits);
+  ASSERT_TRUE(plan.feasible);
+  EXPECT_EQ(plan.added_ns, 0);
+  EXPECT_EQ(plan.decisions.swaps.size(), 0u);
+  EXPECT_EQ(fault_of(problem, plan.decisions), std::nullopt);
+}
+
+TEST(Timeline, WhatIsAwayLeavesItsPlaceToAnother) {
+  testing::Plan plan = testing::two_blocks();
+  plan.decisions.swaps = testing::one_place().decisions.swaps;
+  const Liveness liveness = find_liveness(plan.problem);
+  const auto placed = lay_out_in_time(plan.problem, liveness, plan.decisions, counted(), std::nullopt, true);
+  ASSERT_TRUE(placed);
+  EXPECT_EQ(footprint_of(plan.problem, *placed), 100u);
+  EXPECT_EQ(verify(plan.problem, *placed, {.no_early = true}).timing.added_ns, 0);
+}
+
+// A copy that is under way at the end of an operation keeps its bytes until it has ended.
+TEST(Timeline, WhatIsStillBeingCopiedKeepsItsBytes) {
+  testing::Plan plan = testing::two_blocks();
+  plan.decisions.swaps = testing::one_place().decisions.swaps;
+  plan.problem.machine.out_bytes_per_ns = 4;  // until 45 ns, and block 1 comes at 30
+  const Liveness liveness = find_liveness(plan.problem);
+  const auto placed = lay_out_in_time(plan.problem, liveness, plan.decisions, counted(), std::nullopt, true);
+  ASSERT_TRUE(placed);
+  EXPECT_EQ(footprint_of(plan.problem, *placed), 200u);
+  EXPECT_EQ(verify(plan.problem, *placed, {.no_early = true}).timing.added_ns, 0);
+}
+
+TEST(Timeline, NothingIsFoundWithinACapacityThatIsTooSmall) {
+  const testing::Plan plan = slightly_longer_than_a_period();
+  const Liveness liveness = find_liveness(plan.problem);
+  EXPECT_FALSE(lay_out_in_time(plan.problem, liveness, plan.decisions, counted(), 199, true));
+  testing::Plan overlapping = plan;
+  overlapping.decisions.places[1].offsets = {50};
+  EXPECT_FALSE(lay_out_in_time(plan.problem, liveness, overlapping.decisions, counted(), std::nullopt, true));
+}
+
+// All places one above the other.
+void stack(const Problem& problem, Decisions& decisions) {
+  std::uint64_t top = 0;
+  for (std::size_t b = 0; b < problem.blocks.size(); ++b) {
+    for (std::uint64_t& offset : decisions.places[b].offsets) {
+      offset = top;
+      top += (problem.blocks[b].bytes + problem.chunk - 1) / problem.chunk * problem.chunk;
+    }
+  }
+}
+
+// Any plan that a search comes to, laid out anew: it holds, takes no longer, and is about as low as it was.
+TEST(Timeline, AnyPlanHoldsAndTakesNoLonger) {
+  testing::TinyProblems problems(11);
+  int laid_out = 0, lower = 0;
+  const int wanted = testing::problems_wanted(150);
+  for (int i = 0; i < wanted; ++i) {
+    Problem problem = problems.next(true, 60);
+    const Liveness liveness = find_liveness(problem);
+    problem.limit = liveness.peak * static_cast<std::uint64_t>(50 + i % 50) / 100;
+    SearchLimits limits;
+    limits.time = std::chrono::nanoseconds::max();
+    limits.attempts = 100;
+    limits.seed = static_cast<std::uint64_t>(i);
+    const SearchPlan plan = search(problem, liveness, Objective::kTime, limits);
+    problem.limit.reset();
+    Decisions stacked = plan.decisions;
+    stack(problem, stacked);
+    const Timing timing = Simulator(problem, liveness).evaluate(stacked);
+    if (timing.fault != Fault::kNone || timing.early_swap_ins > 0) continue;
+    for (const bool in_step : {false, true}) {
+      const auto placed = lay_out_in_time(problem, liveness, stacked, counted(), std::nullopt, in_step);
+      ASSERT_TRUE(placed) << "problem " << i;
+      ++laid_out;
+      ASSERT_EQ(fault_of(problem, *placed), std::nullopt) << "problem " << i;
+      ASSERT_LE(verify(problem, *placed, {}).timing.added_ns, timing.added_ns + 0.01) << "problem " << i;
+      ASSERT_LE(footprint_of(problem, *placed), footprint_of(problem, stacked)) << "problem " << i;
+      lower += footprint_of(problem, *placed) < footprint_of(problem, stacked) ? 1 : 0;
+      for (std::size_t b = 0; b < problem.blocks.size() && !in_step; ++b)
+        ASSERT_LE(placed->places[b].offsets.size(), stacked.places[b].offsets.size());
+    }
+  }
+  EXPECT_GT(laid_out, wanted);
+  EXPECT_GT(lower, wanted / 2);
+}
+
+}  // namespace
+}  // namespace memopt::swap
