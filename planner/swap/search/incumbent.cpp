@@ -32,7 +32,12 @@ bool Incumbent::offer(Decisions decisions, std::uint64_t height) {
   const Timing timing = Simulator(*problem, liveness_).evaluate(decisions);
   if (timing.fault != Fault::kNone || timing.early_swap_ins > 0) return false;
   if (!timed_ && timing.added_ns > kUnnoticed * problem_.period) return false;
-  const std::uint64_t footprint = problem_.layout ? footprint_of(problem_, decisions) : height;
+  std::uint64_t footprint = height;
+  if (problem_.layout) {
+    footprint = footprint_of(problem_, decisions);
+  } else if (!timed_) {
+    footprint = least_limit(*problem, liveness_, decisions);
+  }
   const bool feasible = footprint <= problem_.limit.value_or(kNever);
   if (has_ && !is_better(feasible, footprint, timing.added_ns)) return true;
   has_ = true;

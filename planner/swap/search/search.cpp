@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "planner/swap/model/load.h"
+#include "planner/swap/places/timeline.h"
 #include "planner/swap/search/annealing.h"
 #include "planner/swap/search/finish.h"
 #include "planner/swap/search/greedy.h"
@@ -77,6 +78,7 @@ constexpr double kRoomForLayout = 0.97, kLessRoom = 0.985, kLeastRoom = 0.9;  //
 constexpr int kMostCorrections = 2;
 constexpr double kNearlyWithin = 1.25;
 constexpr double kLayoutOfPhase = 0.4;
+constexpr double kMostSlack = 1.15, kLessSlack = 0.7;
 constexpr double kShorter = 0.5;  // where there are few evictions: the search for places is worth more
 constexpr double kCorrection = 0.08;
 constexpr double kUndelayed = 0.08, kUnplacedUntil = 0.45, kFewUnplacedUntil = 0.3, kUndelayedUntil = 0.4;
@@ -126,6 +128,7 @@ class Search {
                           limits_.cancelled);
       const auto number = static_cast<std::uint64_t>(k);
       delays_ ? delayed_round(number, budget) : round(number, budget);
+      if (delays_ && k + 1 < rounds && !is_over()) find_slack(budget);
     }
     if (refines && best_ && !is_over()) {
       ParallelAnnealing annealing = make_annealing(best_->placed, ~std::uint64_t{0});
@@ -136,6 +139,7 @@ class Search {
     if (delays_ && !incumbent_.plan().feasible && few_ && !is_over()) incumbent_.auto_swap();
     lay_out_last();
     SearchPlan plan = incumbent_.plan();
+    if (!problem_.layout && delays_ && plan.feasible) plan.footprint = least_limit(problem_, liveness_, plan.decisions);
     plan.candidates = candidates_.evictions.size();
     plan.attempts = attempts_;
     return plan;
@@ -336,7 +340,7 @@ class Search {
 
   // The same within the limit. Without waits first, then with them.
   void delayed_round(std::uint64_t number, const Budget& budget) {
-    const std::uint64_t limit = *problem_.limit;
+    const std::uint64_t limit = allowed();
     const double before = incumbent_.added_within();
     const auto room = static_cast<std::uint64_t>(kRoomForPlaces * static_cast<double>(limit));
     const std::uint64_t beside_rest = limit - std::min(limit, rest_bytes_);
@@ -427,10 +431,10 @@ class Search {
       limits.time = std::min(limits.time, nanoseconds(kCorrection * budget.seconds() * (few_ ? kShorter : 1)));
     std::uint64_t least = ~std::uint64_t{0};  // above the limit
     for (int k = 0; !is_over(); ++k) {
-      auto footprint = layouts_.lay_out(unplaced.best().choice, Items::kAnywhere, limits, problem_.limit);
+      auto footprint = layouts_.lay_out(unplaced.best().choice, Items::kAnywhere, limits, allowed());
       if (!footprint) footprint = layouts_.lay_out(unplaced.best().choice, Items::kAnywhere, layouts_.brief());
       if (!footprint) break;
-      const std::uint64_t above = *footprint - std::min(*footprint, *problem_.limit);
+      const std::uint64_t above = *footprint - std::min(*footprint, allowed());
       if (above < least) {
         least = above;
         laid.choice = unplaced.best().choice;
@@ -530,12 +534,12 @@ class Search {
       if (problem_.layout) {
         const std::uint64_t footprint = footprint_of(problem_, *decisions);
         const std::uint64_t more = footprint - std::min(footprint, best.worth.height);
-        const bool fits = footprint <= *problem_.limit;
-        goal_ = *problem_.limit - std::min(*problem_.limit, fits ? more : std::max(more, *problem_.limit - goal_));
+        const bool fits = footprint <= allowed();
+        goal_ = allowed() - std::min(allowed(), fits ? more : std::max(more, allowed() - goal_));
         // They leave too little room for the rest.
         if (!fits) layouts_.offer_within(best.choice, limits);
       }
-      incumbent_.offer(std::move(*decisions), best.worth.height);
+      offer(std::move(*decisions), best.worth.height, limits);
     }
     // Of a long search, the next round goes on from there.
     if (covering_ && !annealing.placed() && incumbent_.added_within() < before) covering_ = best.choice;
@@ -546,6 +550,31 @@ class Search {
     return annealing.placed() ? Items::kFirstFit : Items::kAnywhere;
   }
 
+  // So many bytes a search for places may need: what lies above the limit may lie within it as it is simulated.
+  std::uint64_t allowed() const { return static_cast<std::uint64_t>(slack_ * static_cast<double>(*problem_.limit)); }
+
+  // How far the best plan comes below the limit, laid out as it was simulated.
+  void find_slack(const Budget& budget) {
+    if (!problem_.layout || !few_ || !incumbent_.plan().feasible) return;
+    layout::Limits limits = layouts_.thorough();
+    if (timed()) limits.time = nanoseconds(kLastLayouts * budget.seconds());
+    incumbent_.lay_out_in_time(limits, limits_.in_step);
+    const double height = std::max(1.0, static_cast<double>(incumbent_.plan().footprint));
+    slack_ = std::clamp(static_cast<double>(*problem_.limit) / height, 1.0, kMostSlack);
+  }
+
+  void offer(Decisions decisions, std::uint64_t height, layout::Limits limits) {
+    if (!problem_.layout || !delays_ || footprint_of(problem_, decisions) <= *problem_.limit) {
+      incumbent_.offer(std::move(decisions), height);
+      return;
+    }
+    const Timing timing = Simulator(problem_, liveness_).evaluate(decisions);
+    if (slack_ == 1 || timing.fault != Fault::kNone || timing.added_ns >= incumbent_.added_within()) return;
+    auto within = lay_out_in_time(problem_, liveness_, decisions, limits, problem_.limit, limits_.in_step);
+    if (!within) slack_ = 1 + kLessSlack * (slack_ - 1);
+    if (within) incumbent_.offer(std::move(*within), height);
+  }
+
   void conclude(const ParallelAnnealing& annealing) {
     if (annealing.found().empty()) return;  // there was nothing to do for it
     // A layout within the limit is good enough where time is what counts.
@@ -554,7 +583,7 @@ class Search {
       if (!one.is_tried()) continue;
       auto decisions =
           finish(problem_, liveness_, candidates_, one.choice, items(annealing), layouts_.brief(), capacity);
-      if (decisions) incumbent_.offer(std::move(*decisions), one.worth.height);
+      if (decisions) offer(std::move(*decisions), one.worth.height, layouts_.thorough());
     }
     const ParallelAnnealing::Found& best = annealing.best();
     if (!best_ || best_->placed != annealing.placed() || best.worth < best_->worth) {
@@ -579,6 +608,7 @@ class Search {
   Layouts layouts_;
   Choice greedy_;
   double room_for_layout_ = kRoomForLayout;
+  double slack_ = 1;
   std::optional<RuinAndRecreate> ruining_;
   std::optional<Choice> covering_;  // within the limit, with many waits
   std::optional<Best> best_;        // of all rounds

@@ -10,6 +10,7 @@ namespace memopt::swap {
 namespace {
 
 constexpr std::size_t kMostTurns = 8;
+constexpr double kSameTime = 1e-3;  // nanoseconds: sums of doubles
 constexpr std::uint64_t kLargest = std::uint64_t{1} << 62;
 
 std::string text(std::uint64_t number) { return number == kNever ? "never" : std::to_string(number); }
@@ -203,6 +204,34 @@ std::uint64_t footprint_of(const Problem& problem, const Decisions& decisions) {
       end = std::max(end, offset + problem.blocks[b].bytes);
   }
   return end;
+}
+
+std::uint64_t least_limit(const Problem& problem, const Liveness& liveness, const Decisions& decisions) {
+  Problem tried = problem;
+  Simulator simulator(tried, liveness);
+  const Timing timing = simulator.evaluate(decisions);
+  const std::uint64_t limit = problem.limit.value_or(kNever);
+  const auto holds = [&](std::uint64_t within) {
+    tried.limit = within;
+    const Timing now = simulator.evaluate(decisions);
+    return now.fault == Fault::kNone && now.added_ns <= timing.added_ns + kSameTime && now.early_swap_ins == 0;
+  };
+  std::uint64_t too_low = timing.peak_resident;
+  if (too_low >= limit || holds(too_low)) return std::min(too_low, limit);
+  // A little above most of the time.
+  const auto precision = std::max<std::uint64_t>(1, too_low >> 12);
+  std::uint64_t step = 4 * precision;
+  std::uint64_t enough = std::min(limit, too_low + step);
+  while (enough < limit && !holds(enough)) {
+    too_low = enough;
+    step *= 2;
+    enough = limit - enough > step ? enough + step : limit;
+  }
+  while (enough - too_low > precision) {
+    const std::uint64_t half = too_low + (enough - too_low) / 2;
+    (holds(half) ? enough : too_low) = half;
+  }
+  return enough;
 }
 
 Report verify(const Problem& problem, const Decisions& decisions, const Rules& rules) {

@@ -26,6 +26,11 @@ std::optional<std::string> find_place_fault(const Problem& problem, const Decisi
 // The largest offset + size; the decisions must have places.
 std::uint64_t footprint_of(const Problem& problem, const Decisions& decisions);
 
+// Without a layout: the least limit that is found under which they take no longer than within the problem's, to a
+// 4096th. Where bytes are taken in order of issue that may be above what is resident at once. Within the problem's they
+// must hold. Some ten simulations.
+std::uint64_t least_limit(const Problem& problem, const Liveness& liveness, const Decisions& decisions);
+
 struct Rules {
   bool no_early = true;  // a swap-in may not be issued before its bytes were given up: what a running program needs
 };

@@ -167,7 +167,6 @@ class Comparison {
       cell.footprint = plan.footprint;
       cell.seconds = plan.seconds;
       if (plan.feasible) {
-        cell.footprint = plan.report.footprint.value_or(plan.report.peak_resident);
         cell.added_ns = plan.report.timing.added_ns;
         cell.swaps = plan.decisions.swaps.size();
       }

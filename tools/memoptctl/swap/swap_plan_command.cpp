@@ -35,7 +35,7 @@ void print(const SwapProblem& input, const SwapPlan& plan, const swap::ModuleBou
   };
   std::vector<std::pair<std::string, std::string>> rows;
   if (!input.times.empty()) rows.emplace_back("times", input.times);
-  const std::string held = problem.layout ? mib(plan.footprint) : mib(report.peak_resident) + " (load only)";
+  const std::string held = mib(plan.footprint) + (problem.layout ? "" : " (load only)");
   rows.emplace_back("footprint", held);
   if (found && bounds->least_footprint >= 0) {
     rows.back().second += fmt::format(", bound {} at no added time", mib(bounds->least_footprint));

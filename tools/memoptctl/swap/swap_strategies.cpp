@@ -9,10 +9,10 @@
 #include <utility>
 
 #include "planner/layout/portfolio/solve.h"
-#include "planner/swap/search/search.h"
-#include "planner/swap/simulation/verify.h"
 #include "planner/swap/places/layout_problem.h"
 #include "planner/swap/places/timeline.h"
+#include "planner/swap/search/search.h"
+#include "planner/swap/simulation/verify.h"
 #if MEMOPT_HAS_TUNED_SWAP
 #include "planner/swap/strategies/tuned_swap.h"
 #endif
@@ -149,6 +149,7 @@ SwapPlan plan_swaps(const SwapStrategy& strategy, const swap::Problem& problem, 
   if (plan.report.fault) {
     throw std::runtime_error("a plan of " + strategy.name + " does not hold: " + *plan.report.fault);
   }
+  if (!problem.layout) plan.footprint = swap::least_limit(problem, liveness, plan.decisions);
   return plan;
 }
 
