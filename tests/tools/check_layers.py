@@ -23,9 +23,9 @@ AGENT_ROOMS = ["agent/process", "agent/plan", "agent/link", "agent/order", "agen
                "agent/status"]
 # planner/swap's rooms -> those of its others that each may include.
 SWAP = "planner/swap/"
-SWAP_ROOMS = {"model": [], "simulation": ["model"], "strategies": ["model", "simulation"], "evaluation": ["model", "simulation"],
-              "search": ["model", "simulation", "strategies", "evaluation"], "bounds": ["model"], "files": ["model", "simulation"]}
-SWAP_LAYOUT = {"strategies": LAYOUT_PUBLIC - {LAYOUT + "files"}, "search": LAYOUT_PUBLIC - {LAYOUT + "files"},
+SWAP_ROOMS = {"model": [], "simulation": ["model"], "places": ["model", "simulation"], "strategies": ["model", "simulation", "places"],
+              "evaluation": ["model", "simulation"], "search": ["model", "simulation", "places", "strategies", "evaluation"], "bounds": ["model"], "files": ["model", "simulation"]}
+SWAP_LAYOUT = {"places": LAYOUT_PUBLIC - {LAYOUT + "files"}, "strategies": LAYOUT_PUBLIC - {LAYOUT + "files"}, "search": LAYOUT_PUBLIC - {LAYOUT + "files"},
                "files": {LAYOUT + "files", "planner/json", "planner/input"}}
 # Room -> rooms whose files it may include, and single headers, beside its own. A file belongs to the longest prefix.
 RULES = {

@@ -7,10 +7,10 @@
 
 #include "planner/layout/portfolio/solve.h"
 #include "planner/swap/model/load.h"
+#include "planner/swap/places/layout_problem.h"
 #include "planner/swap/simulation/clock.h"
 #include "planner/swap/simulation/simulator.h"
 #include "planner/swap/simulation/verify.h"
-#include "planner/swap/places/layout_problem.h"
 
 namespace memopt::swap {
 namespace {
@@ -182,7 +182,7 @@ class Selection {
 
   AutoSwapPlan run() {
     best_.candidates = ranked_.size();
-    for (std::size_t chosen = 0; chosen <= ranked_.size() && !done(); ++chosen) {
+    for (std::size_t chosen = 0; chosen <= ranked_.size() && !done() && !is_cancelled(); ++chosen) {
       std::vector<Swap> swaps = schedule(problem_, liveness_, std::span(ranked_).first(chosen));
       if (problem_.layout) {
         placed(std::move(swaps), chosen);
@@ -195,6 +195,11 @@ class Selection {
 
  private:
   std::uint64_t limit() const { return problem_.limit.value_or(kNever); }
+
+  // What was found until then counts.
+  bool is_cancelled() const {
+    return limits_.cancelled != nullptr && limits_.cancelled->load(std::memory_order_relaxed);
+  }
 
   // Without a limit all prefixes are looked at.
   bool done() const { return problem_.limit && best_.feasible; }

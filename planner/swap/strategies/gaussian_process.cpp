@@ -159,7 +159,10 @@ Minimum minimise(const std::function<double(const Point&)>& function, const Mini
   Random random(options.seed);
   Minimum result;
   result.value = std::numeric_limits<double>::infinity();
-  const auto done = [&] { return result.points.size() >= options.evaluations || result.value <= options.enough; };
+  const auto done = [&] {
+    if (result.points.size() >= options.evaluations || result.value <= options.enough) return true;
+    return !result.points.empty() && options.stop && options.stop();
+  };
   const auto evaluate = [&](const Point& point) {
     const double value = function(point);
     if (!std::isfinite(value)) throw std::invalid_argument("minimise: the function is not finite");

@@ -61,6 +61,7 @@ struct MinimiseOptions {
   std::vector<Point> first = {};  // evaluated before all others, in this order
   double enough = -1e300;         // stops at a value that is no higher
   std::uint64_t seed = 1;
+  std::function<bool()> stop = {};  // asked before each evaluation but the first
 };
 
 struct Minimum {

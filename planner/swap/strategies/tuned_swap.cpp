@@ -31,6 +31,12 @@ class Tuning {
     search.at_random = options.at_random;
     search.seed = options.seed;
     if (problem_.limit) search.enough = 0;
+    const auto begin = std::chrono::steady_clock::now();
+    search.stop = [&] {
+      if (limits_.cancelled != nullptr && limits_.cancelled->load(std::memory_order_relaxed)) return true;
+      return options.time != std::chrono::nanoseconds::max() &&
+             std::chrono::steady_clock::now() - begin >= options.time;
+    };
     for (std::size_t s = 0; s < kScores.size(); ++s) {
       search.first.emplace_back(kScores.size(), 0.0);
       search.first.back()[s] = 1;

@@ -8,6 +8,7 @@
 // Needs Eigen; a library of its own (memopt_swap_tuned). Thread-safe: nothing is kept.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 
@@ -22,6 +23,7 @@ struct TuningOptions {
   std::size_t evaluations = 40;  // at least 1; orders of candidates that were planned before count, but cost nothing
   std::size_t at_random = 6;     // of them, after the single scores and before the first model
   std::uint64_t seed = 1;
+  std::chrono::nanoseconds time = std::chrono::nanoseconds::max();  // no evaluation begins behind it but the first
 };
 
 struct TunedPlan {

@@ -64,8 +64,9 @@ void PlanLine::add_to(CLI::App& command) {
       ->delimiter(',');
   option("--strategies", swaps_.strategies, "of the comparison (all; autoswap:tuned may take minutes)", "A,B,...")
       ->delimiter(',');
-  accept_number(option("--time-budget", swaps_.seconds, "seconds for the strategy memopt, under each limit", "N"), 0.05,
-                86400)
+  accept_number(option("--time-budget", swaps_.seconds,
+                       "seconds for the strategy memopt, and for autoswap:tuned (60), under each limit", "N"),
+                0.05, 86400)
       ->capture_default_str();
   accept_whole(option("--threads", swaps_.threads, "of the strategy memopt, 0: one for each processor", "N"), 0, 1024)
       ->capture_default_str();

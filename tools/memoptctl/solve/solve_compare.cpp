@@ -10,6 +10,7 @@
 #include "planner/json/tree.h"
 #include "planner/layout/files/csv.h"
 #include "planner/layout/problem/validation.h"
+#include "tools/memoptctl/common/interruption.h"
 #include "tools/memoptctl/common/printable.h"
 #include "tools/memoptctl/solve/solve_command.h"
 #include "tools/memoptctl/solve/solve_limits.h"

@@ -9,6 +9,4 @@ namespace memopt::tools {
 // From the first call on, the first SIGINT ends a search (what was found is reported), the second the process.
 layout::Limits solve_limits(const SolveOptions& options, double default_seconds);
 
-bool interrupted();
-
 }  // namespace memopt::tools

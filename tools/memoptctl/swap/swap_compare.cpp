@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <numeric>
 #include <optional>
 #include <stdexcept>
 #include <utility>
@@ -10,6 +11,8 @@
 
 #include "planner/json/tree.h"
 #include "planner/swap/files/trade_off_plot.h"
+#include "planner/swap/simulation/verify.h"
+#include "tools/memoptctl/common/interruption.h"
 #include "tools/memoptctl/common/output_text.h"
 #include "tools/memoptctl/common/printable.h"
 #include "tools/memoptctl/swap/swap_bounds.h"
@@ -87,7 +90,18 @@ class Comparison {
     fmt::print("iteration  {}; below: what is added to it, ms (in a footprint of, MiB)\n\n",
                milliseconds(problem_.period));
     header();
-    for (const std::uint64_t limit : limits_) row(limit);
+    // The narrowest first: what is found there holds within all others.
+    std::vector<std::size_t> order(limits_.size());
+    std::iota(order.begin(), order.end(), 0);
+    std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return limits_[a] < limits_[b]; });
+    std::vector<std::pair<std::size_t, Row>> rows;
+    for (const std::size_t number : order) {
+      if (interrupted()) break;
+      if (auto done = row(limits_[number])) rows.emplace_back(number, std::move(*done));
+    }
+    if (interrupted()) fmt::print("\ninterrupted: the best until then; {} of {} limits\n", rows.size(), limits_.size());
+    std::sort(rows.begin(), rows.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+    for (auto& [number, done] : rows) rows_.push_back(std::move(done));
     footer();
   }
 
@@ -144,7 +158,8 @@ class Comparison {
     fmt::print("\n");
   }
 
-  void row(std::uint64_t limit) {
+  // Nothing if it was interrupted before all strategies had a plan.
+  std::optional<Row> row(std::uint64_t limit) {
     Row row;
     row.limit = limit;
     problem_.limit = limit;
@@ -161,7 +176,12 @@ class Comparison {
                  11);
     }
     for (std::size_t i = 0; i < strategies_.size(); ++i) {
-      const SwapPlan plan = plan_swaps(*strategies_[i], problem_, input_.liveness, options_);
+      if (interrupted()) {
+        fmt::print("\n");
+        return std::nullopt;
+      }
+      SwapPlan plan = plan_swaps(*strategies_[i], problem_, input_.liveness, options_);
+      if (strategies_[i]->searches) plan = with_narrower(std::move(plan));
       Cell cell;
       cell.feasible = plan.feasible;
       cell.footprint = plan.footprint;
@@ -177,7 +197,21 @@ class Comparison {
       row.cells.push_back(cell);
     }
     fmt::print("\n");
-    rows_.push_back(std::move(row));
+    return row;
+  }
+
+  // A search is no better than what it finds: the plan for a narrower limit may add less.
+  SwapPlan with_narrower(SwapPlan plan) {
+    const auto added = [](const SwapPlan& one) { return one.report.timing.added_ns; };
+    if (narrower_ && (!plan.feasible || added(*narrower_) < added(plan))) {
+      const double seconds = plan.seconds;
+      plan = *narrower_;
+      plan.seconds = seconds;
+      plan.report = swap::verify(problem_, plan.decisions);  // within this limit
+    } else if (plan.feasible) {
+      narrower_ = plan;
+    }
+    return plan;
   }
 
   static void print_cell(const std::string& text, std::size_t width) {
@@ -264,7 +298,8 @@ class Comparison {
   std::vector<const SwapStrategy*> strategies_;
   std::vector<std::uint64_t> limits_;
   std::vector<std::size_t> widths_;
-  std::vector<Row> rows_;
+  std::vector<Row> rows_;             // as the limits were given
+  std::optional<SwapPlan> narrower_;  // the best one of a search within the limits so far
 };
 
 }  // namespace

@@ -12,6 +12,7 @@
 
 #include "planner/swap/files/plan_plot.h"
 #include "planner/swap/model/load.h"
+#include "tools/memoptctl/common/interruption.h"
 #include "tools/memoptctl/common/output_text.h"
 #include "tools/memoptctl/common/printable.h"
 #include "tools/memoptctl/swap/swap_bounds.h"
@@ -57,7 +58,8 @@ void print(const SwapProblem& input, const SwapPlan& plan, const swap::ModuleBou
   if (input.blind_launches != 0) {
     rows.emplace_back("not seen", fmt::format("what {} launches touch", input.blind_launches));
   }
-  rows.emplace_back("planning time", fmt::format("{:.2f} s", plan.seconds));
+  rows.emplace_back("planning time",
+                    fmt::format("{:.2f} s{}", plan.seconds, interrupted() ? ", interrupted: the best until then" : ""));
   if (bounds != nullptr && !found) rows.emplace_back("no bounds", bounds->failure);
   for (const auto& [name, value] : rows) fmt::print("{:<14}  {}\n", name, value);
 }
@@ -103,7 +105,7 @@ int plan_once(const SwapPlanOptions& options, input::File& file) {
   SwapPlan plan = plan_swaps(strategy, problem, input->liveness, options);
   if (!plan.feasible) return report_infeasible(strategy, *input, plan);
   std::optional<swap::ModuleBounds> bounds;
-  if (options.bound) bounds = swap_bounds(problem, options.bound_seconds);
+  if (options.bound && !interrupted()) bounds = swap_bounds(problem, options.bound_seconds);
   print(*input, plan, bounds ? &*bounds : nullptr);
   input->file.decisions = std::move(plan.decisions);
   if (!options.json.empty()) {

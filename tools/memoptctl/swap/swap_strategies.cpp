@@ -16,6 +16,7 @@
 #if MEMOPT_HAS_TUNED_SWAP
 #include "planner/swap/strategies/tuned_swap.h"
 #endif
+#include "tools/memoptctl/common/interruption.h"
 #include "tools/memoptctl/common/printable.h"
 
 namespace memopt::tools {
@@ -24,6 +25,7 @@ namespace {
 using swap::kNever;
 
 constexpr bool kHasTunedSwap = MEMOPT_HAS_TUNED_SWAP;
+[[maybe_unused]] constexpr double kTuning = 60;  // seconds
 
 std::chrono::nanoseconds nanoseconds(double seconds) {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::duration<double>(seconds));
@@ -61,6 +63,7 @@ swap::AutoSwapPlan searched(const swap::Problem& problem, const swap::Liveness& 
   limits.threads = options.threads != 0 ? options.threads : std::max(1U, std::thread::hardware_concurrency());
   limits.seed = options.seed;
   limits.in_step = true;
+  limits.cancelled = &end_at_interrupt();
   const bool time = options.objective.empty() ? problem.limit.has_value() : options.objective == "time";
   swap::SearchPlan found =
       swap::search(problem, liveness, time ? swap::Objective::kTime : swap::Objective::kFootprint, limits);
@@ -77,10 +80,14 @@ swap::AutoSwapPlan plan_by(const std::string& strategy, const swap::Problem& pro
   if (strategy == "memopt") return searched(problem, liveness, options);
   layout::Limits limits;
   limits.seed = options.seed;
+  limits.cancelled = &end_at_interrupt();
   if (options.layout_seconds > 0) limits.time = nanoseconds(options.layout_seconds);
   if (strategy == "none") return unswapped(problem, liveness, limits);
 #if MEMOPT_HAS_TUNED_SWAP
-  if (strategy == "autoswap:tuned") return swap::tuned_swap(problem, liveness, limits, {.seed = limits.seed}).plan;
+  if (strategy == "autoswap:tuned") {
+    const double seconds = options.has("--time-budget") ? options.seconds : kTuning;
+    return swap::tuned_swap(problem, liveness, limits, {.seed = limits.seed, .time = nanoseconds(seconds)}).plan;
+  }
 #endif
   for (const swap::Score score : swap::kScores) {
     if (strategy == fmt::format("autoswap:{}", swap::name_of(score))) {
@@ -128,8 +135,11 @@ void refuse_ignored(const SwapPlanOptions& options, const std::vector<const Swap
     throw std::invalid_argument(fmt::format("{} is for {}; {} does not look at it", option, whose, names));
   };
   if (none(true)) {
-    for (const char* const option : {"--time-budget", "--threads", "--objective", "--clean-drops"})
+    for (const char* const option : {"--threads", "--objective", "--clean-drops"})
       refuse(option, "the strategy memopt");
+    const auto is_tuned = [](const SwapStrategy* one) { return one->name == "autoswap:tuned"; };
+    if (std::none_of(strategies.begin(), strategies.end(), is_tuned))
+      refuse("--time-budget", "memopt and autoswap:tuned");
   }
   if (none(false)) refuse("--layout-time", "none and autoswap");
 }

@@ -4,9 +4,13 @@ import importlib
 import json
 import os
 import re
+import signal
+import subprocess
 import sys
 
 import cases
+import interrupts
+import patience
 from plan_case import CHECKER, MEMOPTCTL, MIB, SOON, TWO, VGG16, PlanCase, needs_published_trace, run, soon
 
 LAYERED = os.path.join(os.path.dirname(os.path.abspath(__file__)), "layered_iteration.py")
@@ -29,6 +33,36 @@ class PlanCommand(PlanCase):
             self.assertEqual([s["block"] for s in plan["swaps"]], [5])
             self.assertEqual(plan["limit"], 2 * MIB)
             self.assertEqual(plan["ops"], TWO["ops"])
+
+    def test_an_interrupt_ends_it_with_the_best_until_then(self):
+        # Without enough room for both it goes on to the end: one of the two has to wait.
+        problem = self.write(dict(TWO, machine={"out_bytes_per_ns": 40, "in_bytes_per_ns": 40}))
+        for arguments, rows in ((("--limit", "2MiB"), r"(?m)^footprint +2\.00 MiB$"),
+                                (("--compare", "--strategies", "memopt", "--limits", "2MiB,3MiB"), r"(?m)^interrupted: .* of 2 limits$")):
+            out = self.path("plan.json")
+            process = subprocess.Popen([MEMOPTCTL, "plan", problem, *arguments, "--time-budget", "600", "--no-bound", "--json", out],
+                                       stdout=subprocess.PIPE, text=True, preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler))
+            interrupts.wait_until_caught(process.pid, "memoptctl")
+            process.send_signal(signal.SIGINT)
+            output, _ = process.communicate(timeout=patience.seconds(60))
+            self.assertEqual(process.returncode, 0, output)
+            self.assertRegex(output, rows)
+            self.assertIn("interrupted: the best until then", output)
+            with open(out, encoding="utf-8") as file:
+                json.load(file)
+
+    def test_a_place_is_free_between_its_turns(self):
+        """Block 5 lives until a third of the next iteration, block 9 behind that: never more than two at once."""
+        ops = [["m", 5, 0], ["w", 5, 1000], ["r", 5, 2000, 1], ["f", 5, 30000, 1], ["m", 9, 40000], ["w", 9, 50000], ["f", 9, 90000]]
+        problem = self.write(dict(TWO, ops=ops))
+        for strategy in ("none", "memopt"):
+            out = self.path("plan.json")
+            done = run(MEMOPTCTL, "plan", problem, "--strategy", strategy, "--limit", "4MiB", "--no-bound", "--json", out, *soon(strategy))
+            self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+            self.assertRegex(done.stdout, r"(?m)^footprint +4\.00 MiB$")
+            self.assertRegex(done.stdout, r"(?m)^added time +0\.000 ms")
+            if os.path.exists(CHECKER):
+                self.judge(out, problem, done.stdout)
 
     def test_streams_are_carried_through(self):
         ops = [op + [0] * (4 - len(op)) + [stream] for op, stream in zip(TWO["ops"], (0, 7, 7, 0, 1, 1, 2, 7, 4294967295), strict=True)]
@@ -109,7 +143,7 @@ class PlanCommand(PlanCase):
                         re.search(r"^added time .*, bound 0\.000 ms$", done.stdout, re.MULTILINE), done.stdout)
 
     def test_options_that_a_strategy_does_not_look_at(self):
-        for arguments, part in ((("--strategy", "autoswap:aoa", "--time-budget", "3"), "--time-budget is for the strategy memopt; autoswap:aoa"),
+        for arguments, part in ((("--strategy", "autoswap:aoa", "--time-budget", "3"), "--time-budget is for memopt and autoswap:tuned; autoswap:aoa"),
                                 (("--strategy", "none", "--threads", "1"), "--threads is for the strategy memopt; none"),
                                 (("--strategy", "autoswap:doa", "--objective", "time"), "--objective is for the strategy memopt"),
                                 (("--strategy", "autoswap:doa", "--clean-drops"), "--clean-drops is for the strategy memopt"),

@@ -18,6 +18,7 @@ import unittest
 import xml.etree.ElementTree as ElementTree
 
 import cases
+import interrupts
 import patience
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "..", "planner", "layout", "portfolio"))
@@ -247,13 +248,7 @@ class Solve(unittest.TestCase):
     def test_an_interrupt_ends_the_search_with_what_was_found(self):
         process = subprocess.Popen([MEMOPTCTL, "solve", os.path.join(DATA, "minimalloc", "D.1048576.csv"), "--time-limit", "0", "--json"],
                                    stdout=subprocess.PIPE, preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler))
-        # Not before it listens: that shows in the mask of caught signals.
-        while True:
-            with open(f"/proc/{process.pid}/status") as status:
-                caught = int(re.search(r"SigCgt:\s*([0-9a-f]+)", status.read()).group(1), 16)
-            with open(f"/proc/{process.pid}/comm") as name:
-                if name.read().strip() == "memoptctl" and caught >> (signal.SIGINT - 1) & 1:
-                    break
+        interrupts.wait_until_caught(process.pid, "memoptctl")
         process.send_signal(signal.SIGINT)
         output, _ = process.communicate(timeout=patience.seconds(60))
         self.assertEqual(process.returncode, FOUND)
