@@ -564,7 +564,9 @@ class Search {
   }
 
   void offer(Decisions decisions, std::uint64_t height, layout::Limits limits) {
-    if (!problem_.layout || !delays_ || footprint_of(problem_, decisions) <= *problem_.limit) {
+    // As long as nothing is within the limit, what is least above it counts.
+    const bool counts = !problem_.layout || !delays_ || !incumbent_.plan().feasible;
+    if (counts || footprint_of(problem_, decisions) <= *problem_.limit) {
       incumbent_.offer(std::move(decisions), height);
       return;
     }
