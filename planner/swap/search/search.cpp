@@ -241,7 +241,7 @@ class Search {
   }
 
   static double seconds_of_last_layouts(const Problem& problem, const SearchLimits& limits) {
-    if (!problem.layout || limits.time == std::chrono::nanoseconds::max()) return 0;
+    if (!problem.layout || !limits.in_step || limits.time == std::chrono::nanoseconds::max()) return 0;
     const double seconds = kLastLayouts * Seconds(limits.time).count();
     // In less they find nothing better.
     return seconds < kLastLayoutOfBlock * static_cast<double>(problem.blocks.size()) ? 0 : seconds;
@@ -257,7 +257,7 @@ class Search {
 
   // What is best so far, as long as that makes it better.
   void lay_out_last() {
-    if (timed() && last_layouts_ == 0) return;
+    if (!limits_.in_step || (timed() && last_layouts_ == 0)) return;
     layout::Limits limits = layouts_.thorough();
     limits.threads = limits_.threads;
     for (bool better = true; better && !is_over(); ++limits.seed) {
@@ -555,7 +555,7 @@ class Search {
 
   // How far the best plan comes below the limit, laid out as it was simulated.
   void find_slack(const Budget& budget) {
-    if (!problem_.layout || !few_ || !incumbent_.plan().feasible) return;
+    if (!problem_.layout || !limits_.in_step || !few_ || !incumbent_.plan().feasible) return;
     layout::Limits limits = layouts_.thorough();
     if (timed()) limits.time = nanoseconds(kLastLayouts * budget.seconds());
     incumbent_.lay_out_in_time(limits, limits_.in_step);
