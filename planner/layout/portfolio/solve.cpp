@@ -120,8 +120,14 @@ class Solving {
     if (!large) return;
     Limits limits;
     limits.time = portfolio_.deadline().left() / kPartForLarge;
-    limits.work = std::clamp<std::uint64_t>(portfolio_.work_left() / kPartForLarge, 1,
-                                            kRunsOfLarge * Skyline::steps_of_a_run(large->problem));
+    // SmartPool, where it is still to come behind the first wheels, keeps what it needs.
+    std::uint64_t others = 0;
+    if (problem_.buffers.size() > kMostForSmartPoolFirst)
+      others = steps_of_smart_pool() + kFirstWheels * kFirstRuns * Skyline::steps_of_a_run(problem_);
+    const std::uint64_t left = portfolio_.work_left() - std::min(portfolio_.work_left(), others);
+    if (left == 0) return;
+    limits.work =
+        std::clamp<std::uint64_t>(left / kPartForLarge, 1, kRunsOfLarge * Skyline::steps_of_a_run(large->problem));
     limits.cancelled = cancelled_;
     limits.threads = portfolio_.threads();
     limits.seed = seed_;

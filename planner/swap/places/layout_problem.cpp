@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "planner/swap/places/intervals.h"
 #include "planner/swap/simulation/residency.h"
 
 namespace memopt::swap {
@@ -17,22 +18,6 @@ void put(std::uint64_t from, std::uint64_t to, std::uint64_t n, std::vector<Inte
   }
   when.push_back({from, n});
   when.push_back({0, to - n});
-}
-
-// Sorts and joins; false if two have time in common.
-bool tidy(std::vector<Interval>& when) {
-  std::sort(when.begin(), when.end(), [](const Interval& a, const Interval& b) { return a.begin < b.begin; });
-  std::size_t kept = 0;
-  for (std::size_t k = 1; k < when.size(); ++k) {
-    if (when[k].begin < when[kept].end) return false;
-    if (when[k].begin == when[kept].end) {
-      when[kept].end = when[k].end;
-    } else {
-      when[++kept] = when[k];
-    }
-  }
-  when.resize(kept + 1);
-  return true;
 }
 
 }  // namespace
@@ -62,7 +47,7 @@ LayoutProblem make_layout_problem(const Problem& problem, const Liveness& livene
     }
     const std::uint64_t alignment = alignment_of(problem, b, swapped);
     if (when.empty() && once) when.push_back({0, n});  // persistent, never swapped
-    if (once && tidy(when)) {
+    if (once && join(when)) {
       layout.problem.add(block.bytes, when, alignment);
       continue;
     }

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <functional>
 #include <utility>
 
 #include "planner/layout/portfolio/solve.h"
+#include "planner/swap/places/intervals.h"
 #include "planner/swap/simulation/recorded_clock.h"
 
 namespace memopt::swap {
@@ -69,7 +69,7 @@ class Moments {
 
 struct Stay {
   std::uint32_t block = 0;
-  std::uint32_t turn = 0;
+  std::int64_t turn = 0;
   Moment begin, end;
 };
 
@@ -121,27 +121,10 @@ class Circle {
 
 std::int64_t signed_of(std::uint64_t number) { return static_cast<std::int64_t>(number); }
 
-// Sorts and joins; false if two have time in common and must not.
-bool tidy(std::vector<layout::Interval>& when, bool may_overlap) {
-  std::sort(when.begin(), when.end(),
-            [](const layout::Interval& a, const layout::Interval& b) { return a.begin < b.begin; });
-  std::size_t kept = 0;
-  for (std::size_t k = 1; k < when.size(); ++k) {
-    if (when[k].begin < when[kept].end && !may_overlap) return false;
-    if (when[k].begin <= when[kept].end) {
-      when[kept].end = std::max(when[kept].end, when[k].end);
-    } else {
-      when[++kept] = when[k];
-    }
-  }
-  when.resize(when.empty() ? 0 : kept + 1);
-  return true;
-}
-
 }  // namespace
 
 std::optional<TimelineProblem> make_timeline_problem(const Problem& problem, const Liveness& liveness,
-                                                     const Decisions& decisions, Simulator& simulator, bool in_step) {
+                                                     const Decisions& decisions, Simulator& simulator) {
   const Timing timing = simulator.record(decisions);
   if (timing.fault != Fault::kNone || simulator.rounds() > kMostRounds) return std::nullopt;
   const std::int64_t n = signed_of(liveness.operations), rounds = signed_of(simulator.rounds());
@@ -153,14 +136,14 @@ std::optional<TimelineProblem> make_timeline_problem(const Problem& problem, con
   const RecordedClock clock(problem, simulator, timing.iterations);
   const Moments moments(clock);
   TimelineProblem result;
-  result.rounds = static_cast<std::uint32_t>(rounds);
+  result.added_ns = timing.added_ns;
   for (const Swap& swap : decisions.swaps) result.in_after.push_back(swap.returns() ? swap.out_after : kNever);
   std::vector<Stay> stays;
   std::vector<Moment> all;
   for (const ResidencyInterval& it : simulator.residency().intervals) {
     for (std::int64_t round = 0; round < rounds; ++round) {
       const std::int64_t then = born + round;
-      Stay stay{it.block, static_cast<std::uint32_t>(then % rounds), Moments::begin_of(signed_of(it.first) + then * n),
+      Stay stay{it.block, then % rounds, Moments::begin_of(signed_of(it.first) + then * n),
                 Moments::behind(signed_of(it.last) + then * n)};
       if (it.in_swap != kNoSwap) {
         const auto swap = static_cast<std::uint32_t>(it.in_swap);
@@ -181,56 +164,44 @@ std::optional<TimelineProblem> make_timeline_problem(const Problem& problem, con
       stays.push_back(stay);
     }
   }
-  const Circle circle(2 * n * (in_step ? rounds : 1), std::move(all));
-  const layout::Interval always{0, circle.length()};
+  const Circle circle(2 * n * rounds, std::move(all));
   std::vector<bool> swapped(problem.blocks.size());
   for (const Swap& swap : decisions.swaps) swapped[swap.block] = true;
+  LayoutProblem& layout = result.layout;
   std::vector<layout::Interval> when;
   std::size_t begin = 0, end = 0;
   for (std::uint32_t b = 0; b < problem.blocks.size(); ++b, begin = end) {
-    result.first.push_back(static_cast<std::uint32_t>(result.problem.buffers.size()));
+    layout.first.push_back(static_cast<std::uint32_t>(layout.problem.buffers.size()));
     const Block& block = problem.blocks[b];
     while (end < stays.size() && stays[end].block == b) ++end;
     if (block.bytes == 0) continue;
-    const bool each = in_step && !block.persistent;  // instance
-    const auto turns = each ? result.rounds : static_cast<std::uint32_t>(decisions.places[b].offsets.size());
-    const bool whole = begin == end || (!each && turns > 1);
-    for (std::uint32_t turn = 0; turn < turns; ++turn) {
-      when.assign(whole ? 1 : 0, always);
-      for (std::size_t k = begin; k < end && !whole; ++k) {
-        if ((!each || stays[k].turn == turn) && !circle.put(stays[k], when)) return std::nullopt;
+    const std::int64_t turns = block.persistent ? 1 : rounds;
+    for (std::int64_t turn = 0; turn < turns; ++turn) {
+      when.clear();
+      if (begin == end) when.push_back({0, circle.length()});  // persistent, never swapped
+      for (std::size_t k = begin; k < end; ++k) {
+        if ((block.persistent || stays[k].turn == turn) && !circle.put(stays[k], when)) return std::nullopt;
       }
-      // The rounds of one offset may differ a little.
-      if (!tidy(when, !in_step) || when.empty()) return std::nullopt;
-      result.problem.add(block.bytes, when, alignment_of(problem, b, swapped[b]));
-      result.turn_of.push_back(turn);
+      if (when.empty() || !join(when)) return std::nullopt;
+      layout.problem.add(block.bytes, when, alignment_of(problem, b, swapped[b]));
     }
   }
-  result.first.push_back(static_cast<std::uint32_t>(result.problem.buffers.size()));
+  layout.first.push_back(static_cast<std::uint32_t>(layout.problem.buffers.size()));
   return result;
 }
 
 std::optional<Decisions> lay_out_in_time(const Problem& problem, const Liveness& liveness, const Decisions& decisions,
-                                         const layout::Limits& limits, std::optional<std::uint64_t> capacity,
-                                         bool in_step) {
+                                         const layout::Limits& limits, std::optional<std::uint64_t> capacity) {
   Simulator simulator(problem, liveness);
-  std::optional<TimelineProblem> timeline = make_timeline_problem(problem, liveness, decisions, simulator, in_step);
+  std::optional<TimelineProblem> timeline = make_timeline_problem(problem, liveness, decisions, simulator);
   if (!timeline) return std::nullopt;
-  const double added = simulator.evaluate(decisions).added_ns;
-  timeline->problem.capacity = capacity;
-  const layout::Outcome outcome = layout::solve(timeline->problem, limits);
-  if (!outcome.found(timeline->problem.buffers.size())) return std::nullopt;
-  Decisions placed = decisions;
-  for (std::uint32_t b = 0; b < problem.blocks.size(); ++b) {
-    std::vector<std::uint64_t>& offsets = placed.places[b].offsets;
-    const std::uint32_t first = timeline->first[b], end = timeline->first[b + 1];
-    if (first == end) continue;  // of no bytes
-    offsets.assign(end - first, 0);
-    for (std::uint32_t k = first; k < end; ++k) offsets[timeline->turn_of[k]] = outcome.solution.offsets[k];
-    if (std::adjacent_find(offsets.begin(), offsets.end(), std::not_equal_to<>()) == offsets.end()) offsets.resize(1);
-  }
+  layout::Problem& layout = timeline->layout.problem;
+  layout.capacity = capacity;
+  const layout::Outcome outcome = layout::solve(layout, limits);
+  if (!outcome.found(layout.buffers.size())) return std::nullopt;
+  Decisions placed{decisions.swaps, places_of(problem, decisions, timeline->layout, outcome.solution)};
   std::optional<Decisions> best;
-  double least = added + kSame;
+  double least = timeline->added_ns + kSame;
   const auto offer = [&](Decisions one) {
     const Timing timing = simulator.evaluate(one);
     if (timing.fault != Fault::kNone || timing.early_swap_ins > 0 || timing.added_ns > least) return;
@@ -242,6 +213,11 @@ std::optional<Decisions> lay_out_in_time(const Problem& problem, const Liveness&
   for (std::size_t j = 0; j < placed.swaps.size(); ++j) placed.swaps[j].in_after = timeline->in_after[j];
   offer(std::move(placed));
   return best;
+}
+
+bool has_turns(const Decisions& decisions) {
+  return std::any_of(decisions.places.begin(), decisions.places.end(),
+                     [](const Place& place) { return place.offsets.size() > 1; });
 }
 
 }  // namespace memopt::swap

@@ -13,7 +13,7 @@
 namespace memopt::swap {
 namespace {
 
-constexpr double kWorthAnother = 0.99;
+constexpr double kWorthAnother = 0.99;  // of the time that is added, or of the footprint
 
 }  // namespace
 
@@ -71,12 +71,12 @@ void Incumbent::unswapped() {
   }
 }
 
-bool Incumbent::lay_out_in_time(const layout::Limits& limits, bool in_step) {
+bool Incumbent::lay_out_in_time(const layout::Limits& limits) {
   if (!problem_.layout || !has_) return false;
   const bool feasible = plan_.feasible;
   const double added_ns = plan_.added_ns;
   const std::uint64_t footprint = plan_.footprint;
-  auto again = swap::lay_out_in_time(problem_, liveness_, plan_.decisions, limits, std::nullopt, in_step);
+  auto again = swap::lay_out_in_time(problem_, liveness_, plan_.decisions, limits);
   if (again) offer(std::move(*again), 0);
   return plan_.feasible != feasible || plan_.added_ns < kWorthAnother * added_ns ||
          static_cast<double>(plan_.footprint) < kWorthAnother * static_cast<double>(footprint);

@@ -30,7 +30,7 @@ class Incumbent {
   void unswapped();
   // The plan so far laid out again, as it was simulated (places/timeline.h). True: it is better by a hundredth of the
   // time that it adds, or of its footprint.
-  bool lay_out_in_time(const layout::Limits& limits, bool in_step);
+  bool lay_out_in_time(const layout::Limits& limits);
   // AutoSwap's plans: the last resort where nothing was found within the limit.
   void auto_swap();
 

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "planner/swap/model/load.h"
-#include "planner/swap/places/timeline.h"
 #include "planner/swap/search/annealing.h"
 #include "planner/swap/search/finish.h"
 #include "planner/swap/search/greedy.h"
@@ -16,6 +15,7 @@
 #include "planner/swap/search/layouts.h"
 #include "planner/swap/search/parallel_annealing.h"
 #include "planner/swap/search/ruin_and_recreate.h"
+#include "planner/swap/search/simulated_layouts.h"
 #include "planner/swap/simulation/verify.h"
 
 namespace memopt::swap {
@@ -57,10 +57,8 @@ constexpr double kLittleRuining = 0.1;
 constexpr std::uint64_t kAttemptsPerRuin = 32;
 // Where no plan is within the limit, for the least limit that is named.
 constexpr std::chrono::seconds kHopeless{2};
-constexpr double kUnplaced = 0.3;              // part of a round
-constexpr double kLastLayouts = 0.1;           // part of all, where there are layouts
-constexpr double kLastLayoutOfBlock = 300e-6;  // seconds
-constexpr double kRefining = 0.25;             // part of all, where there are several rounds
+constexpr double kUnplaced = 0.3;   // part of a round
+constexpr double kRefining = 0.25;  // part of all, where there are several rounds
 constexpr std::size_t kShortEvictions = 64;
 
 // Where operations may wait: cheap until the limit is met, and dearer then.
@@ -76,11 +74,11 @@ constexpr double kRoomForPlaces = 0.95;
 constexpr double kRoomForLayout = 0.97, kLessRoom = 0.985, kLeastRoom = 0.9;  // where places are not searched for
 // What is laid out above the limit is made smaller by loads alone, so many times, each for this part of a round.
 constexpr int kMostCorrections = 2;
-constexpr double kNearlyWithin = 1.25;
-constexpr double kLayoutOfPhase = 0.4;
-constexpr double kMostSlack = 1.15, kLessSlack = 0.7;
-constexpr double kShorter = 0.5;  // where there are few evictions: the search for places is worth more
 constexpr double kCorrection = 0.08;
+// A layout may have this part of the time of the annealing before it; with few evictions less, as the search for places
+// is worth more there.
+constexpr double kLayoutOfPhase = 0.4, kShorter = 0.5;
+constexpr double kNearlyWithin = 1.25;  // of the limit: a plan, or a load, that is worth to begin with
 constexpr double kUndelayed = 0.08, kUnplacedUntil = 0.45, kFewUnplacedUntil = 0.3, kUndelayedUntil = 0.4;
 
 // Bytes of the blocks that take no part in the search, at most: they may have to lie above the others.
@@ -99,21 +97,22 @@ class Search {
         liveness_(liveness),
         hopeless_(objective == Objective::kTime && least_load(problem, liveness) > problem.limit.value_or(kNever)),
         limits_(hopeless_ ? shortened(limits) : limits),
-        begin_(std::chrono::steady_clock::now()),
-        last_layouts_(seconds_of_last_layouts(problem, limits_)),
-        all_(Seconds(limits_.time).count() - last_layouts_, limits_.attempts, limits_.cancelled),
+        all_(Seconds(limits_.time).count() - SimulatedLayouts::seconds_at_the_end(problem, limits_), limits_.attempts,
+             limits_.cancelled),
         candidates_(find_eviction_candidates(problem, liveness, limits_of(problem, objective))),
         goal_(objective == Objective::kTime ? problem.limit.value_or(0) : 0),
         delays_(objective == Objective::kTime),
         few_(candidates_.evictions.size() <= kFewEvictions),
         rest_bytes_(rest_of(problem, liveness, candidates_)),
         incumbent_(problem, liveness, objective, brief_layout(problem, limits_)),
-        layouts_(problem, liveness, candidates_, limits_, incumbent_) {}
+        layouts_(problem, liveness, candidates_, limits_, incumbent_),
+        simulated_(problem, liveness, limits_, layouts_, incumbent_) {}
 
   SearchPlan run() {
     // Where it can't be within the limit it is what is said in the end, if there is nothing else.
     const bool may_hold = !problem_.limit || liveness_.peak <= *problem_.limit;
-    if (may_hold) begin_unswapped();
+    if (may_hold) incumbent_.unswapped();
+    if (may_hold && !is_over()) simulated_.unswapped();
     if (!is_over()) begin_greedily();
     if (!incumbent_.has_plan()) incumbent_.unswapped();
     if (delays_ && !is_over() && !incumbent_.plan().feasible) begin_within_limit();
@@ -128,7 +127,7 @@ class Search {
                           limits_.cancelled);
       const auto number = static_cast<std::uint64_t>(k);
       delays_ ? delayed_round(number, budget) : round(number, budget);
-      if (delays_ && k + 1 < rounds && !is_over()) find_slack(budget);
+      if (grows() && k + 1 < rounds && !is_over()) simulated_.between_rounds(budget.seconds());
     }
     if (refines && best_ && !is_over()) {
       ParallelAnnealing annealing = make_annealing(best_->placed, ~std::uint64_t{0});
@@ -137,7 +136,7 @@ class Search {
       conclude(annealing);
     }
     if (delays_ && !incumbent_.plan().feasible && few_ && !is_over()) incumbent_.auto_swap();
-    lay_out_last();
+    simulated_.last(all_);
     SearchPlan plan = incumbent_.plan();
     if (!problem_.layout && delays_ && plan.feasible) plan.footprint = least_limit(problem_, liveness_, plan.decisions);
     plan.candidates = candidates_.evictions.size();
@@ -240,36 +239,6 @@ class Search {
     return schedule;
   }
 
-  static double seconds_of_last_layouts(const Problem& problem, const SearchLimits& limits) {
-    if (!problem.layout || !limits.in_step || limits.time == std::chrono::nanoseconds::max()) return 0;
-    const double seconds = kLastLayouts * Seconds(limits.time).count();
-    // In less they find nothing better.
-    return seconds < kLastLayoutOfBlock * static_cast<double>(problem.blocks.size()) ? 0 : seconds;
-  }
-
-  void begin_unswapped() {
-    incumbent_.unswapped();
-    if (!limits_.in_step || incumbent_.is_done() || all_.is_cancelled()) return;
-    const auto is_long = [&](const Place& place) { return place.offsets.size() > 1; };
-    const std::vector<Place>& places = incumbent_.plan().decisions.places;
-    if (std::any_of(places.begin(), places.end(), is_long)) incumbent_.lay_out_in_time(layouts_.brief(), true);
-  }
-
-  // What is best so far, as long as that makes it better.
-  void lay_out_last() {
-    if (!limits_.in_step || (timed() && last_layouts_ == 0)) return;
-    layout::Limits limits = layouts_.thorough();
-    limits.threads = limits_.threads;
-    for (bool better = true; better && !is_over(); ++limits.seed) {
-      if (timed()) {
-        const double left = Seconds(limits_.time - (std::chrono::steady_clock::now() - begin_)).count();
-        if (left < last_layouts_ / 2) break;
-        limits.time = nanoseconds(std::min(left, last_layouts_));
-      }
-      better = incumbent_.lay_out_in_time(limits, limits_.in_step);
-    }
-  }
-
   // What takes most from the load, laid out afterwards.
   void begin_greedily() {
     greedy_ = greedy(problem_, liveness_, candidates_, nothing_evicted(candidates_), limits_.cancelled);
@@ -340,7 +309,7 @@ class Search {
 
   // The same within the limit. Without waits first, then with them.
   void delayed_round(std::uint64_t number, const Budget& budget) {
-    const std::uint64_t limit = allowed();
+    const std::uint64_t limit = simulated_.allowed();
     const double before = incumbent_.added_within();
     const auto room = static_cast<std::uint64_t>(kRoomForPlaces * static_cast<double>(limit));
     const std::uint64_t beside_rest = limit - std::min(limit, rest_bytes_);
@@ -431,10 +400,10 @@ class Search {
       limits.time = std::min(limits.time, nanoseconds(kCorrection * budget.seconds() * (few_ ? kShorter : 1)));
     std::uint64_t least = ~std::uint64_t{0};  // above the limit
     for (int k = 0; !is_over(); ++k) {
-      auto footprint = layouts_.lay_out(unplaced.best().choice, Items::kAnywhere, limits, allowed());
+      auto footprint = layouts_.lay_out(unplaced.best().choice, Items::kAnywhere, limits, simulated_.allowed());
       if (!footprint) footprint = layouts_.lay_out(unplaced.best().choice, Items::kAnywhere, layouts_.brief());
       if (!footprint) break;
-      const std::uint64_t above = *footprint - std::min(*footprint, allowed());
+      const std::uint64_t above = *footprint - std::min(*footprint, simulated_.allowed());
       if (above < least) {
         least = above;
         laid.choice = unplaced.best().choice;
@@ -534,8 +503,9 @@ class Search {
       if (problem_.layout) {
         const std::uint64_t footprint = footprint_of(problem_, *decisions);
         const std::uint64_t more = footprint - std::min(footprint, best.worth.height);
-        const bool fits = footprint <= allowed();
-        goal_ = allowed() - std::min(allowed(), fits ? more : std::max(more, allowed() - goal_));
+        const bool fits = footprint <= simulated_.allowed();
+        goal_ = simulated_.allowed() -
+                std::min(simulated_.allowed(), fits ? more : std::max(more, simulated_.allowed() - goal_));
         // They leave too little room for the rest.
         if (!fits) layouts_.offer_within(best.choice, limits);
       }
@@ -550,31 +520,12 @@ class Search {
     return annealing.placed() ? Items::kFirstFit : Items::kAnywhere;
   }
 
-  // So many bytes a search for places may need: what lies above the limit may lie within it as it is simulated.
-  std::uint64_t allowed() const { return static_cast<std::uint64_t>(slack_ * static_cast<double>(*problem_.limit)); }
-
-  // How far the best plan comes below the limit, laid out as it was simulated.
-  void find_slack(const Budget& budget) {
-    if (!problem_.layout || !limits_.in_step || !few_ || !incumbent_.plan().feasible) return;
-    layout::Limits limits = layouts_.thorough();
-    if (timed()) limits.time = nanoseconds(kLastLayouts * budget.seconds());
-    incumbent_.lay_out_in_time(limits, limits_.in_step);
-    const double height = std::max(1.0, static_cast<double>(incumbent_.plan().footprint));
-    slack_ = std::clamp(static_cast<double>(*problem_.limit) / height, 1.0, kMostSlack);
-  }
-
-  void offer(Decisions decisions, std::uint64_t height, layout::Limits limits) {
-    // As long as nothing is within the limit, what is least above it counts.
-    const bool counts = !problem_.layout || !delays_ || !incumbent_.plan().feasible;
-    if (counts || footprint_of(problem_, decisions) <= *problem_.limit) {
+  void offer(Decisions decisions, std::uint64_t height, const layout::Limits& limits) {
+    if (problem_.layout && delays_) {
+      simulated_.offer(std::move(decisions), limits);
+    } else {
       incumbent_.offer(std::move(decisions), height);
-      return;
     }
-    const Timing timing = Simulator(problem_, liveness_).evaluate(decisions);
-    if (slack_ == 1 || timing.fault != Fault::kNone || timing.added_ns >= incumbent_.added_within()) return;
-    auto within = lay_out_in_time(problem_, liveness_, decisions, limits, problem_.limit, limits_.in_step);
-    if (!within) slack_ = 1 + kLessSlack * (slack_ - 1);
-    if (within) incumbent_.offer(std::move(*within), height);
   }
 
   void conclude(const ParallelAnnealing& annealing) {
@@ -598,9 +549,7 @@ class Search {
   const Liveness& liveness_;
   const bool hopeless_;  // one operation needs more than the limit
   const SearchLimits limits_;
-  const std::chrono::steady_clock::time_point begin_;
-  const double last_layouts_;  // seconds
-  Budget all_;                 // but for the last layouts
+  Budget all_;  // but for the layouts at its end
   EvictionCandidates candidates_;
   std::uint64_t goal_;
   bool delays_;
@@ -608,9 +557,9 @@ class Search {
   std::uint64_t rest_bytes_;
   Incumbent incumbent_;
   Layouts layouts_;
+  SimulatedLayouts simulated_;
   Choice greedy_;
   double room_for_layout_ = kRoomForLayout;
-  double slack_ = 1;
   std::optional<RuinAndRecreate> ruining_;
   std::optional<Choice> covering_;  // within the limit, with many waits
   std::optional<Best> best_;        // of all rounds

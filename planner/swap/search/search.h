@@ -36,9 +36,9 @@ struct SearchLimits {
   unsigned threads = 1;
   std::uint64_t seed = 1;
   // Whoever follows the plan knows for each instance in which iteration it was born, as a file does: of a block that
-  // outlives an iteration, others may lie on each place between its turns, and what is found is laid out again as it
-  // was simulated. Else all its places are taken all the time, and it is left as it is, which a program that does not
-  // keep to it all the time copes with better.
+  // outlives an iteration, others may lie on each place between its turns, and plans are laid out again as they were
+  // simulated. Else all its places are taken all the time, and plans are left as they are: a program that does not
+  // always keep to its plan copes better with these.
   bool in_step = false;
 };
 

@@ -33,4 +33,14 @@ inline Plan one_place() {
   return plan;
 }
 
+// The same without places: bytes are interchangeable. The copy out ends at 45, and block 1 comes at 30.
+inline Plan load_only(std::uint64_t limit) {
+  Plan plan = one_place();
+  plan.problem.layout = false;
+  plan.problem.limit = limit;
+  plan.problem.machine.out_bytes_per_ns = 4;
+  plan.decisions.places.clear();
+  return plan;
+}
+
 }  // namespace memopt::swap::testing

@@ -42,9 +42,8 @@ swap::AutoSwapPlan unswapped(const swap::Problem& problem, const swap::Liveness&
       throw std::runtime_error("no layout was found in the time given");
     plan.decisions.places = swap::places_of(problem, {}, layout, outcome.solution);
     // A file says which instance lies where: others may lie between the turns of a place.
-    const auto is_long = [](const swap::Place& place) { return place.offsets.size() > 1; };
-    if (std::any_of(plan.decisions.places.begin(), plan.decisions.places.end(), is_long)) {
-      auto in_step = swap::lay_out_in_time(problem, liveness, plan.decisions, limits, std::nullopt, true);
+    if (swap::has_turns(plan.decisions)) {
+      auto in_step = swap::lay_out_in_time(problem, liveness, plan.decisions, limits);
       if (in_step && swap::footprint_of(problem, *in_step) < swap::footprint_of(problem, plan.decisions))
         plan.decisions = std::move(*in_step);
     }
@@ -159,7 +158,8 @@ SwapPlan plan_swaps(const SwapStrategy& strategy, const swap::Problem& problem, 
   if (plan.report.fault) {
     throw std::runtime_error("a plan of " + strategy.name + " does not hold: " + *plan.report.fault);
   }
-  if (!problem.layout) plan.footprint = swap::least_limit(problem, liveness, plan.decisions);
+  // A search has looked for it.
+  if (!problem.layout && !strategy.searches) plan.footprint = swap::least_limit(problem, liveness, plan.decisions);
   return plan;
 }
 

@@ -8,6 +8,7 @@ import xml.etree.ElementTree as ElementTree
 import cases
 from plan_case import MIB, SOON, TWO, VGG16, PlanCase, needs_published_trace, trace
 
+GPT = os.path.join(os.environ["TEST_SOURCE"], "tests", "data", "recordings", "gpt.rec")
 OURS = ("--strategies", "memopt,none")
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -105,18 +106,13 @@ class Compare(Drawings):
         self.assertIn("<slow> & ??: 0.100 ms an iteration, peak load 4.00 MiB, copies of 40:40:0:0", texts)
 
     def test_a_wider_limit_is_never_slower(self):
-        ops = [[kind, block, 1000 * i] for i, (kind, block) in enumerate(
-            [("m", b) for b in range(8)] + [("w", b) for b in range(8)] + [("r", b) for b in (3, 0, 5, 1, 6, 2, 7, 4)] + [("f", b) for b in range(8)])]
-        problem = dict(TWO, ops=ops, chunk=1, blocks=[{"id": b, "size": (1 + b % 3) * MIB} for b in range(8)],
-                       machine={"out_bytes_per_ns": 300, "in_bytes_per_ns": 300})
-        printed = self.succeed(self.write(problem), "--compare", "--strategies", "memopt", "--limits", "95%,85%,75%,65%,55%,45%", "--time-budget", "0.05",
-                               "--no-bound", "--json", self.path("table.json"))
+        """Searches by themselves are, in a twentieth of a second for limits that are so close."""
+        self.succeed(GPT, "--machine", "a100-40g", "--compare", "--strategies", "memopt", "--limits", "58%,57.5%,57%,56.5%,56%,55.5%,55%,54.5%",
+                     "--time-budget", "0.05", "--no-bound", "--json", self.path("table.json"))
         cells = [row["plans"][0] for row in self.read("table.json")["limits"]]
-        self.assertGreater(sum(cell["feasible"] for cell in cells), 2, printed)
-        for wide, narrow in zip(cells, cells[1:]):
-            if narrow["feasible"]:
-                self.assertTrue(wide["feasible"], printed)
-                self.assertLessEqual(wide["added_ns"], narrow["added_ns"], printed)
+        added = [cell["added_ns"] if cell["feasible"] else float("inf") for cell in cells]
+        self.assertEqual(added, sorted(added))
+        self.assertLess(added[0], float("inf"))
 
     def test_a_problem_without_layout(self):
         load = dict(TWO, layout=False, limit=4 * MIB)

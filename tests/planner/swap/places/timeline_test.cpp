@@ -38,65 +38,61 @@ TEST(Timeline, OthersLieOnAPlaceBetweenItsTurns) {
   const testing::Plan plan = slightly_longer_than_a_period();
   const Liveness liveness = find_liveness(plan.problem);
   ASSERT_EQ(liveness.peak, 200u);
-  const auto placed = lay_out_in_time(plan.problem, liveness, plan.decisions, counted(), std::nullopt, true);
+  const auto placed = lay_out_in_time(plan.problem, liveness, plan.decisions, counted());
   ASSERT_TRUE(placed);
   EXPECT_EQ(footprint_of(plan.problem, *placed), 200u);
   EXPECT_EQ(fault_of(plan.problem, *placed), std::nullopt);
 }
 
-TEST(Timeline, NobodyLiesThereWhereTurnsAreNotIterations) {
-  const testing::Plan plan = slightly_longer_than_a_period();
-  const Liveness liveness = find_liveness(plan.problem);
-  const auto placed = lay_out_in_time(plan.problem, liveness, plan.decisions, counted(), std::nullopt, false);
-  ASSERT_TRUE(placed);
-  EXPECT_EQ(footprint_of(plan.problem, *placed), 300u);
-  EXPECT_EQ(placed->places[1].offsets.size(), 1u);
-}
-
-TEST(Timeline, ASearchInStepNeedsNoThirdPlace) {
-  Problem problem = slightly_longer_than_a_period().problem;
-  problem.limit = 200;
-  const Liveness liveness = find_liveness(problem);
+SearchPlan searched(const Problem& problem, bool in_step) {
   SearchLimits limits;
   limits.time = std::chrono::nanoseconds::max();
   limits.attempts = 200;
-  limits.in_step = true;
-  const SearchPlan plan = search(problem, liveness, Objective::kTime, limits);
-  ASSERT_TRUE(plan.feasible);
-  EXPECT_EQ(plan.added_ns, 0);
-  EXPECT_EQ(plan.decisions.swaps.size(), 0u);
-  EXPECT_EQ(fault_of(problem, plan.decisions), std::nullopt);
+  limits.in_step = in_step;
+  return search(problem, find_liveness(problem), Objective::kTime, limits);
 }
 
-TEST(Timeline, WhatIsAwayLeavesItsPlaceToAnother) {
-  testing::Plan plan = testing::two_blocks();
-  plan.decisions.swaps = testing::one_place().decisions.swaps;
+TEST(Timeline, ASearchHasNoThirdPlaceForThemButWhereTurnsAreNotIterations) {
+  Problem problem = slightly_longer_than_a_period().problem;
+  for (Block& block : problem.blocks) block.pinned = true;
+  problem.limit = 200;
+  const SearchPlan in_step = searched(problem, true);
+  EXPECT_TRUE(in_step.feasible);
+  EXPECT_EQ(in_step.footprint, 200u);
+  EXPECT_EQ(fault_of(problem, in_step.decisions), std::nullopt);
+  const SearchPlan apart = searched(problem, false);
+  EXPECT_FALSE(apart.feasible);
+  EXPECT_EQ(apart.footprint, 300u);
+}
+
+// Two blocks side by side, of which one is away while the other lives.
+testing::Plan side_by_side() {
+  testing::Plan plan = testing::one_place();
+  plan.decisions.places = testing::two_blocks().decisions.places;
+  return plan;
+}
+
+TEST(Timeline, WhatIsAwayLeavesItsPlaceToAnotherWhenItsCopyHasEnded) {
+  testing::Plan plan = side_by_side();
   const Liveness liveness = find_liveness(plan.problem);
-  const auto placed = lay_out_in_time(plan.problem, liveness, plan.decisions, counted(), std::nullopt, true);
-  ASSERT_TRUE(placed);
-  EXPECT_EQ(footprint_of(plan.problem, *placed), 100u);
-  EXPECT_EQ(verify(plan.problem, *placed, {.no_early = true}).timing.added_ns, 0);
-}
-
-// A copy that is under way at the end of an operation keeps its bytes until it has ended.
-TEST(Timeline, WhatIsStillBeingCopiedKeepsItsBytes) {
-  testing::Plan plan = testing::two_blocks();
-  plan.decisions.swaps = testing::one_place().decisions.swaps;
+  const auto places = [&] {
+    const auto placed = lay_out_in_time(plan.problem, liveness, plan.decisions, counted());
+    EXPECT_TRUE(placed);
+    EXPECT_EQ(verify(plan.problem, *placed, {.no_early = true}).timing.added_ns, 0);
+    return footprint_of(plan.problem, *placed);
+  };
+  EXPECT_EQ(places(), 100u);
   plan.problem.machine.out_bytes_per_ns = 4;  // until 45 ns, and block 1 comes at 30
-  const Liveness liveness = find_liveness(plan.problem);
-  const auto placed = lay_out_in_time(plan.problem, liveness, plan.decisions, counted(), std::nullopt, true);
-  ASSERT_TRUE(placed);
-  EXPECT_EQ(footprint_of(plan.problem, *placed), 200u);
-  EXPECT_EQ(verify(plan.problem, *placed, {.no_early = true}).timing.added_ns, 0);
+  EXPECT_EQ(places(), 200u);
 }
 
 TEST(Timeline, NothingIsFoundWithinACapacityThatIsTooSmall) {
   const testing::Plan plan = slightly_longer_than_a_period();
   const Liveness liveness = find_liveness(plan.problem);
-  EXPECT_FALSE(lay_out_in_time(plan.problem, liveness, plan.decisions, counted(), 199, true));
+  EXPECT_FALSE(lay_out_in_time(plan.problem, liveness, plan.decisions, counted(), 199));
   testing::Plan overlapping = plan;
   overlapping.decisions.places[1].offsets = {50};
-  EXPECT_FALSE(lay_out_in_time(plan.problem, liveness, overlapping.decisions, counted(), std::nullopt, true));
+  EXPECT_FALSE(lay_out_in_time(plan.problem, liveness, overlapping.decisions, counted()));
 }
 
 // All places one above the other.
@@ -129,20 +125,16 @@ TEST(Timeline, AnyPlanHoldsAndTakesNoLonger) {
     stack(problem, stacked);
     const Timing timing = Simulator(problem, liveness).evaluate(stacked);
     if (timing.fault != Fault::kNone || timing.early_swap_ins > 0) continue;
-    for (const bool in_step : {false, true}) {
-      const auto placed = lay_out_in_time(problem, liveness, stacked, counted(), std::nullopt, in_step);
-      ASSERT_TRUE(placed) << "problem " << i;
-      ++laid_out;
-      ASSERT_EQ(fault_of(problem, *placed), std::nullopt) << "problem " << i;
-      ASSERT_LE(verify(problem, *placed, {}).timing.added_ns, timing.added_ns + 0.01) << "problem " << i;
-      ASSERT_LE(footprint_of(problem, *placed), footprint_of(problem, stacked)) << "problem " << i;
-      lower += footprint_of(problem, *placed) < footprint_of(problem, stacked) ? 1 : 0;
-      for (std::size_t b = 0; b < problem.blocks.size() && !in_step; ++b)
-        ASSERT_LE(placed->places[b].offsets.size(), stacked.places[b].offsets.size());
-    }
+    const auto placed = lay_out_in_time(problem, liveness, stacked, counted());
+    ASSERT_TRUE(placed) << "problem " << i;
+    ++laid_out;
+    ASSERT_EQ(fault_of(problem, *placed), std::nullopt) << "problem " << i;
+    ASSERT_LE(verify(problem, *placed, {}).timing.added_ns, timing.added_ns + 0.01) << "problem " << i;
+    ASSERT_LE(footprint_of(problem, *placed), footprint_of(problem, stacked)) << "problem " << i;
+    lower += footprint_of(problem, *placed) < footprint_of(problem, stacked) ? 1 : 0;
   }
-  EXPECT_GT(laid_out, wanted);
-  EXPECT_GT(lower, wanted / 2);
+  EXPECT_GT(laid_out, wanted / 2);
+  EXPECT_GT(lower, wanted / 4);
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 namespace memopt::swap {
 namespace {
 
+using testing::load_only;
 using testing::one_place;
 using testing::Plan;
 using testing::two_blocks;
@@ -117,11 +118,7 @@ TEST(Simulator, WhatIsDroppedTakesNoTime) {
 }
 
 TEST(Simulator, WithoutLayoutBytesAreInterchangeable) {
-  Plan plan = one_place();
-  plan.problem.layout = false;
-  plan.problem.limit = 100;
-  plan.problem.machine.out_bytes_per_ns = 4;
-  plan.decisions.places.clear();
+  Plan plan = load_only(100);
   const Timing timing = timing_of(plan);
   EXPECT_NEAR(timing.added_ns, 15, 1e-9);
   EXPECT_EQ(timing.peak_resident, 100U);

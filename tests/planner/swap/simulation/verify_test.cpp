@@ -7,6 +7,7 @@
 namespace memopt::swap {
 namespace {
 
+using testing::load_only;
 using testing::one_place;
 using testing::Plan;
 using testing::two_blocks;
@@ -116,13 +117,9 @@ TEST(Verify, ProblemsThatAreNoIteration) {
   EXPECT_TRUE(says(fault_of(plan), "limit"));
 }
 
-// Block 0's copy out ends at 45, and block 1 comes at 30: within 100 bytes it would have to wait.
+// Within 100 bytes block 1 would have to wait.
 TEST(LeastLimit, IsThatUnderWhichNothingTakesLonger) {
-  Plan plan = one_place();
-  plan.problem.layout = false;
-  plan.problem.limit = 1000;
-  plan.problem.machine.out_bytes_per_ns = 4;
-  plan.decisions.places.clear();
+  Plan plan = load_only(1000);
   const Liveness liveness = find_liveness(plan.problem);
   EXPECT_EQ(least_limit(plan.problem, liveness, plan.decisions), 200u);
   plan.problem.machine.out_bytes_per_ns = 10;  // until 30
