@@ -158,7 +158,7 @@ class Comparison {
     fmt::print("\n");
   }
 
-  // Nothing if it was interrupted before all strategies had a plan.
+  // Nothing if it was interrupted before all strategies had found a plan, or that there is none.
   std::optional<Row> row(std::uint64_t limit) {
     Row row;
     row.limit = limit;
@@ -182,6 +182,10 @@ class Comparison {
       }
       SwapPlan plan = plan_swaps(*strategies_[i], problem_, input_.liveness, options_);
       if (strategies_[i]->searches) plan = with_narrower(std::move(plan));
+      if (!plan.feasible && interrupted()) {
+        fmt::print("\n");
+        return std::nullopt;
+      }
       Cell cell;
       cell.feasible = plan.feasible;
       cell.footprint = plan.footprint;

@@ -70,6 +70,10 @@ int report_infeasible(const SwapStrategy& strategy, const SwapProblem& input, co
   if (problem.limit && least > *problem.limit) {
     fmt::print(stderr, "memoptctl: no plan is within {}: pinned blocks and what one operation touches are {}\n",
                mib(*problem.limit), mib(least));
+  } else if (interrupted()) {
+    // What a search has not come to is not infeasible.
+    throw std::runtime_error("interrupted before there was a plan" +
+                             (problem.limit ? " within " + mib(*problem.limit) : std::string()));
   }
   if (plan.footprint == 0) {
     fmt::print(stderr, "memoptctl: {} finds no plan at no added time\n", strategy.name);

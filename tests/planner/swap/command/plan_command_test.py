@@ -7,6 +7,7 @@ import re
 import signal
 import subprocess
 import sys
+import time
 
 import cases
 import interrupts
@@ -37,19 +38,33 @@ class PlanCommand(PlanCase):
     def test_an_interrupt_ends_it_with_the_best_until_then(self):
         # Without enough room for both it goes on to the end: one of the two has to wait.
         problem = self.write(dict(TWO, machine={"out_bytes_per_ns": 40, "in_bytes_per_ns": 40}))
-        for arguments, rows in ((("--limit", "2MiB"), r"(?m)^footprint +2\.00 MiB$"),
-                                (("--compare", "--strategies", "memopt", "--limits", "2MiB,3MiB"), r"(?m)^interrupted: .* of 2 limits$")):
-            out = self.path("plan.json")
-            process = subprocess.Popen([MEMOPTCTL, "plan", problem, *arguments, "--time-budget", "600", "--no-bound", "--json", out],
-                                       stdout=subprocess.PIPE, text=True, preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler))
-            interrupts.wait_until_caught(process.pid, "memoptctl")
-            process.send_signal(signal.SIGINT)
-            output, _ = process.communicate(timeout=patience.seconds(60))
-            self.assertEqual(process.returncode, 0, output)
-            self.assertRegex(output, rows)
-            self.assertIn("interrupted: the best until then", output)
+        # At once there may be no plan; later there is.
+        for arguments, early, late in (
+                (("--limit", "2MiB"), r"^memoptctl: interrupted before there was a plan within 2\.00 MiB$", r"^footprint +2\.00 MiB$"),
+                (("--compare", "--strategies", "memopt", "--limits", "2MiB,3MiB"), r"^interrupted: .*; 0 of 2 limits$", r"^interrupted: .*; [12] of 2 limits$")):
+            for seconds in (0, 0.5, 5, 50):
+                out = self.path(f"plan-{seconds}.json")
+                done = self.interrupted(patience.seconds(seconds), problem, *arguments, "--json", out)
+                said = done.stdout + done.stderr
+                if re.search(late, said, re.MULTILINE):
+                    break
+                self.assertRegex(said, f"(?m){early}")
+            self.assertRegex(said, f"(?m){late}")
+            self.assertIn("interrupted: the best until then", said)
+            self.assertEqual(done.returncode, 0)
             with open(out, encoding="utf-8") as file:
                 json.load(file)
+
+    @staticmethod
+    def interrupted(seconds, problem, *arguments):
+        """A search for ten minutes, so many seconds after its begin."""
+        process = subprocess.Popen([MEMOPTCTL, "plan", problem, *arguments, "--time-budget", "600", "--no-bound"], stdout=subprocess.PIPE,
+                                   stderr=subprocess.PIPE, text=True, preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler))
+        interrupts.wait_until_caught(process.pid, "memoptctl")
+        time.sleep(seconds)
+        process.send_signal(signal.SIGINT)
+        output, errors = process.communicate(timeout=patience.seconds(60))
+        return subprocess.CompletedProcess(process.args, process.returncode, output, errors)
 
     def test_a_place_is_free_between_its_turns(self):
         """Block 5 lives until a third of the next iteration, block 9 behind that: never more than two at once."""
