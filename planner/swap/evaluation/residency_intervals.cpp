@@ -86,6 +86,41 @@ bool ResidencyIntervals::find(std::uint32_t item, const Choice& choice, const Co
   return true;
 }
 
+std::vector<PointStay> ResidencyIntervals::stays(std::uint32_t item, const Choice& choice,
+                                                 const CopyTimes& times) const {
+  const Item& it = candidates_.items[item];
+  std::vector<std::uint32_t> used;
+  for (std::uint32_t a = it.first_eviction; a < it.first_eviction + it.evictions; ++a) {
+    if (choice.evicted[a] != 0) used.push_back(a);
+  }
+  std::vector<PointStay> result;
+  if (problem_.blocks[it.block].persistent) {
+    for (std::size_t k = 0; k < used.size(); ++k) {
+      const bool last = k + 1 == used.size();
+      const double out = last ? times.out_end(used[0]) + clock_.period() : times.out_end(used[k + 1]);
+      result.push_back({used[k], {clock_.not_after(times.in_begin(used[k])), clock_.not_before(out)}});
+    }
+    return result;
+  }
+  const Lifetime& lifetime = liveness_.of[it.block];
+  PointStay now{PointStay::kBorn, {point_of(lifetime.start), 0}};
+  for (const std::uint32_t a : used) {
+    now.when.end = clock_.not_before(times.out_end(a));
+    result.push_back(now);
+    if (!candidates_.evictions[a].returns()) return result;
+    now = {a, {clock_.not_after(times.in_begin(a)), 0}};
+  }
+  now.when.end = point_of(lifetime.freed + 1);
+  result.push_back(now);
+  return result;
+}
+
+std::vector<PointInterval> ResidencyIntervals::on_circle(const PointInterval& when) const {
+  ItemResidency residency;
+  put(when.begin, when.end, residency);
+  return residency.intervals;
+}
+
 ItemResidency ResidencyIntervals::whole(std::uint32_t item) const {
   const Item& it = candidates_.items[item];
   ItemResidency residency;

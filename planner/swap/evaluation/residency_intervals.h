@@ -33,6 +33,14 @@ inline bool conflict(const ItemResidency& a, const ItemResidency& b) {
   return false;
 }
 
+// On the device in between two evictions, on the line of its instance.
+struct PointStay {
+  std::uint32_t brought_by = kBorn;  // the eviction behind which it is back
+  PointInterval when;
+
+  static constexpr std::uint32_t kBorn = ~std::uint32_t{0};
+};
+
 class ResidencyIntervals {
  public:
   ResidencyIntervals(const Problem& problem, const Liveness& liveness, const EvictionCandidates& candidates,
@@ -41,6 +49,10 @@ class ResidencyIntervals {
 
   // Of an item, with the evictions chosen at the times found. False if it would be away while it is accessed.
   bool find(std::uint32_t item, const Choice& choice, const CopyTimes& times, ItemResidency& residency) const;
+  // The same, as what lies in between evictions, in order; those of a persistent item begin behind its first one.
+  std::vector<PointStay> stays(std::uint32_t item, const Choice& choice, const CopyTimes& times) const;
+  // On the circle. Intervals that have points in common: it is longer than that.
+  std::vector<PointInterval> on_circle(const PointInterval& when) const;
   // Of an item that is never away: all its life.
   ItemResidency whole(std::uint32_t item) const;
 

@@ -17,6 +17,7 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr const char* kFormat = "memopt-plan-1";
+constexpr const char* kReturningElsewhere = "memopt-plan-2";
 constexpr std::uint64_t kLargest = std::uint64_t{1} << 62;
 constexpr std::uint64_t kLargestExact = std::uint64_t{1} << 53;
 constexpr std::string_view kKinds = "mfrwx";
@@ -132,9 +133,9 @@ class Reader {
   PlanFile read() {
     top_.only({"format", "name", "comment", "period", "ops", "blocks", "machine", "limit", "chunk", "align", "layout",
                "lazy_malloc", "swaps"});
-    if (const Json& format = top_.get("format", "\"memopt-plan-1\""); format != kFormat) {
-      refuse("format", "\"memopt-plan-1\"", format);
-    }
+    const Json& format = top_.get("format", kFormats);
+    if (format != kFormat && format != kReturningElsewhere) refuse("format", kFormats, format);
+    may_return_elsewhere_ = format == kReturningElsewhere;
     Problem& problem = file_.problem;
     file_.spelling.fields = 0;
     if (const Json* v = optional("name", Spelling::kName)) problem.name = string(*v, "name");
@@ -162,7 +163,11 @@ class Reader {
 
   void machine() {
     const Members members(top_.get("machine", "an object"), "machine");
-    members.only({"out_bytes_per_ns", "in_bytes_per_ns", "out_latency_ns", "in_latency_ns"});
+    if (may_return_elsewhere_) {
+      members.only({"out_bytes_per_ns", "in_bytes_per_ns", "out_latency_ns", "in_latency_ns", "remap_ns"});
+    } else {
+      members.only({"out_bytes_per_ns", "in_bytes_per_ns", "out_latency_ns", "in_latency_ns"});
+    }
     Machine& m = file_.problem.machine;
     m.out_bytes_per_ns = number(members.get("out_bytes_per_ns", "a number"), "machine.out_bytes_per_ns");
     m.in_bytes_per_ns = number(members.get("in_bytes_per_ns", "a number"), "machine.in_bytes_per_ns");
@@ -174,6 +179,7 @@ class Reader {
       m.in_latency_ns = number(*v, "machine.in_latency_ns");
       file_.spelling.fields |= Spelling::kInLatency;
     }
+    if (const Json* v = members.find("remap_ns")) m.remap_ns = number(*v, "machine.remap_ns");
   }
 
   void blocks() {
@@ -210,17 +216,23 @@ class Reader {
       }
       if (const Json* v = members.find("offset"); v && !v->is_null()) {
         placed = true;
-        if (v->is_array()) {
-          if (v->empty() || v->size() > 8) refuse(where + ".offset", "1 to 8 offsets", *v);
-          for (const Json& one : *v) places[j].offsets.push_back(integer(one, where + ".offset"));
-        } else {
-          places[j].offsets.push_back(integer(*v, where + ".offset"));
-        }
+        places[j].offsets = offsets(*v, where + ".offset");
       }
       file_.spelling.blocks.push_back(given);
       file_.problem.blocks.push_back(std::move(block));
     }
     if (placed) file_.decisions.places = std::move(places);
+  }
+
+  static std::vector<std::uint64_t> offsets(const Json& value, const std::string& where) {
+    std::vector<std::uint64_t> result;
+    if (!value.is_array()) {
+      result.push_back(integer(value, where));
+      return result;
+    }
+    if (value.empty() || value.size() > 8) refuse(where, "1 to 8 offsets", value);
+    for (const Json& one : value) result.push_back(integer(one, where));
+    return result;
   }
 
   std::uint32_t block(const Json& value, const std::string& where) const {
@@ -271,7 +283,11 @@ class Reader {
     for (std::size_t j = 0; j < list.size(); ++j) {
       const std::string where = element("swaps", j);
       const Members members(list[j], where);
-      members.only({"block", "out_after", "in_after", "need", "copy"});
+      if (may_return_elsewhere_) {
+        members.only({"block", "out_after", "in_after", "need", "copy", "offset"});
+      } else {
+        members.only({"block", "out_after", "in_after", "need", "copy"});
+      }
       Swap swap;
       swap.block = block(members.get("block", "the id of a block"), where + ".block");
       swap.out_after = integer(members.get("out_after", "a position"), where + ".out_after");
@@ -282,11 +298,17 @@ class Reader {
       swap.in_after = position("in_after");
       swap.need = position("need");
       if (const Json* v = members.find("copy")) swap.copy = boolean(*v, where + ".copy");
+      if (const Json* v = members.find("offset"); v && !v->is_null()) {
+        swap.returns_to = offsets(*v, where + ".offset");
+      }
       file_.decisions.swaps.push_back(swap);
     }
   }
 
+  static constexpr const char* kFormats = "\"memopt-plan-1\" or \"memopt-plan-2\"";
+
   Members top_;
+  bool may_return_elsewhere_ = false;
   PlanFile file_;
   std::unordered_map<std::uint64_t, std::uint32_t> index_;
 };
@@ -348,7 +370,11 @@ class Writer {
   }
 
   void head() {
-    out_.member("format", kFormat);
+    const auto& swaps = plan_.decisions.swaps;
+    const bool elsewhere = problem_.machine.remap_ns || std::any_of(swaps.begin(), swaps.end(), [](const Swap& swap) {
+                             return !swap.returns_to.empty();
+                           });
+    out_.member("format", elsewhere ? kReturningElsewhere : kFormat);
     if (is_given(Spelling::kName) || !problem_.name.empty()) out_.member("name", problem_.name);
   }
 
@@ -364,6 +390,7 @@ class Writer {
     if (is_given(Spelling::kInLatency) || machine.in_latency_ns != 0) {
       out_.member("in_latency_ns", machine.in_latency_ns);
     }
+    if (machine.remap_ns) out_.member("remap_ns", *machine.remap_ns);
     out_.end_object();
   }
 
@@ -401,13 +428,7 @@ class Writer {
     if (block.pinned || (given & Spelling::kPinned) != 0) out_.member("pinned", block.pinned);
     if (j < plan_.decisions.places.size()) {
       const Place& place = plan_.decisions.places[j];
-      if (place.offsets.size() == 1) out_.member("offset", place.offsets[0]);
-      if (place.offsets.size() > 1) {
-        out_.name("offset");
-        out_.begin_list(observed ? kSpaces : json::Spacing{});
-        for (const std::uint64_t offset : place.offsets) out_.value(offset);
-        out_.end_list();
-      }
+      offsets(place.offsets, observed ? kSpaces : json::Spacing{});
       if (place.own || !observed) out_.member("window", place.own ? "own" : "linear");
     }
     if (!block.name.empty() || (given & Spelling::kBlockName) != 0) out_.member("name", block.name);
@@ -449,7 +470,17 @@ class Writer {
       out_.member("need", swap.need);
     }
     if (!swap.copy) out_.member("copy", false);
+    offsets(swap.returns_to, {});
     out_.end_object();
+  }
+
+  void offsets(const std::vector<std::uint64_t>& all, const json::Spacing& spacing) {
+    if (all.size() == 1) out_.member("offset", all[0]);
+    if (all.size() <= 1) return;
+    out_.name("offset");
+    out_.begin_list(spacing);
+    for (const std::uint64_t offset : all) out_.value(offset);
+    out_.end_list();
   }
 
   const PlanFile& plan_;

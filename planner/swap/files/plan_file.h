@@ -1,4 +1,5 @@
-// Files of the format memopt-plan-1: a problem and the decisions of a planner, as JSON.
+// Files of the formats memopt-plan-1 and, where blocks may return to other places than those where they were,
+// memopt-plan-2: a problem and the decisions of a planner, as JSON.
 //
 // What is read can be written again without loss: every value, and which optional fields are given at all, so that a
 // plan still equals the problem it was made for in everything but the decisions. Times and rates are doubles; an

@@ -138,7 +138,7 @@ class PlanDrawing {
                        last = static_cast<std::int64_t>(it.last) + shift;
     if (last < (shown_ - 1) * n_ || first < 0) return;
     const Block& block = problem_.blocks[it.block];
-    const auto& offsets = decisions_.places[it.block].offsets;
+    const auto& offsets = offsets_since(decisions_, it.block, it.in_swap);
     const auto turns = static_cast<std::int64_t>(offsets.size());
     const std::uint64_t offset = offsets[static_cast<std::size_t>((born % turns + turns) % turns)];
     TimeSpan here{0, begin_ + 2 * length_};

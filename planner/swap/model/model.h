@@ -51,12 +51,14 @@ struct Block {
   friend bool operator==(const Block&, const Block&) = default;
 };
 
-// A copy of s bytes takes latency + s / rate; out and in are two engines, each doing one copy at a time.
+// A copy of s bytes takes latency + s / rate; out and in are two engines, each doing one copy at a time. The host maps
+// addresses to other bytes, one chunk after the other.
 struct Machine {
   double out_bytes_per_ns = 0;
   double in_bytes_per_ns = 0;
   double out_latency_ns = 0;
   double in_latency_ns = 0;
+  std::optional<double> remap_ns = {};  // of a chunk; none: every block returns to where it was
 
   double out_ns(std::uint64_t bytes) const { return out_latency_ns + static_cast<double>(bytes) / out_bytes_per_ns; }
   double in_ns(std::uint64_t bytes) const { return in_latency_ns + static_cast<double>(bytes) / in_bytes_per_ns; }
@@ -97,6 +99,9 @@ struct Swap {
   std::uint64_t in_after = kNever;  // both kNever: freed while away
   std::uint64_t need = kNever;
   bool copy = true;  // false: the host's copy of an earlier swap is current, its bytes are given up at once
+  // Where it is from its return on until it goes out again or is freed, in turn as Place::offsets are, and as many.
+  // None: where its Place says.
+  std::vector<std::uint64_t> returns_to = {};
 
   bool returns() const { return need != kNever; }
 
@@ -117,6 +122,16 @@ struct Decisions {
 
   friend bool operator==(const Decisions&, const Decisions&) = default;
 };
+
+// Where a block is since the swap that brought it in (its index), or its birth (below 0). In turn.
+inline const std::vector<std::uint64_t>& offsets_since(const Decisions& decisions, std::uint32_t block,
+                                                       std::int32_t in_swap) {
+  if (in_swap >= 0) {
+    const std::vector<std::uint64_t>& returns = decisions.swaps[static_cast<std::size_t>(in_swap)].returns_to;
+    if (!returns.empty()) return returns;
+  }
+  return decisions.places[block].offsets;
+}
 
 // Of offsets of a block of the problem.
 inline std::uint64_t alignment_of(const Problem& problem, std::uint32_t block, bool swapped) {

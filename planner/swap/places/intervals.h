@@ -1,4 +1,4 @@
-// Internal to the room: the times in which a buffer is needed.
+// The times in which a buffer is needed.
 #pragma once
 
 #include <algorithm>

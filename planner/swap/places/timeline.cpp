@@ -69,6 +69,7 @@ class Moments {
 
 struct Stay {
   std::uint32_t block = 0;
+  std::int32_t in_swap = kNoSwap;
   std::int64_t turn = 0;
   Moment begin, end;
 };
@@ -124,7 +125,8 @@ std::int64_t signed_of(std::uint64_t number) { return static_cast<std::int64_t>(
 }  // namespace
 
 std::optional<TimelineProblem> make_timeline_problem(const Problem& problem, const Liveness& liveness,
-                                                     const Decisions& decisions, Simulator& simulator) {
+                                                     const Decisions& decisions, Simulator& simulator,
+                                                     Returns returns) {
   const Timing timing = simulator.record(decisions);
   if (timing.fault != Fault::kNone || simulator.rounds() > kMostRounds) return std::nullopt;
   const std::int64_t n = signed_of(liveness.operations), rounds = signed_of(simulator.rounds());
@@ -143,7 +145,7 @@ std::optional<TimelineProblem> make_timeline_problem(const Problem& problem, con
   for (const ResidencyInterval& it : simulator.residency().intervals) {
     for (std::int64_t round = 0; round < rounds; ++round) {
       const std::int64_t then = born + round;
-      Stay stay{it.block, then % rounds, Moments::begin_of(signed_of(it.first) + then * n),
+      Stay stay{it.block, it.in_swap, then % rounds, Moments::begin_of(signed_of(it.first) + then * n),
                 Moments::behind(signed_of(it.last) + then * n)};
       if (it.in_swap != kNoSwap) {
         const auto swap = static_cast<std::uint32_t>(it.in_swap);
@@ -167,39 +169,65 @@ std::optional<TimelineProblem> make_timeline_problem(const Problem& problem, con
   const Circle circle(2 * n * rounds, std::move(all));
   std::vector<bool> swapped(problem.blocks.size());
   for (const Swap& swap : decisions.swaps) swapped[swap.block] = true;
+  std::vector<bool> free_returns(decisions.swaps.size());
+  if (returns == Returns::kElsewhere)
+    free_returns = find_free_returns(problem, decisions, simulator, timing.iterations - 2);
   LayoutProblem& layout = result.layout;
+  layout.returns.assign(decisions.swaps.size(), kNoBuffer);
   std::vector<layout::Interval> when;
+  std::vector<std::int32_t> in_swaps;
+  std::vector<std::uint32_t> group_of;
   std::size_t begin = 0, end = 0;
   for (std::uint32_t b = 0; b < problem.blocks.size(); ++b, begin = end) {
-    layout.first.push_back(static_cast<std::uint32_t>(layout.problem.buffers.size()));
+    const auto first_buffer = static_cast<std::uint32_t>(layout.problem.buffers.size());
+    layout.first.push_back(first_buffer);
+    layout.turns.push_back(0);
     const Block& block = problem.blocks[b];
-    while (end < stays.size() && stays[end].block == b) ++end;
+    // Each stay as often as there are rounds.
+    in_swaps.clear();
+    for (; end < stays.size() && stays[end].block == b; ++end) {
+      if ((end - begin) % static_cast<std::size_t>(rounds) == 0) in_swaps.push_back(stays[end].in_swap);
+    }
     if (block.bytes == 0) continue;
+    const std::uint32_t groups = group_stays(free_returns, in_swaps, group_of);
     const std::int64_t turns = block.persistent ? 1 : rounds;
-    for (std::int64_t turn = 0; turn < turns; ++turn) {
-      when.clear();
-      if (begin == end) when.push_back({0, circle.length()});  // persistent, never swapped
-      for (std::size_t k = begin; k < end; ++k) {
-        if ((block.persistent || stays[k].turn == turn) && !circle.put(stays[k], when)) return std::nullopt;
+    layout.turns[b] = static_cast<std::uint32_t>(turns);
+    for (std::uint32_t group = 0; group < groups; ++group) {
+      for (std::int64_t turn = 0; turn < turns; ++turn) {
+        when.clear();
+        if (begin == end) when.push_back({0, circle.length()});  // persistent, never swapped
+        for (std::size_t k = begin; k < end; ++k) {
+          if (group_of[(k - begin) / static_cast<std::size_t>(rounds)] != group) continue;
+          if ((block.persistent || stays[k].turn == turn) && !circle.put(stays[k], when)) return std::nullopt;
+        }
+        if (when.empty() || !join(when)) return std::nullopt;
+        layout.problem.add(block.bytes, when, alignment_of(problem, b, swapped[b]));
       }
-      if (when.empty() || !join(when)) return std::nullopt;
-      layout.problem.add(block.bytes, when, alignment_of(problem, b, swapped[b]));
+    }
+    for (std::size_t k = 0; k < in_swaps.size(); ++k) {
+      if (group_of[k] != 0) {
+        layout.returns[static_cast<std::size_t>(in_swaps[k])] =
+            first_buffer + group_of[k] * static_cast<std::uint32_t>(turns);
+      }
     }
   }
   layout.first.push_back(static_cast<std::uint32_t>(layout.problem.buffers.size()));
   return result;
 }
 
-std::optional<Decisions> lay_out_in_time(const Problem& problem, const Liveness& liveness, const Decisions& decisions,
-                                         const layout::Limits& limits, std::optional<std::uint64_t> capacity) {
+namespace {
+
+std::optional<Decisions> lay_out(const Problem& problem, const Liveness& liveness, const Decisions& decisions,
+                                 const layout::Limits& limits, std::optional<std::uint64_t> capacity, Returns returns) {
   Simulator simulator(problem, liveness);
-  std::optional<TimelineProblem> timeline = make_timeline_problem(problem, liveness, decisions, simulator);
+  std::optional<TimelineProblem> timeline = make_timeline_problem(problem, liveness, decisions, simulator, returns);
   if (!timeline) return std::nullopt;
   layout::Problem& layout = timeline->layout.problem;
   layout.capacity = capacity;
   const layout::Outcome outcome = layout::solve(layout, limits);
   if (!outcome.found(layout.buffers.size())) return std::nullopt;
-  Decisions placed{decisions.swaps, places_of(problem, decisions, timeline->layout, outcome.solution)};
+  Decisions placed{decisions.swaps, {}};
+  set_places(problem, timeline->layout, outcome.solution, placed);
   std::optional<Decisions> best;
   double least = timeline->added_ns + kSame;
   const auto offer = [&](Decisions one) {
@@ -213,6 +241,16 @@ std::optional<Decisions> lay_out_in_time(const Problem& problem, const Liveness&
   for (std::size_t j = 0; j < placed.swaps.size(); ++j) placed.swaps[j].in_after = timeline->in_after[j];
   offer(std::move(placed));
   return best;
+}
+
+}  // namespace
+
+std::optional<Decisions> lay_out_in_time(const Problem& problem, const Liveness& liveness, const Decisions& decisions,
+                                         const layout::Limits& limits, std::optional<std::uint64_t> capacity) {
+  if (problem.machine.remap_ns) {
+    if (auto elsewhere = lay_out(problem, liveness, decisions, limits, capacity, Returns::kElsewhere)) return elsewhere;
+  }
+  return lay_out(problem, liveness, decisions, limits, capacity, Returns::kWhereTheyWere);
 }
 
 bool has_turns(const Decisions& decisions) {

@@ -28,9 +28,11 @@ struct TimelineProblem {
 // Of a plan with places, as the simulator has it in its last iterations, which it records. Nothing where it can't be
 // simulated, or its offsets repeat after more than four iterations. O(k n + i log i) for k iterations of n operations.
 std::optional<TimelineProblem> make_timeline_problem(const Problem& problem, const Liveness& liveness,
-                                                     const Decisions& decisions, Simulator& simulator);
+                                                     const Decisions& decisions, Simulator& simulator,
+                                                     Returns returns = Returns::kWhereTheyWere);
 
-// The plan with other places, in which it takes no longer, and copies in that are issued as soon as these allow, or
+// The plan with other places, in which it takes no longer; where blocks may return elsewhere and there is time, one for
+// each of their stays. Copies in that are issued as soon as these allow, or
 // when they began: the lowest that is found, or with a capacity any within that. Nothing where none is found.
 std::optional<Decisions> lay_out_in_time(const Problem& problem, const Liveness& liveness, const Decisions& decisions,
                                          const layout::Limits& limits,

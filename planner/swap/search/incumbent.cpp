@@ -49,11 +49,11 @@ bool Incumbent::offer(Decisions decisions, std::uint64_t height) {
 }
 
 bool Incumbent::offer_laid_out(Decisions swaps, const layout::Limits& limits, std::optional<std::uint64_t> capacity) {
-  LayoutProblem layout = make_layout_problem(problem_, liveness_, swaps);
+  LayoutProblem layout = make_layout_problem(problem_, liveness_, swaps, Returns::kElsewhere);
   layout.problem.capacity = capacity;
   const layout::Outcome outcome = layout::solve_by_heuristics(layout.problem, limits);
   if (!outcome.found(layout.problem.buffers.size())) return false;
-  swaps.places = places_of(problem_, swaps, layout, outcome.solution);
+  set_places(problem_, layout, outcome.solution, swaps);
   return offer(std::move(swaps), 0);
 }
 

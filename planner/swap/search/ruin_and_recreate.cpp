@@ -227,7 +227,7 @@ std::optional<RuinAndRecreate::Result> RuinAndRecreate::evaluate(const layout::L
       std::vector<std::uint64_t> before(layout.problem.buffers.size(), layout::kAnywhere);
       for (std::uint32_t b = 0; b < problem_.blocks.size(); ++b) {
         const std::vector<std::uint64_t>& offsets = current_.places[b].offsets;
-        if (layout.first[b + 1] - layout.first[b] != offsets.size()) continue;
+        if (layout.turns[b] != offsets.size()) continue;
         for (std::size_t k = 0; k < offsets.size(); ++k) {
           const std::size_t buffer = layout.first[b] + k;
           if (offsets[k] % layout.problem.buffers[buffer].alignment == 0) before[buffer] = offsets[k];
@@ -236,7 +236,8 @@ std::optional<RuinAndRecreate::Result> RuinAndRecreate::evaluate(const layout::L
       outcome = layout::solve_again(layout.problem, before, limits);
     }
     if (!outcome.found(layout.problem.buffers.size())) return std::nullopt;
-    result.places = decisions.places = places_of(problem_, decisions, layout, outcome.solution);
+    set_places(problem_, layout, outcome.solution, decisions);
+    result.places = decisions.places;
     const std::uint64_t footprint = footprint_of(problem_, decisions);
     result.bound = outcome.lower_bound;
     result.above = footprint - std::min(footprint, limit_);

@@ -72,6 +72,7 @@ constexpr DelayPhase kAboveLimit = {0.05, 0.5};
 // Of a limit: a load that leaves room for places. Parts of a round in which the load has to come below it.
 constexpr double kRoomForPlaces = 0.95;
 constexpr double kRoomForLayout = 0.97, kLessRoom = 0.985, kLeastRoom = 0.9;  // where places are not searched for
+constexpr double kRoomForStays = 0.99;                                        // where each stay lies by itself
 // What is laid out above the limit is made smaller by loads alone, so many times, each for this part of a round.
 constexpr int kMostCorrections = 2;
 constexpr double kCorrection = 0.08;
@@ -291,7 +292,7 @@ class Search {
   void round(std::uint64_t number, const Budget& budget) {
     ParallelAnnealing unplaced = make_annealing(false, 2 * number);
     unplaced.anneal(budget, 0, kUnplaced, beginning(unplaced), schedule(unplaced, 1));
-    if (!needs_places(unplaced)) {
+    if (!needs_places(unplaced, number)) {
       const double until = problem_.layout ? 1 - kThorough : 1;
       unplaced.anneal(budget, kUnplaced, until, unplaced.best().choice, schedule(unplaced, few_ ? 0.2 : 0.3));
       conclude(unplaced);
@@ -316,7 +317,7 @@ class Search {
     ParallelAnnealing unplaced = make_annealing(false, 2 * number);
     goal_ = problem_.layout ? room : limit;
     unplaced.anneal(budget, 0, kUndelayed, beginning(unplaced), schedule(unplaced, 1));
-    if (!needs_places(unplaced)) {
+    if (!needs_places(unplaced, number)) {
       goal_ = limit;
       make_room_for_the_rest(unplaced, kUndelayed * budget.seconds());
       if (incumbent_.is_done()) return;
@@ -446,8 +447,10 @@ class Search {
   }
 
   // Whether what has the least load leaves something to gain by searching for places. Keeps the order in which it lies.
-  bool needs_places(const ParallelAnnealing& annealing) {
+  bool needs_places(const ParallelAnnealing& annealing, std::uint64_t round) {
     if (!problem_.layout || candidates_.items.size() > kMostPlaced) return false;
+    // Where stays are laid out by themselves, loads say nearly all; every second time.
+    if (problem_.machine.remap_ns && round % 2 == 0) return false;
     const ParallelAnnealing::Found& best = annealing.best();
     const auto footprint = layouts_.lay_out(best.choice, Items::kAnywhere, layouts_.brief());
     // One load that lies well says little of others within a limit.
@@ -559,7 +562,7 @@ class Search {
   Layouts layouts_;
   SimulatedLayouts simulated_;
   Choice greedy_;
-  double room_for_layout_ = kRoomForLayout;
+  double room_for_layout_ = problem_.machine.remap_ns ? kRoomForStays : kRoomForLayout;
   std::optional<RuinAndRecreate> ruining_;
   std::optional<Choice> covering_;  // within the limit, with many waits
   std::optional<Best> best_;        // of all rounds

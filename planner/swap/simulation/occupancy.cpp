@@ -43,7 +43,7 @@ std::vector<InstanceInterval> intervals_of_instances(const Problem& problem, con
   const auto n = static_cast<std::int64_t>(liveness.operations);
   std::vector<InstanceInterval> result;
   for (const ResidencyInterval& it : residency.intervals) {
-    const auto& offsets = decisions.places[it.block].offsets;
+    const auto& offsets = offsets_since(decisions, it.block, it.in_swap);
     const auto turns = static_cast<std::int64_t>(offsets.size());
     for (std::int64_t k = begin; k < end; ++k) {
       const std::uint64_t from = offsets[static_cast<std::size_t>((k % turns + turns) % turns)];

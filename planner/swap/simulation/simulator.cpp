@@ -82,12 +82,58 @@ Timing Simulator::prepare(const Decisions& decisions) {
     prepare_load(decisions, timing);
   }
   if (timing.fault != Fault::kNone) return timing;
+  find_remappings(decisions);
   add_waits_for_copies_in(decisions);
   history_ = 1;
   for (const Wait& wait : waits_) history_ = std::max<std::uint64_t>(history_, wait.back);
   for (const OutOf& wait : in_waits_) history_ = std::max<std::uint64_t>(history_, wait.back);
+  if (remaps_) history_ = std::max<std::uint64_t>(history_, *std::max_element(out_back_.begin(), out_back_.end()));
   make_steps();
   return timing;
+}
+
+// What the host maps anew for a return to another place; also for what a freed block's addresses are mapped back to
+// until it is allocated again, with its last return.
+void Simulator::find_remappings(const Decisions& decisions) {
+  remaps_ = problem_.layout && std::any_of(decisions.swaps.begin(), decisions.swaps.end(),
+                                           [](const Swap& swap) { return !swap.returns_to.empty(); });
+  if (!remaps_) return;
+  remapped_chunks_.assign(swaps_, 0);
+  out_back_.assign(swaps_, 0);
+  for (std::uint32_t j = 0; j < swaps_; ++j) {
+    const Swap& swap = decisions.swaps[j];
+    if (swap.returns())
+      out_back_[j] =
+          static_cast<std::uint32_t>(swap.in_after / liveness_.operations - swap.out_after / liveness_.operations);
+  }
+  const std::vector<ResidencyInterval>& all = residency_.intervals;
+  for (std::size_t begin = 0, end = 0; begin < all.size(); begin = end) {
+    const std::uint32_t b = all[begin].block;
+    while (end < all.size() && all[end].block == b) ++end;
+    const auto offsets = [&](std::size_t k) -> auto& { return offsets_since(decisions, b, all[k].in_swap); };
+    const std::uint64_t chunks = (problem_.blocks[b].bytes + problem_.chunk - 1) / problem_.chunk;
+    for (std::size_t k = begin; k < end; ++k) {
+      if (all[k].in_swap == kNoSwap) continue;
+      const std::size_t before = k == begin ? end - 1 : k - 1;
+      if (offsets(k) != offsets(before)) remapped_chunks_[static_cast<std::size_t>(all[k].in_swap)] += chunks;
+    }
+    const ResidencyInterval& last = all[end - 1];
+    if (!problem_.blocks[b].persistent && last.in_swap != kNoSwap && offsets(end - 1) != offsets(begin))
+      remapped_chunks_[static_cast<std::size_t>(last.in_swap)] += chunks;
+  }
+}
+
+// What falls behind a little in each iteration is seen to be waited for only much later, but no iteration is shorter
+// than what one engine, or the host, has to do in it.
+double Simulator::busiest_ns(const Decisions& decisions) const {
+  double out = 0, in = 0, host = 0;
+  for (std::uint32_t j = 0; j < swaps_; ++j) {
+    if (out_ns_[j] != kNoCopy) out += out_ns_[j];
+    if (!decisions.swaps[j].returns()) continue;
+    in += in_ns_[j];
+    host += static_cast<double>(remapped_chunks(j)) * problem_.machine.remap_ns.value_or(0);
+  }
+  return std::max({out, in, host});
 }
 
 bool Simulator::issue_at_once(Decisions& decisions) {
@@ -156,7 +202,7 @@ void Simulator::sweep(const Decisions& decisions, Timing& timing) {
         const ResidencyInterval& it = residency_.intervals[beginnings_[k].interval];
         const std::int64_t shift = beginnings_[k].shift + pass * cycle;
         const std::int64_t first = static_cast<std::int64_t>(it.first) + shift;
-        const auto& offsets = decisions.places[it.block].offsets;
+        const auto& offsets = offsets_since(decisions, it.block, it.in_swap);
         const std::uint64_t from = offsets.size() == 1 ? offsets[0] : offsets[beginnings_[k].round % offsets.size()];
         std::int64_t issued = 0;
         std::uint64_t key = 0;
@@ -288,6 +334,11 @@ void Simulator::simulate_iteration(std::uint64_t iteration) {
       for (std::uint32_t w = copy.first_wait; w < copy.first_wait + copy.waits; ++w) {
         begin = std::max(begin, out_end_[slot(in_waits_[w].swap, iteration) - in_waits_[w].back * swaps_]);
       }
+      if (const std::uint64_t chunks = remapped_chunks(copy.swap); chunks != 0) {
+        const double away = out_end_[at - out_back_[copy.swap] * swaps_];
+        remap_free_ = std::max(away, remap_free_) + static_cast<double>(chunks) * problem_.machine.remap_ns.value_or(0);
+        begin = std::max(begin, remap_free_);
+      }
       in_begin_[at] = begin;
       in_end_[at] = in_free_ = begin + in_ns_[copy.swap];
     }
@@ -305,7 +356,8 @@ void Simulator::grow(std::uint64_t iterations) {
 
 // Whether all that later iterations can see is as it was an iteration ago, only later.
 bool Simulator::repeats(std::uint64_t iteration) const {
-  if (rounds_ != 1 || iteration <= history_ + 1 || (!problem_.layout && token_ < tokens_.size())) return false;
+  if (rounds_ != 1 || remaps_ || iteration <= history_ + 1 || (!problem_.layout && token_ < tokens_.size()))
+    return false;
   const double length = ends_[iteration] - ends_[iteration - 1];
   const double tolerance = 1e-9 * problem_.period;
   for (std::uint64_t h = 0; h < history_; ++h) {
@@ -325,7 +377,7 @@ Timing Simulator::run(const Decisions& decisions, bool whole) {
   Timing timing = prepare(decisions);
   if (timing.fault != Fault::kNone) return timing;
   const std::uint64_t least = std::max(kLeastIterations, 3 * rounds_ + span_ + 2);
-  stall_ = out_free_ = in_free_ = 0;
+  stall_ = out_free_ = in_free_ = remap_free_ = 0;
   stalls_.clear();
   std::fill(out_end_.begin(), out_end_.begin() + std::min(out_end_.size(), history_ * swaps_), 0.0);
   std::fill(in_end_.begin(), in_end_.begin() + std::min(in_end_.size(), history_ * swaps_), 0.0);
@@ -353,6 +405,7 @@ Timing Simulator::run(const Decisions& decisions, bool whole) {
     if (timing.steady || iterations >= 8 * least || iterations * liveness_.operations > kMostOperations) break;
     iterations *= 2;
   }
+  timing.added_ns = std::max(timing.added_ns, busiest_ns(decisions) - problem_.period);
   std::uint64_t early = 0;
   for (std::uint64_t k = 0; problem_.layout && k < iterations; ++k) early += early_[k % rounds_];
   timing.early_swap_ins = static_cast<double>(early) / static_cast<double>(iterations);

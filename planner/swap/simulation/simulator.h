@@ -1,6 +1,7 @@
 // When everything in a steady iteration happens: the simulator. Operations run one after the other, each waiting for
 // what it needs; two copy engines, out and in, do their copies one at a time in order of issue; bytes are taken when
-// all previous owners have let go of them. docs/formats/plan-json.md, "Timing", has the rules.
+// all previous owners have let go of them; what returns to another place has its addresses mapped first.
+// docs/formats/plan-json.md, "Timing", has the rules.
 //
 // Built for search: one evaluation is a sweep over the intervals of residency, which finds what waits for what, and
 // then a few steps per copy and iteration; operations that neither wait nor issue cost nothing. Memory is kept between
@@ -71,6 +72,8 @@ class Simulator {
   // Of the copy that is issued in this iteration. Out: ended when the bytes are given up.
   double out_end(std::uint32_t swap, std::uint64_t iteration) const { return out_end_[slot(swap, iteration)]; }
   double in_begin(std::uint32_t swap, std::uint64_t iteration) const { return in_begin_[slot(swap, iteration)]; }
+  // That the host maps anew before the copy in, in every iteration.
+  std::uint64_t remapped_chunks(std::uint32_t swap) const { return remaps_ ? remapped_chunks_[swap] : 0; }
   double in_end(std::uint32_t swap, std::uint64_t iteration) const { return in_end_[slot(swap, iteration)]; }
 
  private:
@@ -101,6 +104,8 @@ class Simulator {
   Timing prepare(const Decisions& decisions);
   void find_beginnings();
   void sweep(const Decisions& decisions, Timing& timing);
+  void find_remappings(const Decisions& decisions);
+  double busiest_ns(const Decisions& decisions) const;
   void order_copies_in(const Decisions& decisions, Timing& timing);
   void add_waits_for_copies_in(const Decisions& decisions);
   void make_steps();
@@ -120,7 +125,11 @@ class Simulator {
   std::uint64_t history_ = 0;  // iterations before the first that waits may look back to
   std::uint64_t span_ = 1;     // iterations that a lifetime can reach beyond its first
   Residency residency_;
-  std::vector<double> out_ns_, in_ns_;  // by swap; out_ns_ < 0: no copy
+  std::vector<double> out_ns_, in_ns_;          // by swap; out_ns_ < 0: no copy
+  bool remaps_ = false;                         // a block returns to another place; else what follows is of no meaning
+  std::vector<std::uint64_t> remapped_chunks_;  // by swap, before its copy in
+  std::vector<std::uint32_t>
+      out_back_;  // by swap: iterations between the issue of its copy out and that of its copy in
 
   ByteOwners owners_;
   struct Beginning {
@@ -148,7 +157,7 @@ class Simulator {
 
   std::vector<double> out_end_, in_begin_, in_end_, ends_;
   std::vector<Stall> stalls_;
-  double stall_ = 0, out_free_ = 0, in_free_ = 0;
+  double stall_ = 0, out_free_ = 0, in_free_ = 0, remap_free_ = 0;
 
   // Without layout.
   struct Token {

@@ -132,6 +132,14 @@ class BlockSwaps {
   std::uint64_t n_;
 };
 
+std::optional<std::string> fault_of_offsets(const std::vector<std::uint64_t>& offsets, std::uint64_t unit) {
+  for (const std::uint64_t offset : offsets) {
+    if (offset > kLargest) return "offset: expected at most 2^62";
+    if (offset % unit != 0) return "offset: expected a multiple of " + text(unit) + ", found " + text(offset);
+  }
+  return std::nullopt;
+}
+
 std::string description(const Problem& problem, const Timing& timing) {
   const std::string block = name(problem, timing.culprit);
   switch (timing.fault) {
@@ -183,12 +191,19 @@ std::optional<std::string> find_place_fault(const Problem& problem, const Decisi
       return name(problem, b) + ": window: expected own, as it " + (swapped[b] ? "is swapped" : "lies in whole chunks");
     }
     const std::uint64_t unit = place.own ? problem.chunk : problem.align;
-    for (const std::uint64_t offset : place.offsets) {
-      if (offset > kLargest) return name(problem, b) + ": offset: expected at most 2^62";
-      if (offset % unit != 0) {
-        return name(problem, b) + ": offset: expected a multiple of " + text(unit) + ", found " + text(offset);
-      }
+    if (auto fault = fault_of_offsets(place.offsets, unit)) return name(problem, b) + ": " + *fault;
+  }
+  for (std::size_t j = 0; j < decisions.swaps.size(); ++j) {
+    const Swap& swap = decisions.swaps[j];
+    if (swap.returns_to.empty()) continue;
+    if (!problem.machine.remap_ns) return element(j) + "offset: expected none, as machine.remap_ns is not given";
+    if (!swap.returns()) return element(j) + "offset: expected none, as it does not return";
+    const std::size_t turns = decisions.places[swap.block].offsets.size();
+    if (swap.returns_to.size() != turns) {
+      return element(j) + "offset: expected " + std::to_string(turns) + ", as of " + name(problem, swap.block) +
+             ", found " + std::to_string(swap.returns_to.size());
     }
+    if (auto fault = fault_of_offsets(swap.returns_to, problem.chunk)) return element(j) + *fault;
   }
   const std::uint64_t footprint = footprint_of(problem, decisions);
   if (problem.limit && footprint > *problem.limit) {
@@ -202,6 +217,10 @@ std::uint64_t footprint_of(const Problem& problem, const Decisions& decisions) {
   for (std::size_t b = 0; b < decisions.places.size(); ++b) {
     for (const std::uint64_t offset : decisions.places[b].offsets)
       end = std::max(end, offset + problem.blocks[b].bytes);
+  }
+  if (decisions.places.empty()) return end;
+  for (const Swap& swap : decisions.swaps) {
+    for (const std::uint64_t offset : swap.returns_to) end = std::max(end, offset + problem.blocks[swap.block].bytes);
   }
   return end;
 }
@@ -268,7 +287,10 @@ Report verify(const Problem& problem, const Decisions& decisions, const Rules& r
     report.peak_resident = report.timing.peak_resident;
   }
   double out = 0, in = 0;
-  for (const Swap& swap : decisions.swaps) {
+  for (std::uint32_t j = 0; j < decisions.swaps.size(); ++j) {
+    const Swap& swap = decisions.swaps[j];
+    report.remapped_chunks += simulator.remapped_chunks(j);
+    report.returns_elsewhere += simulator.remapped_chunks(j) != 0 ? 1 : 0;
     const std::uint64_t bytes = problem.blocks[swap.block].bytes;
     (swap.copy ? report.bytes_out : report.bytes_dropped) += bytes;
     if (swap.copy) out += problem.machine.out_ns(bytes);

@@ -43,6 +43,7 @@ struct Report {
   std::uint64_t peak_resident = 0;                               // with swaps, in simulated time
   std::uint64_t bytes_out = 0, bytes_dropped = 0, bytes_in = 0;  // an iteration
   double out_utilisation = 0, in_utilisation = 0;                // of the copy engines, 0 to 1
+  std::uint64_t returns_elsewhere = 0, remapped_chunks = 0;      // an iteration
 };
 
 Report verify(const Problem& problem, const Decisions& decisions, const Rules& rules = {});

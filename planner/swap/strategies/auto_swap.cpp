@@ -244,7 +244,7 @@ class Selection {
     const LayoutProblem layout = make_layout_problem(problem_, liveness_, decisions);
     const layout::Outcome outcome = layout::solve(layout.problem, limits_);
     if (!outcome.found(layout.problem.buffers.size())) return false;
-    decisions.places = places_of(problem_, decisions, layout, outcome.solution);
+    set_places(problem_, layout, outcome.solution, decisions);
     if (!simulator_.issue_at_once(decisions)) return false;
     for (std::size_t j = 0; j < wished.size(); ++j) {
       decisions.swaps[j].in_after = std::max(decisions.swaps[j].in_after, wished[j].in_after);

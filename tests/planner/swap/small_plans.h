@@ -33,6 +33,15 @@ inline Plan one_place() {
   return plan;
 }
 
+// The same, but block 0 returns 100 bytes higher: its one chunk is mapped there, and back until it is allocated again.
+inline Plan returns_elsewhere(double remap_ns) {
+  Plan plan = one_place();
+  plan.problem.machine.remap_ns = remap_ns;
+  plan.problem.chunk = 100;
+  plan.decisions.swaps[0].returns_to = {100};
+  return plan;
+}
+
 // The same without places: bytes are interchangeable. The copy out ends at 45, and block 1 comes at 30.
 inline Plan load_only(std::uint64_t limit) {
   Plan plan = one_place();

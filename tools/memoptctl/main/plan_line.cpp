@@ -74,6 +74,13 @@ void PlanLine::add_to(CLI::App& command) {
                  "of the strategy memopt: a block that was only read since it was copied to the host leaves without "
                  "another copy; no program can carry that out yet")
       ->group(kSwaps);
+  accept_number(
+      option("--remap-time", swaps_.remap_us,
+             "of the strategy memopt: blocks may return to other places than those where they were, and the "
+             "host takes so many microseconds to map the addresses of a chunk anew (74 by published figures); "
+             "no program can carry that out yet",
+             "N"),
+      0, 1e6);
   accept_whole(option("--seed", swaps_.seed, "of what is random in a strategy", "N"), 0,
                std::numeric_limits<std::uint64_t>::max())
       ->capture_default_str();

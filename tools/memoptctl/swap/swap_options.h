@@ -17,6 +17,7 @@ struct SwapPlanOptions {
   std::string strategy = "memopt";
   std::string objective;     // "footprint" or "time"; empty: time where there is a limit
   bool clean_drops = false;  // of memopt's own, swap::Problem::clean_drops
+  double remap_us = 0;       // of memopt's own, swap::Machine::remap_ns; only if it is given
   double seconds = 2;        // for each search of memopt's own
   unsigned threads = 0;      // of it; 0: as many as there are processors
   std::uint64_t seed = 1;

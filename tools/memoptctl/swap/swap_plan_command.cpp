@@ -54,6 +54,12 @@ void print(const SwapProblem& input, const SwapPlan& plan, const swap::ModuleBou
   if (report.bytes_dropped != 0) rows.back().second += fmt::format(", {} dropped", mib(report.bytes_dropped));
   rows.emplace_back("copy engines", fmt::format("out {:.1f} %, in {:.1f} %", 100 * report.out_utilisation,
                                                 100 * report.in_utilisation));
+  if (problem.machine.remap_ns) {
+    rows.emplace_back("mapped anew", fmt::format("{} returns, {} chunks, {} of the host's time an iteration",
+                                                 report.returns_elsewhere, report.remapped_chunks,
+                                                 milliseconds(static_cast<double>(report.remapped_chunks) *
+                                                              *problem.machine.remap_ns)));
+  }
   rows.emplace_back("machine", machine_text(problem.machine));
   if (input.blind_launches != 0) {
     rows.emplace_back("not seen", fmt::format("what {} launches touch", input.blind_launches));

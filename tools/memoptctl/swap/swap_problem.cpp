@@ -91,7 +91,11 @@ std::optional<SwapProblem> read_problem(const SwapPlanOptions& options, input::F
     if (!result) return std::nullopt;
   }
   swap::Problem& problem = result->file.problem;
-  if (machine) problem.machine = *machine;
+  if (machine) {
+    machine->remap_ns = problem.machine.remap_ns;
+    problem.machine = *machine;
+  }
+  if (options.has("--remap-time")) problem.machine.remap_ns = 1e3 * options.remap_us;
   problem.clean_drops = options.clean_drops;
   if (!problem.limit && (options.compare || !options.limit.empty())) problem.limit = 0;
   try {

@@ -40,7 +40,7 @@ swap::AutoSwapPlan unswapped(const swap::Problem& problem, const swap::Liveness&
     const layout::Outcome outcome = layout::solve(layout.problem, limits);
     if (!outcome.found(layout.problem.buffers.size()))
       throw std::runtime_error("no layout was found in the time given");
-    plan.decisions.places = swap::places_of(problem, {}, layout, outcome.solution);
+    swap::set_places(problem, layout, outcome.solution, plan.decisions);
     // A file says which instance lies where: others may lie between the turns of a place.
     if (swap::has_turns(plan.decisions)) {
       auto in_step = swap::lay_out_in_time(problem, liveness, plan.decisions, limits);
@@ -134,7 +134,7 @@ void refuse_ignored(const SwapPlanOptions& options, const std::vector<const Swap
     throw std::invalid_argument(fmt::format("{} is for {}; {} does not look at it", option, whose, names));
   };
   if (none(true)) {
-    for (const char* const option : {"--threads", "--objective", "--clean-drops"})
+    for (const char* const option : {"--threads", "--objective", "--clean-drops", "--remap-time"})
       refuse(option, "the strategy memopt");
     const auto is_tuned = [](const SwapStrategy* one) { return one->name == "autoswap:tuned"; };
     if (std::none_of(strategies.begin(), strategies.end(), is_tuned))

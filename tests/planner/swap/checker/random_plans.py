@@ -163,6 +163,24 @@ def plan(rng):
     return result
 
 
+def return_elsewhere(rng, original):
+    """The plan, which has a layout, in memopt-plan-2: some of its blocks return to other places, wherever these are."""
+    result = copy.deepcopy(original)
+    result["format"] = "memopt-plan-2"
+    result["machine"]["remap_ns"] = rng.choice([0, 1, 7, 20])
+    result.pop("limit", None)
+    offsets = {b["id"]: b["offset"] for b in result["blocks"]}
+    top = max(max(one if isinstance(one, list) else [one]) for one in offsets.values())
+    for swap in result["swaps"]:
+        if "need" not in swap or rng.random() < 0.3:
+            continue
+        unit = result["chunk"]
+        chosen = [rng.randrange((top + rng.choice([0, 64, 300])) // unit + 1) * unit for _ in range(8)]
+        home = offsets[swap["block"]]
+        swap["offset"] = chosen[:len(home)] if isinstance(home, list) else chosen[0]
+    return result
+
+
 def _nudge(rng, value, n):
     return rng.choice([value + 1, max(0, value - 1), max(0, value + rng.randint(-n, n)), value + n, 0])
 

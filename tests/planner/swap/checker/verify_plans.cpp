@@ -1,5 +1,5 @@
-// Reads plans (memopt-plan-1, one a line) and writes, a line each, what our verifier says about them: JSON with the
-// names that tools of the format use. For tests that compare it with an independent checker.
+// Reads plans (memopt-plan-1 or -2, one a line) and writes, a line each, what our verifier says about them: JSON with
+// the names that tools of the format use. For tests that compare it with an independent checker.
 #include <cmath>
 #include <iostream>
 #include <nlohmann/json.hpp>
@@ -44,6 +44,8 @@ json result_of(const std::string& line) {
           {"peak_live", report.peak_live},
           {"peak_resident", report.peak_resident},
           {"early_swap_ins", report.timing.early_swap_ins},
+          {"returns_elsewhere", report.returns_elsewhere},
+          {"remapped_chunks", report.remapped_chunks},
           {"bytes_out", report.bytes_out},
           {"bytes_dropped", report.bytes_dropped},
           {"bytes_in", report.bytes_in},

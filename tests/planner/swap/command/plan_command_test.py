@@ -11,6 +11,7 @@ import time
 
 import cases
 import interrupts
+import judge
 import patience
 from plan_case import CHECKER, MEMOPTCTL, MIB, SOON, TWO, VGG16, PlanCase, needs_published_trace, run, soon
 
@@ -79,6 +80,30 @@ class PlanCommand(PlanCase):
             if os.path.exists(CHECKER):
                 self.judge(out, problem, done.stdout)
 
+    def test_a_block_returns_to_another_place(self):
+        """At most two of three are there at once; block 0 with block 1, that with block 2, and that with block 0 again."""
+        ops = [["m", 0, 0], ["m", 1, 10], ["w", 0, 20], ["w", 1, 30], ["m", 2, 60], ["w", 2, 70], ["f", 1, 80], ["w", 2, 90], ["x", -1, 91],
+               ["r", 0, 120], ["f", 2, 130], ["f", 0, 140]]
+        problem = self.write({"format": "memopt-plan-1", "period": 150000, "machine": TWO["machine"],
+                              "blocks": [{"id": k, "size": 2 * MIB, "pinned": k != 0} for k in range(3)],
+                              "ops": [[kind, block, 1000 * time] for kind, block, time in ops]})
+        for remap, footprint, mapped in ((None, "6.00", None), ("1", "4.00", "1 returns, 2 chunks, 0.002 ms"), ("1000", "6.00", "0 returns, 0 chunks, 0.000 ms")):
+            out = self.path("plan.json")
+            options = ("--remap-time", remap) if remap else ()
+            shown = self.succeed(problem, "--no-bound", "--json", out, *options, *SOON)
+            self.assertRegex(shown, rf"(?m)^footprint +{footprint} MiB$")
+            self.assertRegex(shown, r"(?m)^added time +0\.000 ms")
+            self.assertRegex(shown, r"(?m)^machine +200:200:0:0: ")
+            self.assertEqual(re.findall(r"(?m)^mapped anew +(.*) of the host's time an iteration$", shown), [mapped] if mapped else [])
+            plan = self.read("plan.json")
+            self.assertEqual((plan["format"], [swap.get("offset") is not None for swap in plan.get("swaps", [])].count(True)),
+                             ("memopt-plan-2" if remap else "memopt-plan-1", 1 if footprint == "4.00" else 0))
+            judged = judge.judge(plan)
+            self.assertEqual((judged["footprint"], judged["added_ns"]), (float(footprint) * MIB, 0))
+            # What was written is read, with its price.
+            again = self.succeed(out, "--no-bound", *SOON)
+            self.assertRegex(again, rf"(?m)^footprint +{footprint} MiB$")
+
     def test_streams_are_carried_through(self):
         ops = [op + [0] * (4 - len(op)) + [stream] for op, stream in zip(TWO["ops"], (0, 7, 7, 0, 1, 1, 2, 7, 4294967295), strict=True)]
         shown = {}
@@ -141,9 +166,10 @@ class PlanCommand(PlanCase):
 
     def test_a_table_of_limits(self):
         table = os.path.join(os.environ["TEST_SOURCE"], "tests", "planner", "swap", "search", "limits_table.py")
-        done = run(sys.executable, table, MEMOPTCTL, "--times", "0.3", "--seeds", "1", "--limits", "100,50,30", self.write(TWO))
+        done = run(sys.executable, table, MEMOPTCTL, "--times", "0.3", "--seeds", "1", "--limits", "100,50,30", "--remap-times", "none,5", self.write(TWO))
         self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertRegex(done.stdout, r"(?m) 0\.3 +1 +0\.00 +0\.00 +\(2\.0\) +0$")
+        for remap in ("none", "5"):
+            self.assertRegex(done.stdout, rf"(?m) 0\.3 +1 +{remap} +2\.0 +0\.00 +0\.00 +\(2\.0\) +0$")
         self.assertIn("the wrong way round: 0", done.stdout)
         sys.path.insert(0, os.path.dirname(table))
         wrong_way_round = importlib.import_module("limits_table").wrong_way_round
@@ -162,6 +188,7 @@ class PlanCommand(PlanCase):
                                 (("--strategy", "none", "--threads", "1"), "--threads is for the strategy memopt; none"),
                                 (("--strategy", "autoswap:doa", "--objective", "time"), "--objective is for the strategy memopt"),
                                 (("--strategy", "autoswap:doa", "--clean-drops"), "--clean-drops is for the strategy memopt"),
+                                (("--strategy", "none", "--remap-time", "5"), "--remap-time is for the strategy memopt"),
                                 (("--layout-time", "1"), "--layout-time is for none and autoswap; memopt does not look at it"),
                                 (("--buffers", self.path("out")), "--buffers is for recordings and text traces"),
                                 (("--strategy", "layout"), "--strategy none plans it without swaps")):

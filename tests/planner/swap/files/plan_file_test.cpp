@@ -104,10 +104,30 @@ TEST(PlanFile, DecisionsWithoutPlacesHaveNoOffsets) {
   EXPECT_TRUE(parse_plan(written(plan)).decisions.places.empty());
 }
 
+TEST(PlanFile, WhereBlocksReturnToIsTheSecondFormat) {
+  PlanFile plan = parse_plan(kPlan);
+  plan.problem.machine.remap_ns = 74000;
+  plan.decisions.swaps[0].returns_to = {2097152};
+  const json document = json::parse(written(plan));
+  EXPECT_EQ(document["format"], "memopt-plan-2");
+  EXPECT_EQ(document["machine"]["remap_ns"], 74000);
+  EXPECT_EQ(document["swaps"][0]["offset"], 2097152);
+  const PlanFile again = parse_plan(document.dump());
+  EXPECT_EQ(again.problem, plan.problem);
+  EXPECT_EQ(again.decisions, plan.decisions);
+  plan.decisions.swaps[0].returns_to = {2097152, 0};
+  EXPECT_EQ(json::parse(written(plan))["swaps"][0]["offset"], json::parse("[2097152, 0]"));
+  EXPECT_EQ(parse_plan(written(plan)).decisions, plan.decisions);
+  EXPECT_EQ(refusal(document, "/machine/remap_ns", -1), "machine.remap_ns: expected a number from 0 to 2^62, found -1");
+  EXPECT_EQ(refusal(document, "/swaps/0/offset", json::array()), "swaps[0].offset: expected 1 to 8 offsets, found []");
+}
+
 TEST(PlanFile, NamesTheFieldAndWhatWasExpected) {
   const json plan = json::parse(kPlan);
   EXPECT_EQ(refusal(plan, "/surprise", 1).substr(0, 24), "surprise: unknown field;");
-  EXPECT_EQ(refusal(plan, "/format", "x"), R"(format: expected "memopt-plan-1", found "x")");
+  EXPECT_EQ(refusal(plan, "/format", "x"), R"(format: expected "memopt-plan-1" or "memopt-plan-2", found "x")");
+  EXPECT_EQ(refusal(plan, "/machine/remap_ns", 1).substr(0, 31), "machine.remap_ns: unknown field");
+  EXPECT_EQ(refusal(plan, "/swaps/0/offset", 0).substr(0, 30), "swaps[0].offset: unknown field");
   EXPECT_EQ(refusal(plan, "/chunk", 0), "chunk: expected an integer from 1 to 4611686018427387904, found 0");
   EXPECT_EQ(refusal(plan, "/limit", -1), "limit: expected an integer from 0 to 4611686018427387904, found -1");
   EXPECT_EQ(refusal(plan, "/layout", 1), "layout: expected true or false, found 1");

@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
 """What `memoptctl plan` adds to an iteration within limits from wide to narrow, by several seeds and times:
 
-  limits_table.py MEMOPTCTL [--limits 90,80,...] [--times 1,4] [--seeds 1,2] TRACE[@MACHINE]...
+  limits_table.py MEMOPTCTL [--limits 90,80,...] [--times 1,4] [--seeds 1,2] [--remap-times none,0,74] TRACE[@MACHINE]...
 
-One line for each trace, time and seed: milliseconds added, or (N) where no plan was found: the least limit that is named, in MiB. Behind it
-how many pairs of limits are the wrong way round: the wider one has no plan, or one that adds more (2 % and 0.05 ms are nothing).
+One line for each trace, time, seed and time of mapping a chunk anew: MiB at no added time; then milliseconds added, or (N) where no plan was
+found: the least limit that is named, in MiB. Behind it how many pairs of limits are the wrong way round: the wider one has no plan, or one
+that adds more (2 % and 0.05 ms are nothing).
 """
 import argparse
+import itertools
 import os
 import re
 import subprocess
@@ -30,6 +32,14 @@ def added(command):
     return None, int(named.group(1)) / 2**20
 
 
+def footprint(command):
+    """MiB, at no added time."""
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        sys.exit(f"limits_table: {' '.join(command)} ended with {done.returncode}: {done.stderr.strip()}")
+    return float(re.search(r"^footprint +([\d.]+) MiB", done.stdout, re.MULTILINE).group(1))
+
+
 def wrong_way_round(cells):
     """Of added times by limit, the widest first; None: no plan."""
     return sum(1 for i, wide in enumerate(cells) for narrow in cells[i + 1:]
@@ -42,26 +52,27 @@ def main():
     parser.add_argument("--limits", type=numbers, default=numbers(LIMITS), help="percent of the peak load, the widest first")
     parser.add_argument("--times", type=numbers, default=["1"], help="seconds of each search")
     parser.add_argument("--seeds", type=numbers, default=["1", "2"])
+    parser.add_argument("--remap-times", type=numbers, default=["none"], help="microseconds for each chunk; none: all return to where they were")
     parser.add_argument("traces", nargs="+", metavar="TRACE[@MACHINE]")
     options = parser.parse_args()
-    print(f"{'':28}{'s':>4}{'seed':>5}" + "".join(f"{limit + ' %':>9}" for limit in options.limits) + "  wrong")
+    print(f"{'':28}{'s':>4}{'seed':>5}{'remap':>6}{'MiB':>9}" + "".join(f"{limit + ' %':>9}" for limit in options.limits) + "  wrong")
     total = 0
     for trace in options.traces:
         path, _, machine = trace.partition("@")
         name = os.path.basename(path)[:18] + ("@" + machine[:8] if machine else "")
-        for seconds in options.times:
-            for seed in options.seeds:
-                print(f"{name:28}{seconds:>4}{seed:>5}", end="")
-                cells = []
-                for limit in options.limits:
-                    command = [options.memoptctl, "plan", path, "--limit", limit + "%", "--objective", "time", "--no-bound", "--time-budget", seconds,
-                               "--seed", seed, *(["--machine", machine] if machine else [])]
-                    time, named = added(command)
-                    cells.append(time)
-                    print(f"{f'({named:.1f})' if time is None else f'{time:.2f}':>9}", end="", flush=True)
-                wrong = wrong_way_round(cells)
-                total += wrong
-                print(f"{wrong:>7}", flush=True)
+        for seconds, seed, remap in itertools.product(options.times, options.seeds, options.remap_times):
+            print(f"{name:28}{seconds:>4}{seed:>5}{remap:>6}", end="", flush=True)
+            plan = [options.memoptctl, "plan", path, "--no-bound", "--time-budget", seconds, "--seed", seed,
+                    *(["--machine", machine] if machine else []), *(["--remap-time", remap] if remap != "none" else [])]
+            print(f"{footprint(plan):>9.1f}", end="", flush=True)
+            cells = []
+            for limit in options.limits:
+                time, named = added([*plan, "--limit", limit + "%", "--objective", "time"])
+                cells.append(time)
+                print(f"{f'({named:.1f})' if time is None else f'{time:.2f}':>9}", end="", flush=True)
+            wrong = wrong_way_round(cells)
+            total += wrong
+            print(f"{wrong:>7}", flush=True)
     print(f"pairs of limits the wrong way round: {total}")
 
 

@@ -117,6 +117,92 @@ TEST(Simulator, WhatIsDroppedTakesNoTime) {
   EXPECT_LT(timing_of(plan).added_ns, 50);
 }
 
+// The copy out ends at 30, the copy in is issued at 70, and is needed at 80.
+TEST(Simulator, AReturnElsewhereWaitsForTheHost) {
+  EXPECT_EQ(timing_of(testing::returns_elsewhere(20)).added_ns, 0);
+  EXPECT_NEAR(timing_of(testing::returns_elsewhere(25)).stall_access_ns, 10, 1e-9);
+}
+
+// There is one host: what it maps for block 0 from 30 on it maps for block 2 before, which is out since 20.
+TEST(Simulator, TheHostMapsOneAfterTheOther) {
+  Plan plan = testing::returns_elsewhere(10);
+  plan.problem.blocks.push_back({.id = 2, .bytes = 250, .persistent = true});
+  plan.problem.operations[2] = {Kind::kRead, 2, 20};
+  plan.problem.operations[7] = {Kind::kRead, 2, 70};
+  plan.decisions.places.push_back({{300}, true});
+  // Its copies take 25 ns each; three chunks are mapped after each.
+  plan.decisions.swaps = {{.block = 2, .out_after = 2, .in_after = 3, .need = 7, .returns_to = {600}},
+                          {.block = 2, .out_after = 7, .in_after = 9, .need = 12},
+                          plan.decisions.swaps[0]};
+  const Liveness liveness = find_liveness(plan.problem);
+  Simulator simulator(plan.problem, liveness);
+  ASSERT_EQ(simulator.record(plan.decisions).fault, Fault::kNone);
+  EXPECT_EQ(simulator.remapped_chunks(0), 3U);
+  EXPECT_EQ(simulator.remapped_chunks(1), 3U);
+  EXPECT_EQ(simulator.remapped_chunks(2), 2U);
+  // In the first iteration: out from 30 (behind block 0's copy) to 55, mapped until 85, copied in until 110.
+  EXPECT_NEAR(simulator.in_begin(0, 0), 85, 1e-9);
+  // Block 2's wait of 40 ns has moved what is behind it. Block 0 is mapped from 85 to 105, but the engine is busy.
+  EXPECT_NEAR(simulator.in_begin(2, 0), 110, 1e-9);
+}
+
+TEST(Simulator, ABlockThatReturnsToWhereItWasIsNotMapped) {
+  Plan plan = testing::returns_elsewhere(1000);
+  plan.decisions.swaps[0].returns_to = {0};
+  EXPECT_EQ(timing_of(plan).added_ns, 0);
+}
+
+TEST(Simulator, AReturnElsewhereTakesBytesThere) {
+  Plan plan = testing::returns_elsewhere(0);
+  plan.problem.blocks[1].persistent = true;
+  plan.problem.operations[3] = plan.problem.operations[6] = {Kind::kRead, 1, 30};
+  plan.problem.operations[6].time = 60;
+  plan.decisions.places[1].offsets = {100};
+  EXPECT_EQ(timing_of(plan).fault, Fault::kOverlap);
+  plan.decisions.places[1].offsets = {200};
+  EXPECT_EQ(timing_of(plan).fault, Fault::kNone);
+}
+
+// The copies out of an iteration take 1 ns longer than it. Nothing waits for them at first, but they fall behind.
+TEST(Simulator, NoIterationIsShorterThanItsCopies) {
+  Plan plan;
+  for (std::uint32_t b = 0; b < 10; ++b) {
+    plan.problem.blocks.push_back({.id = b, .bytes = 101, .persistent = true});
+    plan.problem.operations.push_back({Kind::kRead, b, 10.0 * b});
+    plan.decisions.places.push_back({{101 * b}, true});
+    plan.decisions.swaps.push_back({.block = b, .out_after = b, .in_after = b + 5, .need = b + 10});
+  }
+  plan.problem.period = 100;
+  plan.problem.machine = {10, 1000, 0, 0};
+  plan.problem.chunk = 1;
+  EXPECT_NEAR(timing_of(plan).added_ns, 1, 1e-9);
+  plan.problem.machine = {1000, 10, 0, 0};
+  EXPECT_NEAR(timing_of(plan).added_ns, 1, 1e-9);
+  plan.problem.layout = false;
+  plan.problem.limit = 2000;
+  plan.decisions.places.clear();
+  EXPECT_NEAR(timing_of(plan).added_ns, 1, 1e-9);
+}
+
+// Ten returns to other places an iteration.
+TEST(Simulator, NorThanTheHostNeedsToMapAnew) {
+  Plan plan;
+  for (std::uint32_t b = 0; b < 5; ++b) {
+    plan.problem.blocks.push_back({.id = b, .bytes = 100, .persistent = true});
+    plan.decisions.places.push_back({{100 * b}, true});
+    plan.decisions.swaps.push_back(
+        {.block = b, .out_after = b, .in_after = b + 1, .need = b + 5, .returns_to = {1000 + 100 * b}});
+    plan.decisions.swaps.push_back({.block = b, .out_after = b + 5, .in_after = b + 6, .need = b + 10});
+  }
+  for (std::uint32_t i = 0; i < 10; ++i) plan.problem.operations.push_back({Kind::kRead, i % 5, 10.0 * i});
+  plan.problem.period = 100;
+  plan.problem.machine = {1000, 1000, 0, 0, 8};
+  plan.problem.chunk = 100;
+  EXPECT_EQ(timing_of(plan).added_ns, 0);
+  plan.problem.machine.remap_ns = 10.01;
+  EXPECT_NEAR(timing_of(plan).added_ns, 0.1, 1e-9);
+}
+
 TEST(Simulator, WithoutLayoutBytesAreInterchangeable) {
   Plan plan = load_only(100);
   const Timing timing = timing_of(plan);

@@ -99,6 +99,36 @@ TEST(Verify, Places) {
   EXPECT_TRUE(says(fault_of(plan), "a place for each block"));
 }
 
+TEST(Verify, WhereABlockReturnsTo) {
+  Plan plan = testing::returns_elsewhere(10);
+  const Report report = verify(plan.problem, plan.decisions);
+  EXPECT_EQ(report.fault, std::nullopt);
+  EXPECT_EQ(report.footprint, 200u);
+  EXPECT_EQ(report.returns_elsewhere, 1u);
+  EXPECT_EQ(report.remapped_chunks, 2u);
+  plan.problem.limit = 199;
+  EXPECT_TRUE(says(fault_of(plan), "above the limit of 199"));
+  plan = testing::returns_elsewhere(10);
+  plan.decisions.swaps[0].returns_to = {50};
+  EXPECT_TRUE(says(fault_of(plan), "swaps[0]: offset: expected a multiple of 100"));
+  plan.decisions.swaps[0].returns_to = {100, 200};
+  EXPECT_TRUE(says(fault_of(plan), "swaps[0]: offset: expected 1, as of block 0, found 2"));
+  plan.problem.machine.remap_ns.reset();
+  EXPECT_TRUE(says(fault_of(plan), "as machine.remap_ns is not given"));
+  plan = testing::returns_elsewhere(10);
+  plan.problem.operations[8] = {Kind::kNothing, kNoBlock, 80};
+  plan.decisions.swaps[0] = {.block = 0, .out_after = 1, .returns_to = {100}};
+  EXPECT_TRUE(says(fault_of(plan), "as it does not return"));
+  // Block 1 is there while block 0 comes back.
+  plan = testing::returns_elsewhere(10);
+  plan.decisions.places[1].offsets = {100};
+  plan.decisions.swaps[0].in_after = 4;
+  plan.decisions.swaps[0].need = 5;
+  plan.problem.operations[8] = {Kind::kNothing, kNoBlock, 80};
+  plan.problem.operations[5] = {Kind::kRead, 0, 50};
+  EXPECT_TRUE(says(fault_of(plan), "same bytes"));
+}
+
 TEST(Verify, ProblemsThatAreNoIteration) {
   Plan plan = two_blocks();
   plan.problem.operations[6].kind = Kind::kRead;

@@ -1,0 +1,120 @@
+#!/usr/bin/env python3
+"""Our verifier and simulator against the judge of these tests, which shares no code with them and knows where blocks return to."""
+import json
+import os
+import random
+import subprocess
+import unittest
+
+import cases
+import judge
+import patience
+import random_plans
+
+VERIFY_PLANS = os.environ["VERIFY_PLANS"]
+PLANS = int(os.environ.get("MEMOPT_RANDOM_PLANS", "1500")) // (1 if cases.SANITIZER == "" else 5)
+SEED = int(os.environ.get("MEMOPT_RANDOM_SEED", "1"))
+EXACT = ("footprint", "peak_live", "returns_elsewhere", "remapped_chunks")
+
+
+def ours(plans):
+    lines = "".join(json.dumps(plan) + "\n" for plan in plans)
+    done = subprocess.run([VERIFY_PLANS], input=lines, capture_output=True, text=True, timeout=patience.seconds(300), check=True)
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def theirs(plan):
+    try:
+        return judge.judge(plan)
+    except judge.Invalid as error:
+        return {"valid": False, "error": str(error)}
+
+
+def with_layout(rng):
+    while True:
+        plan = random_plans.plan(rng)
+        if plan.get("layout", True):
+            return plan
+
+
+class AgainstTheJudge(unittest.TestCase):
+    def compare(self, plans):
+        """Counts those that hold, those in which something waits, and those in which a block returns elsewhere."""
+        valid = waiting = elsewhere = 0
+        for plan, own in zip(plans, ours(plans), strict=True):
+            judged = theirs(plan)
+            shown = json.dumps(plan) + f"\njudge: {judged}\nours: { {k: v for k, v in own.items() if k != 'written'} }"
+            self.assertEqual(own["valid"], judged["valid"], shown)
+            if not judged["valid"]:
+                continue
+            valid += 1
+            for field in EXACT:
+                self.assertEqual(own[field], judged[field], field + ": " + shown)
+            # Of offsets in turn ours counts over iterations that are no multiple of the turns.
+            self.assertEqual(own["early_swap_ins"] > 0, judged["early_swap_ins"] > 0, shown)
+            if own["converged"] and judged["converged"]:
+                self.assertAlmostEqual(own["added_ns"], judged["added_ns"], delta=2e-3, msg=shown)
+            waiting += judged["added_ns"] > 1e-6
+            elsewhere += judged["returns_elsewhere"] > 0
+            self.assertEqual(theirs(json.loads(own["written"])), judged, shown)
+        return valid, waiting, elsewhere
+
+    def test_plans_of_the_first_format(self):
+        rng = random.Random(SEED)
+        valid, waiting, _ = self.compare([with_layout(rng) for _ in range(PLANS)])
+        self.assertGreater(valid, PLANS // 10)
+        self.assertGreater(waiting, PLANS // 40)
+
+    def test_plans_with_a_place_for_each_return(self):
+        rng = random.Random(SEED + 1)
+        plans = []
+        while len(plans) < PLANS:
+            plan = with_layout(rng)
+            if any("need" in swap for swap in plan["swaps"]) and theirs(plan)["valid"]:
+                plans.append(random_plans.return_elsewhere(rng, plan))
+        valid, waiting, elsewhere = self.compare(plans)
+        self.assertGreater(valid, PLANS // 4)
+        self.assertGreater(waiting, PLANS // 10)
+        self.assertGreater(elsewhere, PLANS // 10)
+
+    def test_mutations_of_them(self):
+        rng = random.Random(SEED + 2)
+        plans = []
+        while len(plans) < PLANS:
+            plan = with_layout(rng)
+            if not theirs(plan)["valid"]:
+                continue
+            changed = [random_plans.mutated(rng, random_plans.return_elsewhere(rng, plan)) for _ in range(10)]
+            plans += [one for one in changed if one.get("layout", True)]
+        valid, _, elsewhere = self.compare(plans)
+        self.assertGreater(valid, PLANS // 10)
+        self.assertGreater(elsewhere, PLANS // 40)
+        self.assertGreater(len(plans) - valid, PLANS // 5)
+
+    def test_the_judge_sees_what_our_plans_are_free_of(self):
+        """Nobody waits for the bytes' previous owners: what comes of it is seen in simulated time."""
+        rng = random.Random(SEED + 3)
+        set_owners, seen = judge.set_previous_owners, 0
+
+        def nobody_waits(plan, stays):
+            early = set_owners(plan, stays)
+            for stay in stays:
+                stay.previous = {turn: [] for turn in stay.previous}
+            return early
+
+        self.addCleanup(setattr, judge, "set_previous_owners", set_owners)
+        for _ in range(PLANS // 2):
+            plan = with_layout(rng)
+            judge.set_previous_owners = set_owners
+            before = theirs(plan)
+            judge.set_previous_owners = nobody_waits
+            after = theirs(plan)
+            if not before["valid"] or after.get("added_ns") == before["added_ns"]:
+                continue
+            self.assertIn("share bytes at time", after.get("error", ""), json.dumps(plan))
+            seen += 1
+        self.assertGreater(seen, PLANS // 100)
+
+
+if __name__ == "__main__":
+    cases.main()
