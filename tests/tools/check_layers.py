@@ -27,6 +27,9 @@ SWAP_ROOMS = {"model": [], "simulation": ["model"], "places": ["model", "simulat
               "evaluation": ["model", "simulation"], "search": ["model", "simulation", "places", "strategies", "evaluation"], "bounds": ["model"], "files": ["model", "simulation"]}
 SWAP_LAYOUT = {"places": LAYOUT_PUBLIC - {LAYOUT + "files"}, "strategies": LAYOUT_PUBLIC - {LAYOUT + "files"}, "search": LAYOUT_PUBLIC - {LAYOUT + "files"},
                "files": {LAYOUT + "files", "planner/json", "planner/input"}}
+# planner/recompute's rooms -> those of its others that each may include.
+RECOMPUTE = "planner/recompute/"
+RECOMPUTE_ROOMS = {"model": [], "online": ["model"], "search": ["model", "online"]}
 # Room -> rooms whose files it may include, and single headers, beside its own. A file belongs to the longest prefix.
 RULES = {
     "preload": {"agent", "shm"},
@@ -43,6 +46,8 @@ RULES = {
     "planner/iteration": {"shm", "planner/input", *LAYOUT_PUBLIC},
     "planner/swap": LAYOUT_PUBLIC,
     **{SWAP + room: {*(SWAP + other for other in others), *SWAP_LAYOUT.get(room, ())} for room, others in SWAP_ROOMS.items()},
+    "planner/recompute": {SWAP + "model"},
+    **{RECOMPUTE + room: {SWAP + "model", *(RECOMPUTE + other for other in others)} for room, others in RECOMPUTE_ROOMS.items()},
     "planner/sending": {"shm", "planner/program.h", "planner/frameworks", "planner/iteration", *(SWAP + room for room in SWAP_ROOMS if room != "files")},
     "planner/recording": {"shm", "planner/daemon/sink.h", "planner/json"},
     "planner/daemon": {"shm", "planner"},
@@ -62,8 +67,8 @@ LINK = re.compile(r"^\s*target_link_libraries\(\s*([\w.-]+)([^)]*)\)", re.MULTIL
 # memoptctl's rooms -> what each may include beside shm.
 MEMOPTCTL_ROOMS = {
     "common": [], "run": ["common"], "status": ["common", "planner/json"], "recording": ["planner", "common", "run"], "plan": ["planner", "common"],
-    "swap": ["planner", "common", "plan"], "solve": ["planner", "common"], "doctor": ["common", "run", "status", "planner/json"],
-    "main": ["planner/input", "common", "run", "status", "recording", "plan", "swap", "solve", "doctor"],
+    "swap": ["planner", "common", "plan"], "recompute": ["planner", "common", "swap"], "solve": ["planner", "common"], "doctor": ["common", "run", "status", "planner/json"],
+    "main": ["planner/input", "common", "run", "status", "recording", "plan", "swap", "recompute", "solve", "doctor"],
 }
 RULES |= {f"tools/memoptctl/{room}": {"shm", *(f"tools/memoptctl/{other}" if other in MEMOPTCTL_ROOMS else other for other in others)}
           for room, others in MEMOPTCTL_ROOMS.items()}

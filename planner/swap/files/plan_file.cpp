@@ -17,7 +17,7 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr const char* kFormat = "memopt-plan-1";
-constexpr const char* kReturningElsewhere = "memopt-plan-2";
+constexpr const char* kSecondFormat = "memopt-plan-2";
 constexpr std::uint64_t kLargest = std::uint64_t{1} << 62;
 constexpr std::uint64_t kLargestExact = std::uint64_t{1} << 53;
 constexpr std::string_view kKinds = "mfrwx";
@@ -131,11 +131,16 @@ class Reader {
   explicit Reader(const Json& document) : top_(document, "") {}
 
   PlanFile read() {
-    top_.only({"format", "name", "comment", "period", "ops", "blocks", "machine", "limit", "chunk", "align", "layout",
-               "lazy_malloc", "swaps"});
     const Json& format = top_.get("format", kFormats);
-    if (format != kFormat && format != kReturningElsewhere) refuse("format", kFormats, format);
-    may_return_elsewhere_ = format == kReturningElsewhere;
+    if (format != kFormat && format != kSecondFormat) refuse("format", kFormats, format);
+    second_ = format == kSecondFormat;
+    if (second_) {
+      top_.only({"format", "name", "comment", "period", "ops", "blocks", "machine", "limit", "chunk", "align", "layout",
+                 "lazy_malloc", "swaps", "launches", "recompute"});
+    } else {
+      top_.only({"format", "name", "comment", "period", "ops", "blocks", "machine", "limit", "chunk", "align", "layout",
+                 "lazy_malloc", "swaps"});
+    }
     Problem& problem = file_.problem;
     file_.spelling.fields = 0;
     if (const Json* v = optional("name", Spelling::kName)) problem.name = string(*v, "name");
@@ -151,6 +156,8 @@ class Reader {
     blocks();
     operations();
     if (const Json* v = optional("swaps", Spelling::kSwaps)) swaps(*v);
+    if (const Json* v = top_.find("launches")) launches(*v);
+    if (const Json* v = top_.find("recompute")) recompute(*v);
     return std::move(file_);
   }
 
@@ -163,7 +170,7 @@ class Reader {
 
   void machine() {
     const Members members(top_.get("machine", "an object"), "machine");
-    if (may_return_elsewhere_) {
+    if (second_) {
       members.only({"out_bytes_per_ns", "in_bytes_per_ns", "out_latency_ns", "in_latency_ns", "remap_ns"});
     } else {
       members.only({"out_bytes_per_ns", "in_bytes_per_ns", "out_latency_ns", "in_latency_ns"});
@@ -283,7 +290,7 @@ class Reader {
     for (std::size_t j = 0; j < list.size(); ++j) {
       const std::string where = element("swaps", j);
       const Members members(list[j], where);
-      if (may_return_elsewhere_) {
+      if (second_) {
         members.only({"block", "out_after", "in_after", "need", "copy", "offset"});
       } else {
         members.only({"block", "out_after", "in_after", "need", "copy"});
@@ -307,8 +314,54 @@ class Reader {
 
   static constexpr const char* kFormats = "\"memopt-plan-1\" or \"memopt-plan-2\"";
 
+  void launches(const Json& list) {
+    array(list, "launches");
+    file_.launches = true;
+    std::vector<Operation>& operations = file_.problem.operations;
+    std::uint64_t behind = 0;
+    for (std::size_t j = 0; j < list.size(); ++j) {
+      const std::string where = element("launches", j);
+      const Json& one = list[j];
+      if (!one.is_array() || one.size() != 2) refuse(where, "[first, number]", one);
+      const std::uint64_t first = integer(one[0], where + ": first", behind, operations.size());
+      const std::uint64_t number = integer(one[1], where + ": number", 1, operations.size() - first);
+      for (std::uint64_t i = first; i < first + number; ++i) {
+        Operation& operation = operations[i];
+        if (operation.kind == Kind::kMalloc || operation.kind == Kind::kFree) {
+          throw Invalid(where + ": expected operations of kind r, w or x, and operation " + std::to_string(i) +
+                        " is none");
+        }
+        operation.continues = i > first;
+      }
+      behind = first + number;
+    }
+  }
+
+  void recompute(const Json& list) {
+    array(list, "recompute");
+    const std::size_t n = file_.problem.operations.size();
+    for (std::size_t j = 0; j < list.size(); ++j) {
+      const std::string where = element("recompute", j);
+      const Members members(list[j], where);
+      members.only({"before", "drop", "replay"});
+      RecomputeStep step;
+      step.before = static_cast<std::uint32_t>(integer(members.get("before", "an operation"), where + ".before", 0, n));
+      const Json* const drop = members.find("drop");
+      step.drop = drop != nullptr;
+      if (step.drop == (members.find("replay") != nullptr))
+        throw Invalid(where + ": expected drop or replay, and not both");
+      if (step.drop) {
+        step.what = block(*drop, where + ".drop");
+      } else {
+        const std::uint64_t least = 0, most = n == 0 ? 0 : n - 1;
+        step.what = static_cast<std::uint32_t>(integer(*members.find("replay"), where + ".replay", least, most));
+      }
+      file_.recompute.push_back(step);
+    }
+  }
+
   Members top_;
-  bool may_return_elsewhere_ = false;
+  bool second_ = false;
   PlanFile file_;
   std::unordered_map<std::uint64_t, std::uint32_t> index_;
 };
@@ -348,6 +401,10 @@ class Writer {
     blocks();
     operations();
     if (is_given(Spelling::kSwaps) || !plan_.decisions.swaps.empty()) swaps(kLines);
+    if (has_launches()) launches();
+    if (!plan_.recompute.empty()) {
+      list("recompute", plan_.recompute.size(), kLines, [&](std::size_t j) { recompute(plan_.recompute[j]); });
+    }
     out_.end_object();
   }
 
@@ -366,15 +423,41 @@ class Writer {
     out_.member("lazy_malloc", problem_.lazy_malloc);
     out_.between("\n");
     swaps({});
+    if (has_launches()) launches();
+    out_.end_object();
+  }
+
+  bool has_launches() const { return plan_.launches || !plan_.recompute.empty(); }
+
+  void launches() {
+    out_.name("launches");
+    out_.begin_list(kLines);
+    for (std::size_t i = 0; i < problem_.operations.size();) {
+      const std::size_t end = end_of_launch(problem_, i);
+      if (end - i > 1) {
+        out_.begin_list();
+        out_.value(std::uint64_t{i});
+        out_.value(std::uint64_t{end - i});
+        out_.end_list();
+      }
+      i = end;
+    }
+    out_.end_list();
+  }
+
+  void recompute(const RecomputeStep& step) {
+    out_.begin_object();
+    out_.member("before", std::uint64_t{step.before});
+    step.drop ? out_.member("drop", problem_.blocks[step.what].id) : out_.member("replay", std::uint64_t{step.what});
     out_.end_object();
   }
 
   void head() {
     const auto& swaps = plan_.decisions.swaps;
-    const bool elsewhere = problem_.machine.remap_ns || std::any_of(swaps.begin(), swaps.end(), [](const Swap& swap) {
-                             return !swap.returns_to.empty();
-                           });
-    out_.member("format", elsewhere ? kReturningElsewhere : kFormat);
+    const auto returns_elsewhere = [](const Swap& swap) { return !swap.returns_to.empty(); };
+    const bool second =
+        problem_.machine.remap_ns || std::any_of(swaps.begin(), swaps.end(), returns_elsewhere) || has_launches();
+    out_.member("format", second ? kSecondFormat : kFormat);
     if (is_given(Spelling::kName) || !problem_.name.empty()) out_.member("name", problem_.name);
   }
 

@@ -1,5 +1,5 @@
-// Files of the formats memopt-plan-1 and, where blocks may return to other places than those where they were,
-// memopt-plan-2: a problem and the decisions of a planner, as JSON.
+// Files of the formats memopt-plan-1 and, where blocks may return to other places than those where they were, launches
+// are several operations, or are replayed, memopt-plan-2: a problem and the decisions of a planner, as JSON.
 //
 // What is read can be written again without loss: every value, and which optional fields are given at all, so that a
 // plan still equals the problem it was made for in everything but the decisions. Times and rates are doubles; an
@@ -44,9 +44,20 @@ struct Spelling {
   std::vector<std::uint8_t> operations;  // number of fields, plus 8 where the age is null
 };
 
+// Before an operation, or behind all: a block is dropped, or the launch that begins with an operation is replayed.
+struct RecomputeStep {
+  std::uint32_t before = 0;
+  bool drop = false;
+  std::uint32_t what = 0;  // index of the block, or of the operation
+
+  friend bool operator==(const RecomputeStep&, const RecomputeStep&) = default;
+};
+
 struct PlanFile {
   Problem problem;
   Decisions decisions;
+  std::vector<RecomputeStep> recompute = {};
+  bool launches = false;  // which operations belong together is written; so it is where there are steps
   std::string comment;
   Spelling spelling;
 };

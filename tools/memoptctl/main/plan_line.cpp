@@ -12,6 +12,7 @@
 #include "planner/input/file.h"
 #include "tools/memoptctl/common/printable.h"
 #include "tools/memoptctl/main/number_option.h"
+#include "tools/memoptctl/recompute/recompute_command.h"
 #include "tools/memoptctl/swap/swap_plan_command.h"
 #include "tools/memoptctl/swap/swap_problem.h"
 
@@ -20,15 +21,17 @@ namespace {
 
 constexpr int kExitWrongUse = 2;
 constexpr const char* kSwaps = "Swaps (any of these asks for them)";
+constexpr const char* kRecompute = "Computing again";
 constexpr const char* kLayout = "layout";
 
 }  // namespace
 
 void PlanLine::add_to(CLI::App& command) {
   app_ = &command;
-  app_->add_option("file", layout_.file,
-                   "written by memoptctl record, a text trace, or an iteration (memopt-plan-1); -: standard input; "
-                   "packed by gzip or zstd or not")
+  app_->add_option(
+          "file", layout_.file,
+          "written by memoptctl record, a text trace, a log for DTR's simulator, or an iteration (memopt-plan-1 "
+          "or -2); -: standard input; packed by gzip or zstd or not")
       ->type_name("FILE")
       ->required();
   app_->add_option("--json", layout_.json, "write the plan with every operation here (memopt-plan-1)")
@@ -93,6 +96,12 @@ void PlanLine::add_to(CLI::App& command) {
                        "seconds for a lower bound, without it where that is not enough", "N"),
                 0.05, 86400)
       ->capture_default_str();
+  app_->add_flag(
+          "--recompute", recompute_,
+          "drop blocks and compute them again, instead of swapping: by --strategy memopt, dtr, dtr:eq, dtr:local, "
+          "dtr:lru, dtr:size or dtr:msps within --limit, or all of them with --compare; of logs for DTR's "
+          "simulator, and iterations with launches (memopt-plan-2). No program can carry that out yet")
+      ->group(kRecompute);
   app_->footer(
       "Exit code: 0; 1 if FILE can't be read or has nothing to plan swaps for; 2 wrong use; 3 if no plan fits into the "
       "limit, the least that does being named; 4 if no iteration was found in FILE.");
@@ -107,6 +116,13 @@ int PlanLine::run() {
   const bool iteration = is_plan_file(file);
   for (const CLI::Option* const one : app_->get_options()) {
     if (one->get_group() == kSwaps && one->count() > 0) swaps_.given.push_back(one->get_name());
+  }
+  if (recompute_) {
+    if (!layout_.buffers.empty()) return wrong("--buffers is of the layout, and --recompute plans none");
+    swaps_.file = layout_.file;
+    swaps_.json = layout_.json;
+    if (!strategy_.empty()) swaps_.strategy = strategy_;
+    return recompute_plan(swaps_, file);
   }
   if (strategy_ == kLayout) {
     if (iteration) {

@@ -24,6 +24,7 @@ class PlanLine {
   PlanOptions layout_;
   SwapPlanOptions swaps_;
   std::string strategy_;
+  bool recompute_ = false;
   CLI::App* app_ = nullptr;
 };
 

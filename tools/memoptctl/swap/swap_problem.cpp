@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "planner/sending/swap_plan.h"
+#include "planner/swap/files/dtr_log.h"
 #include "planner/swap/model/machines.h"
 #include "tools/memoptctl/common/printable.h"
 #include "tools/memoptctl/plan/file_plan.h"
@@ -83,9 +84,16 @@ std::optional<SwapProblem> read_problem(const SwapPlanOptions& options, input::F
     }
   }
   std::optional<SwapProblem> result;
-  if (is_plan_file(file)) {
+  if (swap::is_dtr_log(file)) {
+    result.emplace();
+    result->file = swap::read_dtr_log(file);
+    result->file.problem.machine = swap::parse_machine("gtx1080ti");
+    result->times = "the log's; calls one after the other";
+    result->launches = true;
+  } else if (is_plan_file(file)) {
     result.emplace();
     result->file = swap::read_plan(file);
+    result->launches = result->file.launches;
   } else {
     result = observed(file);
     if (!result) return std::nullopt;

@@ -18,6 +18,7 @@ struct SwapProblem {
   swap::Liveness liveness;
   std::string times;  // what they are of, for people; empty: the file is an iteration, and they are its own
   std::uint64_t blind_launches = 0;  // of a recording: what they touch is not known
+  bool launches = false;             // which operations are one, and all that each reads and writes, is known
 };
 
 // Whether the file is JSON rather than a recording or a text trace: it begins with a brace.

@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
-"""`memoptctl plan` with swaps on recordings, text traces and machines by name."""
+"""`memoptctl plan` with swaps on recordings, text traces, logs for DTR's simulator and machines by name."""
+import gzip
 import json
 import os
 import re
 import sys
+import unittest
 
 import cases
 from plan_case import CHECKER, MEMOPTCTL, MIB, SHARED, SOON, TWO, VGG16, PlanCase, needs_published_trace, run, soon, trace
@@ -12,6 +14,8 @@ SOURCE = os.environ["TEST_SOURCE"]
 PRESETS = os.path.join(SOURCE, "integration", "cudasim", "driver", "presets")
 FAKE_AGENT = os.path.join(SOURCE, "tests", "tools", "memoptctl", "recording", "fake_agent.py")
 FAST = (*SOON, "--no-bound")
+NONE = ("--strategy", "none", "--no-bound")
+DTR = os.path.join(SHARED, "dtr")
 
 
 def preset(name):
@@ -100,6 +104,59 @@ class Inputs(PlanCase):
     @needs_published_trace
     def test_a_published_trace_without_accesses(self):
         self.refuse(1, "it does not say when blocks are accessed", os.path.join(SHARED, "traces", "memInfo_vgg_20itr_100size.text"), *FAST)
+
+
+def instruction(kind, **members):
+    return json.dumps({"INSTRUCTION": kind} | members) + "\n"
+
+
+def call(name, arguments, result, size):
+    return (instruction("CALL", NAME=name, ARGS=arguments, RESULT=[result], TIME="10000000") +
+            instruction("MEMORY", NAME=result, MEMORY=str(size)) + instruction("ALIAS", NAME=result, ALIAS="-1"))
+
+
+# `big` is idle while `other` lives, beside 1 MiB of weights: 6 MiB of 9 suffice.
+LOG = (instruction("ANNOTATE", ANNOTATION="START") + instruction("CONSTANT", NAME="w") + instruction("MEMORY", NAME="w", MEMORY=str(MIB)) +
+       call("first", ["w"], "big", 4 * MIB) + call("second", ["w"], "small", MIB) + instruction("RELEASE", NAME="small") +
+       call("third", ["w"], "other", 4 * MIB) + instruction("RELEASE", NAME="other") + call("fourth", ["w"], "none", 0) +
+       call("fifth", ["w", "big"], "end", 0) + instruction("RELEASE", NAME="big"))
+
+
+class Logs(PlanCase):
+    def test_plain_or_packed(self):
+        path = self.write(LOG, "a.log")
+        with gzip.open(self.path("b.log"), "wt", encoding="ascii") as packed:
+            packed.write(LOG)
+        time = re.compile(r"(?m)^planning time.*$")
+        plain, unpacked = (time.sub("", self.succeed(file, *NONE)) for file in (path, self.path("b.log")))
+        self.assertEqual(plain, unpacked)
+        self.assertRegex(plain, r"(?m)^times +the log's; calls one after the other$")
+        self.assertRegex(plain, r"(?m)^footprint +9\.00 MiB$")
+        self.assertRegex(plain, r"(?m)^added time +0\.000 ms an iteration of 50\.000 ms$")
+        self.assertRegex(plain, r"(?m)^peak load +9\.00 MiB live, 9\.00 MiB resident$")
+        self.assertRegex(plain, r"(?m)^machine +gtx1080ti: ")
+
+    def test_swaps_without_being_asked(self):
+        path = self.write(LOG, "a.log")
+        printed = self.succeed(path, *FAST, "--json", self.path("plan.json"))
+        self.assertRegex(printed, r"(?m)^footprint +6\.00 MiB$")
+        if os.path.exists(CHECKER):
+            self.succeed(path, *NONE, "--json", self.path("base.json"))
+            self.judge(self.path("plan.json"), self.path("base.json"), printed)
+
+    def test_what_is_wrong_is_told_with_its_line(self):
+        path = self.write(LOG.replace('["w", "big"]', '["w", "small"]'), "a.log")
+        self.refuse(1, "a.log: line 18: expected a tensor that there is, found small", path, *NONE)
+
+    @cases.in_plain_builds
+    @unittest.skipUnless(os.path.isdir(DTR), "MEMOPT_SHARED names no folder with the published logs")
+    def test_the_published_logs(self):
+        for name, peak, length in (("resnet32-56", "9595.09", "291.905"), ("tv_densenet121-84", "10510.21", "355.299"), ("lstm-128", "5335.93", "769.459"),
+                                   ("treelstm-6", "162.29", "120.491"), ("unroll_gan-512", "240.97", "125.451")):
+            with self.subTest(name):
+                printed = self.succeed(os.path.join(DTR, name + ".log.gz"), *NONE, "--layout-time", "0.2")
+                self.assertRegex(printed, rf"(?m)^peak load +{re.escape(peak)} MiB live")
+                self.assertRegex(printed, rf"(?m)^added time +0\.000 ms an iteration of {re.escape(length)} ms$")
 
 
 class Machines(PlanCase):

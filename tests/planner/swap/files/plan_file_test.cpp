@@ -122,6 +122,35 @@ TEST(PlanFile, WhereBlocksReturnToIsTheSecondFormat) {
   EXPECT_EQ(refusal(document, "/swaps/0/offset", json::array()), "swaps[0].offset: expected 1 to 8 offsets, found []");
 }
 
+TEST(PlanFile, LaunchesAndStepsAreTheSecondFormat) {
+  PlanFile plan = parse_plan(kPlan);
+  plan.decisions = {};
+  plan.launches = true;
+  const std::size_t n = plan.problem.operations.size();
+  const json without = json::parse(written(plan));
+  EXPECT_EQ(without["format"], "memopt-plan-2");
+  EXPECT_EQ(without["launches"], json::array());
+  const std::size_t first = 1;
+  plan.problem.operations[first + 1].continues = true;
+  plan.recompute = {{1, true, 0}, {static_cast<std::uint32_t>(n), false, static_cast<std::uint32_t>(first)}};
+  const json document = json::parse(written(plan));
+  EXPECT_EQ(document["launches"], json::array({json::array({first, 2})}));
+  EXPECT_EQ(document["recompute"][0], (json{{"before", 1}, {"drop", plan.problem.blocks[0].id}}));
+  EXPECT_EQ(document["recompute"][1], (json{{"before", n}, {"replay", first}}));
+  const PlanFile again = parse_plan(document.dump());
+  EXPECT_EQ(again.problem, plan.problem);
+  EXPECT_EQ(again.recompute, plan.recompute);
+  EXPECT_TRUE(again.launches);
+  EXPECT_EQ(refusal(document, "/launches/0/1", 0).substr(0, 34), "launches[0]: number: expected an i");
+  EXPECT_EQ(refusal(document, "/launches/0", json::array({0, 1})),
+            "launches[0]: expected operations of kind r, w or x, and operation 0 is none");
+  EXPECT_EQ(refusal(document, "/launches/0", 3), "launches[0]: expected [first, number], found 3");
+  EXPECT_EQ(refusal(document, "/recompute/0/replay", 0), "recompute[0]: expected drop or replay, and not both");
+  EXPECT_EQ(refusal(document, "/recompute/0/before", n + 1).substr(0, 44),
+            "recompute[0].before: expected an integer fro");
+  EXPECT_EQ(refusal(json::parse(kPlan), "/launches", json::array()).substr(0, 23), "launches: unknown field");
+}
+
 TEST(PlanFile, NamesTheFieldAndWhatWasExpected) {
   const json plan = json::parse(kPlan);
   EXPECT_EQ(refusal(plan, "/surprise", 1).substr(0, 24), "surprise: unknown field;");

@@ -1,0 +1,143 @@
+#include "planner/recompute/model/graph.h"
+
+#include <algorithm>
+
+namespace memopt::recompute {
+namespace {
+
+using swap::Kind;
+using swap::Operation;
+
+bool has(const std::vector<Use>& uses, std::uint32_t block) {
+  return std::any_of(uses.begin(), uses.end(), [&](const Use& use) { return use.block == block; });
+}
+
+class Maker {
+ public:
+  Maker(const swap::Problem& problem, const swap::Liveness& liveness) : problem_(problem), liveness_(liveness) {}
+
+  Graph make() {
+    find_launches();
+    find_makers();
+    for (std::uint32_t l = 0; l < graph_.launches.size(); ++l) {
+      Launch& launch = graph_.launches[l];
+      launch.valid_until = valid_until(launch);
+      for (const Use& write : launch.writes) {
+        if (graph_.can_be_made(write.block) && graph_.makers[write.block].back() == l) decide(write.block);
+      }
+    }
+    return std::move(graph_);
+  }
+
+ private:
+  void find_launches() {
+    const auto n = static_cast<std::uint32_t>(problem_.operations.size());
+    std::vector<std::uint32_t> version(problem_.blocks.size());
+    graph_.launch_at.assign(n, kNone);
+    for (std::uint32_t i = 0; i < n;) {
+      const auto end = static_cast<std::uint32_t>(swap::end_of_launch(problem_, i));
+      const Operation& operation = problem_.operations[i];
+      if (operation.kind == Kind::kMalloc || operation.kind == Kind::kFree) {
+        i = end;
+        continue;
+      }
+      Launch launch;
+      launch.first = i;
+      launch.end = end;
+      launch.ns = (end < n ? problem_.operations[end].time : problem_.period) - operation.time;
+      for (; i < end; ++i) {
+        const Operation& one = problem_.operations[i];
+        graph_.launch_at[i] = static_cast<std::uint32_t>(graph_.launches.size());
+        if (!swap::is_access(one) || problem_.blocks[one.block].bytes == 0) continue;
+        std::vector<Use>& uses = one.kind == Kind::kWrite ? launch.writes : launch.reads;
+        if (!has(uses, one.block)) uses.push_back({one.block, version[one.block]});
+      }
+      for (Use& write : launch.writes) write.version = ++version[write.block];
+      graph_.launches.push_back(std::move(launch));
+    }
+  }
+
+  // Of blocks that live within the iteration. Of one that lives on into the next, a replay would be of another
+  // instance.
+  void find_makers() {
+    const std::uint64_t n = problem_.operations.size();
+    graph_.makers.resize(problem_.blocks.size());
+    for (std::uint32_t l = 0; l < graph_.launches.size(); ++l) {
+      for (const Use& write : graph_.launches[l].writes) graph_.makers[write.block].push_back(l);
+    }
+    for (std::uint32_t b = 0; b < problem_.blocks.size(); ++b) {
+      if (!graph_.can_be_made(b)) continue;
+      const Launch& first = graph_.launches[graph_.makers[b].front()];
+      const swap::Block& block = problem_.blocks[b];
+      const std::uint64_t used = liveness_.accesses_of(b).front().position;
+      if (block.persistent || block.pinned || liveness_.of[b].freed >= n || used < first.first || used >= first.end ||
+          has(first.reads, b)) {
+        graph_.makers[b].clear();
+      }
+    }
+  }
+
+  std::uint64_t valid_until(const Launch& launch) const {
+    std::uint64_t until = problem_.operations.size();
+    for (const Use& read : launch.reads) {
+      const std::uint32_t b = read.block;
+      if (graph_.can_be_made(b)) {
+        if (has(launch.writes, b)) continue;  // in place: its makers come in order
+        until = std::min(until, read.version == graph_.last_version(b) ? made_until(b) : changed(b, launch));
+      } else {
+        until = std::min(until, changed(b, launch));
+      }
+    }
+    for (const Use& write : launch.writes) {
+      // Of those that are not made again, one that is changed in place could not be read as it was, and one that is
+      // there for good must not be written anew.
+      const bool made = graph_.can_be_made(write.block);
+      if (!made && (has(launch.reads, write.block) || is_for_good(write.block))) until = 0;
+    }
+    return until;
+  }
+
+  bool is_for_good(std::uint32_t b) const {
+    return problem_.blocks[b].persistent || problem_.blocks[b].pinned ||
+           liveness_.of[b].freed >= problem_.operations.size();
+  }
+
+  std::uint64_t made_until(std::uint32_t b) const {
+    std::uint64_t until = problem_.operations.size();
+    for (const std::uint32_t l : graph_.makers[b]) until = std::min(until, graph_.launches[l].valid_until);
+    return until;
+  }
+
+  // First change or end of what a launch reads, behind it.
+  std::uint64_t changed(std::uint32_t b, const Launch& launch) const {
+    const std::uint64_t n = problem_.operations.size();
+    const bool persistent = problem_.blocks[b].persistent;
+    // It may be another iteration's instance.
+    if (!persistent && liveness_.of[b].freed >= n) return 0;
+    std::uint64_t until = persistent ? n : liveness_.of[b].freed;
+    for (const swap::Access& access : liveness_.accesses_of(b)) {
+      const std::uint64_t at = persistent ? access.position % n : access.position;
+      if (access.write && at >= launch.first) until = std::min(until, at);
+    }
+    return until;
+  }
+
+  // Once all of its makers are known: whether they make it again whenever it is used.
+  void decide(std::uint32_t b) {
+    std::uint64_t last = 0;
+    for (const swap::Access& access : liveness_.accesses_of(b)) last = std::max(last, access.position);
+    if (last > made_until(b)) graph_.makers[b].clear();
+  }
+
+  const swap::Problem& problem_;
+  const swap::Liveness& liveness_;
+  Graph graph_;
+};
+
+}  // namespace
+
+Graph make_graph(const swap::Problem& problem, const swap::Liveness& liveness) {
+  return Maker(problem, liveness).make();
+}
+
+}  // namespace memopt::recompute

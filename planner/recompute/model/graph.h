@@ -1,0 +1,49 @@
+// An iteration as launches that read and write blocks: what can be dropped, since it can be computed again.
+//
+// Each write gives a block its next version; a launch reads the versions that there were when it ran. A block's makers
+// are the launches that write it in its life: the first does not read it, those behind change it in place. Replayed in
+// order, they make it again. What they read besides has to be as it was then: a block that can be made again itself, or
+// one that nothing has changed or freed since.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "planner/swap/model/liveness.h"
+#include "planner/swap/model/model.h"
+
+namespace memopt::recompute {
+
+inline constexpr std::uint32_t kNone = ~std::uint32_t{0};
+
+struct Use {
+  std::uint32_t block = 0;
+  std::uint32_t version = 0;  // that is read, or that is written; 0: what there was before the first write
+
+  friend bool operator==(const Use&, const Use&) = default;
+};
+
+struct Launch {
+  std::uint32_t first = 0, end = 0;  // its operations
+  double ns = 0;
+  std::vector<Use> reads, writes;  // of blocks with bytes, each once in each; one that it changes in place is in both
+  // A replay is behind the launch, and before this operation, also of what has to be made again for it; 0: never.
+  std::uint64_t valid_until = 0;
+};
+
+struct Graph {
+  std::vector<Launch> launches;
+  std::vector<std::uint32_t> launch_at;  // by operation: the launch that it is part of, or kNone
+  std::vector<std::vector<std::uint32_t>>
+      makers;  // by block, in order; none: it can't be made again up to its last use
+
+  bool can_be_made(std::uint32_t block) const { return !makers[block].empty(); }
+  std::uint32_t last_version(std::uint32_t block) const { return static_cast<std::uint32_t>(makers[block].size()); }
+};
+
+// Operations belong together as Operation::continues says. The problem's accesses must be all that launches touch, and
+// each write all that is written: of recordings, that is not known. O(n + a) for n operations and a accesses, and as
+// many again for each block that launches read and others change later.
+Graph make_graph(const swap::Problem& problem, const swap::Liveness& liveness);
+
+}  // namespace memopt::recompute

@@ -1,0 +1,248 @@
+#include "planner/recompute/online/memory.h"
+
+#include <algorithm>
+#include <limits>
+
+namespace memopt::recompute {
+namespace {
+
+using swap::Kind;
+
+class Memory {
+ public:
+  Memory(const swap::Problem& problem, const swap::Liveness& liveness, const Graph& graph, std::uint64_t budget,
+         Policy& policy, double most_ns)
+      : problem_(problem),
+        liveness_(liveness),
+        graph_(graph),
+        budget_(budget),
+        policy_(policy),
+        most_ns_(most_ns),
+        blocks_(problem.blocks.size()) {}
+
+  std::optional<Steps> run() {
+    const std::uint64_t n = problem_.operations.size();
+    for (std::uint32_t b = 0; b < blocks_.size(); ++b) {
+      const std::uint64_t before = problem_.blocks[b].persistent ? 1 : liveness_.of[b].freed / n;
+      load_ += before * problem_.blocks[b].bytes;
+      blocks_[b].in_memory = before != 0;
+    }
+    if (load_ > budget_) return std::nullopt;
+    for (at_ = 0; at_ < n; ++at_) {
+      if (!follow()) return std::nullopt;
+    }
+    for (std::uint32_t b = 0; b < blocks_.size(); ++b) {
+      if (is_whole(b) && !blocks_[b].alive) drop(b);
+    }
+    return std::move(steps_);
+  }
+
+ private:
+  struct State {
+    bool alive = false;         // allocated by the program, not freed yet
+    bool in_memory = false;     // its bytes are taken
+    std::uint32_t version = 0;  // that is in memory
+    std::uint32_t locks = 0;
+    std::uint32_t place = kNone;  // in there_, where it is whole
+  };
+
+  bool is_whole(std::uint32_t b) const { return blocks_[b].place != kNone; }
+
+  bool follow() {
+    const swap::Operation& operation = problem_.operations[at_];
+    const std::uint32_t b = operation.block;
+    switch (operation.kind) {
+      case Kind::kMalloc:
+        if (!make_room(problem_.blocks[b].bytes)) return false;
+        load_ += problem_.blocks[b].bytes;
+        blocks_[b].alive = blocks_[b].in_memory = true;
+        return true;
+      case Kind::kFree:
+        blocks_[b].alive = false;
+        if (!graph_.can_be_made(b)) {
+          load_ -= problem_.blocks[b].bytes;
+          blocks_[b].in_memory = false;
+        } else if (blocks_[b].in_memory) {
+          give_up(b);
+        }
+        return true;
+      default:
+        return graph_.launch_at[at_] == kNone || graph_.launches[graph_.launch_at[at_]].first != at_ ||
+               launch(graph_.launches[graph_.launch_at[at_]]);
+    }
+  }
+
+  bool launch(const Launch& launch) {
+    lock(launch, 1);
+    for (const Use& read : launch.reads) {
+      // In an earlier version it has never left.
+      if (read.version == graph_.last_version(read.block) && !fetch(read.block)) return false;
+    }
+    now_ += launch.ns;
+    for (const Use& write : launch.writes) write_version(write);
+    touch(launch);
+    lock(launch, -1);
+    return true;
+  }
+
+  void lock(const Launch& launch, int by) {
+    for (const std::vector<Use>* uses : {&launch.reads, &launch.writes}) {
+      for (const Use& use : *uses) blocks_[use.block].locks += static_cast<std::uint32_t>(by);
+    }
+  }
+
+  void touch(const Launch& launch) {
+    for (const std::vector<Use>* uses : {&launch.reads, &launch.writes}) {
+      for (const Use& use : *uses) policy_.used(use.block, now_);
+    }
+  }
+
+  void write_version(const Use& write) {
+    State& state = blocks_[write.block];
+    state.version = write.version;
+    if (!graph_.can_be_made(write.block) || write.version != graph_.last_version(write.block) ||
+        is_whole(write.block)) {
+      return;
+    }
+    state.place = static_cast<std::uint32_t>(there_.size());
+    there_.push_back(write.block);
+    policy_.made(write.block);
+  }
+
+  void give_up(std::uint32_t b) {
+    State& state = blocks_[b];
+    load_ -= problem_.blocks[b].bytes;
+    state.in_memory = false;
+    state.version = 0;
+    if (state.place == kNone) return;
+    there_[state.place] = there_.back();
+    blocks_[there_.back()].place = state.place;
+    there_.pop_back();
+    state.place = kNone;
+    policy_.dropped(b);
+  }
+
+  void drop(std::uint32_t b) {
+    steps_.push_back({at_, Step::Kind::kDrop, b});
+    give_up(b);
+  }
+
+  bool make_room(std::uint64_t bytes) {
+    while (load_ + bytes > budget_) {
+      double least = std::numeric_limits<double>::infinity();
+      std::uint32_t chosen = kNone;
+      for (const std::uint32_t b : there_) {
+        if (blocks_[b].locks != 0) continue;
+        const double value = policy_.value(b, now_, at_);
+        if (value < least || chosen == kNone) {
+          least = value;
+          chosen = b;
+        }
+      }
+      if (chosen == kNone) return false;
+      drop(chosen);
+    }
+    return true;
+  }
+
+  // A block of which some makers, and what these read, are still to come.
+  struct Wanted {
+    std::uint32_t block = 0;
+    std::size_t next = 0;  // of the maker's reads
+    bool locked = false;   // what the maker ahead uses
+  };
+
+  const Launch& maker(const Wanted& wanted) const {
+    return graph_.launches[graph_.makers[wanted.block][blocks_[wanted.block].version]];
+  }
+
+  // Makes the block, and before it whatever is missing for it. Chains may be as long as the iteration: no recursion.
+  bool fetch(std::uint32_t block) {
+    if (!graph_.can_be_made(block) || is_whole(block)) return true;
+    std::vector<Wanted> stack = {{block}};
+    while (!stack.empty()) {
+      Wanted& top = stack.back();
+      if (is_whole(top.block)) {
+        stack.pop_back();
+        continue;
+      }
+      const Launch& launch = maker(top);
+      if (!top.locked) {
+        if (at_ < launch.end || at_ > launch.valid_until) return false;
+        lock(launch, 1);
+        top.locked = true;
+      }
+      std::uint32_t missing = kNone;
+      for (; top.next < launch.reads.size(); ++top.next) {
+        const Use& read = launch.reads[top.next];
+        const bool whole = read.version == graph_.last_version(read.block);
+        if (read.block == top.block || !whole || !graph_.can_be_made(read.block) || is_whole(read.block)) continue;
+        missing = read.block;
+        break;
+      }
+      if (missing != kNone) {
+        stack.push_back({missing});
+        continue;
+      }
+      if (!replay(launch, top.block)) return false;
+      lock(launch, -1);
+      top.locked = false;
+      top.next = 0;
+    }
+    return true;
+  }
+
+  // For one of the blocks that it writes. Of the others, what needs more makers is dropped at once.
+  bool replay(const Launch& launch, std::uint32_t wanted) {
+    std::uint64_t bytes = 0;
+    for (const Use& write : launch.writes) {
+      const State& state = blocks_[write.block];
+      const bool changes = state.version + 1 == write.version && graph_.can_be_made(write.block);
+      if (!state.in_memory || (state.version != write.version && !changes)) bytes += problem_.blocks[write.block].bytes;
+    }
+    if (!make_room(bytes)) return false;
+    now_ += launch.ns;
+    replayed_ns_ += launch.ns;
+    steps_.push_back({at_, Step::Kind::kReplay, static_cast<std::uint32_t>(&launch - graph_.launches.data())});
+    for (const Use& write : launch.writes) {
+      State& state = blocks_[write.block];
+      if (!graph_.can_be_made(write.block)) continue;
+      if (!state.in_memory) {
+        load_ += problem_.blocks[write.block].bytes;
+        state.in_memory = true;
+        state.version = 0;
+      } else if (state.version + 1 != write.version) {
+        continue;
+      }
+      write_version(write);
+    }
+    touch(launch);
+    for (const Use& write : launch.writes) {
+      const bool partly = blocks_[write.block].in_memory && graph_.can_be_made(write.block) && !is_whole(write.block);
+      if (partly && write.block != wanted && blocks_[write.block].locks == 1) drop(write.block);
+    }
+    return replayed_ns_ <= most_ns_;
+  }
+
+  const swap::Problem& problem_;
+  const swap::Liveness& liveness_;
+  const Graph& graph_;
+  const std::uint64_t budget_;
+  Policy& policy_;
+  const double most_ns_;
+  std::vector<State> blocks_;
+  std::vector<std::uint32_t> there_;  // whole, and can be made again
+  Steps steps_;
+  std::uint64_t load_ = 0;
+  std::uint32_t at_ = 0;
+  double now_ = 0, replayed_ns_ = 0;
+};
+
+}  // namespace
+
+std::optional<Steps> run_online(const swap::Problem& problem, const swap::Liveness& liveness, const Graph& graph,
+                                std::uint64_t budget, Policy& policy, double most_ns) {
+  return Memory(problem, liveness, graph, budget, policy, most_ns).run();
+}
+
+}  // namespace memopt::recompute

@@ -1,0 +1,74 @@
+#include "planner/recompute/search/foresight.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace memopt::recompute {
+namespace {
+
+constexpr double kLeastNs = 1;
+// Of what the program does not use any more: so many iterations away.
+constexpr double kNeverUsed = 2;
+
+}  // namespace
+
+Foreseen::Foreseen(const swap::Problem& problem, const swap::Liveness& liveness, const Graph& graph)
+    : family(find_family(graph)) {
+  const std::uint64_t n = problem.operations.size();
+  for (std::uint32_t b = 0; b < problem.blocks.size(); ++b) {
+    make_ns.push_back(recompute::make_ns(graph, b));
+    first_use.push_back(static_cast<std::uint32_t>(uses.size()));
+    for (const swap::Access& access : liveness.accesses_of(b))
+      uses.push_back(static_cast<std::uint32_t>(access.position % n));
+    std::sort(uses.begin() + first_use.back(), uses.end());
+  }
+  first_use.push_back(static_cast<std::uint32_t>(uses.size()));
+}
+
+Foresight::Foresight(const swap::Problem& problem, const Foreseen& foreseen)
+    : problem_(problem),
+      foreseen_(foreseen),
+      bytes_(problem.blocks.size()),
+      away_(problem.blocks.size()),
+      seen_(problem.blocks.size()) {}
+
+void Foresight::begin(const Weights& weights) {
+  weights_ = &weights;
+  for (std::uint32_t b = 0; b < bytes_.size(); ++b) {
+    bytes_[b] = std::pow(std::max(1.0, static_cast<double>(problem_.blocks[b].bytes)), weights.bytes);
+    if (!weights.blocks.empty()) bytes_[b] *= std::exp(-static_cast<double>(weights.blocks[b]));
+  }
+  std::fill(away_.begin(), away_.end(), std::uint8_t{0});
+  next_ = foreseen_.first_use;
+}
+
+double Foresight::value(std::uint32_t block, double /*now*/, std::uint32_t operation) {
+  std::uint32_t& next = next_[block];
+  const std::uint32_t end = foreseen_.first_use[block + 1];
+  while (next < end && foreseen_.uses[next] < operation) ++next;
+  const double now = operation < problem_.operations.size() ? problem_.operations[operation].time : problem_.period;
+  const double ahead = next < end ? problem_.operations[foreseen_.uses[next]].time - now : kNeverUsed * problem_.period;
+  double cost = foreseen_.make_ns[block];
+  if (weights_->ancestors != 0) cost += weights_->ancestors * walk(block, foreseen_.family.parents);
+  if (weights_->descendants != 0) cost += weights_->descendants * walk(block, foreseen_.family.children);
+  return std::pow(cost, weights_->cost) / (bytes_[block] * std::pow(std::max(kLeastNs, ahead), weights_->next));
+}
+
+double Foresight::walk(std::uint32_t block, const std::vector<std::vector<std::uint32_t>>& next) {
+  ++walks_;
+  double sum = 0;
+  stack_.assign(1, block);
+  while (!stack_.empty()) {
+    const std::uint32_t one = stack_.back();
+    stack_.pop_back();
+    for (const std::uint32_t other : next[one]) {
+      if (away_[other] == 0 || seen_[other] == walks_) continue;
+      seen_[other] = walks_;
+      sum += foreseen_.make_ns[other];
+      stack_.push_back(other);
+    }
+  }
+  return sum;
+}
+
+}  // namespace memopt::recompute

@@ -1,0 +1,191 @@
+#include "planner/recompute/search/search.h"
+
+#include <algorithm>
+#include <limits>
+#include <memory>
+#include <random>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "planner/recompute/online/dtr.h"
+#include "planner/recompute/search/foresight.h"
+
+namespace memopt::recompute {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// Replays that take so many iterations are given up.
+constexpr double kMostIterations = 20;
+constexpr double kBetweenBlocks = 0.7;   // of attempts: other weights for some blocks; else for all
+constexpr double kWorse = 0.01;          // of its time, a plan may be worse than the one before, at first
+constexpr std::uint64_t kRestart = 400;  // attempts without success, from the best on again
+
+// Where it begins: what is used last goes first, or what is cheap, or what is large.
+const std::vector<Weights>& beginnings() {
+  static const std::vector<Weights> all = {{},
+                                           {1, 1, 1, 1, 0.5, {}},
+                                           {1, 0, 1, 1, 1, {}},
+                                           {1, 0, 1, 1, 0.3, {}},
+                                           {0, 0, 1, 1, 0.5, {}},
+                                           {1, 1, 0.5, 1, 1, {}},
+                                           {1, 0.3, 1, 1, 0, {}},
+                                           {1, 1, 1, 0.5, 0.5, {}}};
+  return all;
+}
+
+class Climb {
+ public:
+  Climb(const swap::Problem& problem, const swap::Liveness& liveness, const Graph& graph, const Foreseen& foreseen,
+        std::uint64_t budget, const SearchLimits& limits, Clock::time_point end, unsigned number)
+      : problem_(problem),
+        liveness_(liveness),
+        graph_(graph),
+        budget_(budget),
+        limits_(limits),
+        end_(end),
+        policy_(problem, foreseen),
+        random_(limits.seed * 1000 + number),
+        number_(number) {
+    for (std::uint32_t b = 0; b < problem.blocks.size(); ++b) {
+      if (graph.can_be_made(b)) choosable_.push_back(b);
+    }
+  }
+
+  void run() {
+    const auto& all = beginnings();
+    // Each thread begins with another one, and has all of them.
+    for (std::size_t k = 0; k < all.size() && !is_over(); ++k) attempt(all[(k + number_) % all.size()], best_ns_);
+    if (choosable_.empty()) return;
+    if (best_ns_ == kNone_) weights_ = all[number_ % all.size()];
+    Weights now = weights_;
+    double now_ns = best_ns_;
+    std::uint64_t since = 0;
+    while (!is_over() && best_ns_ > 0) {
+      Weights next = changed(now);
+      // Less and less may be lost.
+      const double slack = now_ns == kNone_ ? 0 : now_ns * kWorse * std::max(0.0, 1 - part());
+      const double ns = attempt(next, now_ns == kNone_ ? kNone_ : now_ns + slack);
+      if (ns <= now_ns + slack || now_ns == kNone_) {
+        if (ns < now_ns) since = 0;
+        now = std::move(next);
+        now_ns = ns;
+      }
+      if (++since > kRestart && best_ns_ != kNone_) {
+        now = weights_;
+        now_ns = best_ns_;
+        since = 0;
+      }
+    }
+  }
+
+  double best_ns() const { return best_ns_; }
+  Steps take_steps() { return std::move(steps_); }
+
+ private:
+  static constexpr double kNone_ = std::numeric_limits<double>::infinity();
+
+  bool is_over() const {
+    return tried_ >= limits_.attempts ||
+           (limits_.cancelled != nullptr && limits_.cancelled->load(std::memory_order_relaxed)) ||
+           (end_ != Clock::time_point::max() && Clock::now() >= end_);
+  }
+  // Of what ends it.
+  double part() const {
+    double part = 0;
+    if (limits_.attempts != ~std::uint64_t{0})
+      part = static_cast<double>(tried_) / static_cast<double>(std::max<std::uint64_t>(1, limits_.attempts));
+    if (end_ != Clock::time_point::max()) {
+      const double left = std::chrono::duration<double>(end_ - Clock::now()).count();
+      part = std::max(part, 1 - left / std::chrono::duration<double>(limits_.time).count());
+    }
+    return part;
+  }
+
+  // What it adds; infinite if it is no plan, or adds more than `most`.
+  double attempt(const Weights& weights, double most) {
+    ++tried_;
+    policy_.begin(weights);
+    auto steps =
+        run_online(problem_, liveness_, graph_, budget_, policy_, std::min(most, kMostIterations * problem_.period));
+    if (!steps) return kNone_;
+    double ns = 0;
+    for (const Step& step : *steps) {
+      if (step.kind == Step::Kind::kReplay) ns += graph_.launches[step.what].ns;
+    }
+    if (ns < best_ns_) {
+      best_ns_ = ns;
+      steps_ = std::move(*steps);
+      weights_ = weights;
+    }
+    return ns;
+  }
+
+  Weights changed(const Weights& from) {
+    Weights next = from;
+    std::normal_distribution<double> normal;
+    if (std::uniform_real_distribution<double>(0, 1)(random_) < kBetweenBlocks) {
+      if (next.blocks.empty()) next.blocks.assign(problem_.blocks.size(), 0);
+      // A few, or up to a fifth of all.
+      const double part = std::pow(std::uniform_real_distribution<double>(0, 1)(random_), 3) / 5;
+      const auto count = 1 + static_cast<std::size_t>(part * static_cast<double>(choosable_.size()));
+      for (std::size_t k = 0; k < count; ++k) {
+        const std::uint32_t b = choosable_[random_() % choosable_.size()];
+        next.blocks[b] += static_cast<float>(1.5 * normal(random_));
+      }
+      return next;
+    }
+    double* const all[] = {&next.ancestors, &next.descendants, &next.cost, &next.bytes, &next.next};
+    double& one = *all[random_() % std::size(all)];
+    one = std::max(0.0, one + 0.3 * normal(random_));
+    return next;
+  }
+
+  const swap::Problem& problem_;
+  const swap::Liveness& liveness_;
+  const Graph& graph_;
+  const std::uint64_t budget_;
+  const SearchLimits& limits_;
+  const Clock::time_point end_;
+  Foresight policy_;
+  std::mt19937_64 random_;
+  unsigned number_;
+  std::vector<std::uint32_t> choosable_;
+  std::uint64_t tried_ = 0;
+  double best_ns_ = kNone_;
+  Steps steps_;
+  Weights weights_;
+};
+
+}  // namespace
+
+std::optional<Found> search(const swap::Problem& problem, const swap::Liveness& liveness, const Graph& graph,
+                            std::uint64_t budget, const SearchLimits& limits) {
+  const bool timed = limits.time != std::chrono::nanoseconds::max();
+  const Clock::time_point end = timed ? Clock::now() + limits.time : Clock::time_point::max();
+  std::optional<Found> best;
+  const auto offer = [&](Steps steps) {
+    Cost cost = find_cost(problem, liveness, graph, steps);
+    if (cost.fault || cost.peak > budget || (best && best->cost.added_ns <= cost.added_ns)) return;
+    best = Found{std::move(steps), std::move(cost)};
+  };
+  for (const Heuristic heuristic : kHeuristics) {
+    const double most = best ? best->cost.added_ns : kMostIterations * problem.period;
+    const auto policy = make_dtr(problem, graph, heuristic);
+    if (auto steps = run_online(problem, liveness, graph, budget, *policy, most)) offer(std::move(*steps));
+  }
+  const Foreseen foreseen(problem, liveness, graph);
+  std::vector<std::unique_ptr<Climb>> climbs;
+  for (unsigned k = 0; k < std::max(1U, limits.threads); ++k) {
+    climbs.push_back(std::make_unique<Climb>(problem, liveness, graph, foreseen, budget, limits, end, k));
+  }
+  std::vector<std::thread> threads;
+  for (std::size_t k = 1; k < climbs.size(); ++k) threads.emplace_back([&climb = *climbs[k]] { climb.run(); });
+  climbs[0]->run();
+  for (std::thread& thread : threads) thread.join();
+  for (const auto& climb : climbs) offer(climb->take_steps());
+  return best;
+}
+
+}  // namespace memopt::recompute

@@ -1,0 +1,37 @@
+// Our own planner of what to compute again: the least added time within a budget.
+//
+// An iteration that stays within the budget by a policy is a plan; the policy knows the iteration (foresight.h), and
+// what it weighs how much is searched for, block by block in the end, as random keys are (Bean, "Genetic algorithms and
+// random keys for sequencing and optimization", 1994, of which this is the decoder and a hill climb). It begins with
+// the published policies' plans, so that it is never worse than these.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <optional>
+
+#include "planner/recompute/model/graph.h"
+#include "planner/recompute/model/plan.h"
+
+namespace memopt::recompute {
+
+// Ends at whichever comes first. Without a time limit the same seed and number of threads give the same plan.
+struct SearchLimits {
+  std::chrono::nanoseconds time = std::chrono::seconds(2);
+  std::uint64_t attempts = ~std::uint64_t{0};    // plans tried by each thread, beside the published ones
+  const std::atomic<bool>* cancelled = nullptr;  // may be set by another thread; what was found until then counts
+  unsigned threads = 1;
+  std::uint64_t seed = 1;
+};
+
+struct Found {
+  Steps steps;
+  Cost cost;
+};
+
+// Nothing: no policy found a way within the budget, which does not say that there is none.
+std::optional<Found> search(const swap::Problem& problem, const swap::Liveness& liveness, const Graph& graph,
+                            std::uint64_t budget, const SearchLimits& limits);
+
+}  // namespace memopt::recompute

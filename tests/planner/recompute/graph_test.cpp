@@ -1,0 +1,81 @@
+#include "planner/recompute/model/graph.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/planner/recompute/programs.h"
+
+namespace memopt::recompute {
+namespace {
+
+using testing::Program;
+
+Graph graph_of(const swap::Problem& problem) { return make_graph(problem, swap::find_liveness(problem)); }
+
+TEST(RecomputeGraph, ALaunchReadsAndWritesTheBlocksOfItsOperations) {
+  Program program;
+  const auto w = program.persistent(50);
+  const auto x = program.make(100, 5, {});
+  const auto y = program.make(30, 7, {x, w});
+  program.release(x);
+  program.release(y);
+  const Graph graph = graph_of(program.problem());
+  ASSERT_EQ(graph.launches.size(), 2u);
+  EXPECT_EQ(graph.launches[1].ns, 7);
+  EXPECT_EQ(graph.launches[1].reads, (std::vector<Use>{{x, 1}, {w, 0}}));
+  EXPECT_EQ(graph.launches[1].writes, (std::vector<Use>{{y, 1}}));
+  EXPECT_EQ(graph.makers[y], std::vector<std::uint32_t>{1});
+  EXPECT_FALSE(graph.can_be_made(w));
+  EXPECT_EQ(graph.launch_at[0], kNone);
+  EXPECT_EQ(graph.launch_at[graph.launches[1].end - 1], 1u);
+}
+
+TEST(RecomputeGraph, WhatIsChangedInPlaceHasSeveralMakers) {
+  Program program;
+  const auto x = program.make(100, 5, {});
+  program.launch(6, {x}, {x});
+  const auto y = program.make(100, 5, {x});
+  program.release(x);
+  program.release(y);
+  const Graph graph = graph_of(program.problem());
+  EXPECT_EQ(graph.makers[x], (std::vector<std::uint32_t>{0, 1}));
+  EXPECT_EQ(graph.launches[1].reads[0].version, 1u);
+  EXPECT_EQ(graph.launches[2].reads[0].version, 2u);
+}
+
+TEST(RecomputeGraph, WhatCanNotBeMadeAgain) {
+  Program program;
+  const auto weight = program.persistent(50);
+  const auto unwritten = program.allocate(10);
+  program.launch(1, {unwritten}, {});
+  const auto read_first = program.allocate(10);
+  program.launch(1, {read_first}, {read_first});
+  const auto early = program.make(10, 1, {});          // freed soon
+  const auto of_early = program.make(10, 1, {early});  // which can be made again, too
+  const auto late = program.make(10, 1, {weight});     // of what is changed before it is used last
+  program.release(early);
+  const auto state = program.allocate(10);
+  program.launch(1, {weight}, {weight, state});  // changes what is there for good
+  program.launch(1, {late, of_early, state}, {});
+  for (const auto b : {unwritten, read_first, of_early, late, state}) program.release(b);
+  const Graph graph = graph_of(program.problem());
+  for (const auto b : {weight, unwritten, read_first, late, state}) EXPECT_FALSE(graph.can_be_made(b)) << b;
+  EXPECT_TRUE(graph.can_be_made(early));
+  EXPECT_TRUE(graph.can_be_made(of_early));
+}
+
+TEST(RecomputeGraph, InstancesOfOtherIterationsStay) {
+  Program program;
+  const auto x = program.make(100, 5, {});
+  program.launch(1, {x}, {});
+  program.release(x);
+  swap::Problem& problem = program.problem();
+  EXPECT_TRUE(graph_of(problem).can_be_made(x));
+  // The same, but freed in the iteration behind.
+  std::rotate(problem.operations.begin(), problem.operations.end() - 1, problem.operations.end());
+  problem.operations[0].age = 1;
+  problem.operations[0].time = 0;
+  EXPECT_FALSE(graph_of(problem).can_be_made(x));
+}
+
+}  // namespace
+}  // namespace memopt::recompute

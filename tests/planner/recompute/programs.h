@@ -1,0 +1,130 @@
+// Small programs of launches, as iterations.
+#pragma once
+
+#include <cstdint>
+#include <random>
+#include <vector>
+
+#include "planner/swap/model/liveness.h"
+#include "planner/swap/model/model.h"
+
+namespace memopt::recompute::testing {
+
+class Program {
+ public:
+  Program() {
+    problem_.machine = {1, 1, 0, 0};
+    problem_.layout = false;
+    problem_.limit = 0;
+  }
+
+  std::uint32_t persistent(std::uint64_t bytes) {
+    const std::uint32_t b = block(bytes);
+    problem_.blocks[b].persistent = true;
+    return b;
+  }
+  std::uint32_t allocate(std::uint64_t bytes) {
+    const std::uint32_t b = block(bytes);
+    add(swap::Kind::kMalloc, b);
+    return b;
+  }
+  void launch(double ns, const std::vector<std::uint32_t>& reads, const std::vector<std::uint32_t>& writes) {
+    bool continues = false;
+    const auto access = [&](swap::Kind kind, std::uint32_t b) {
+      add(kind, b);
+      problem_.operations.back().continues = continues;
+      continues = true;
+    };
+    for (const std::uint32_t b : reads) access(swap::Kind::kRead, b);
+    for (const std::uint32_t b : writes) access(swap::Kind::kWrite, b);
+    if (!continues) add(swap::Kind::kNothing, swap::kNoBlock);
+    now_ += ns;
+  }
+  // A launch that makes a new block.
+  std::uint32_t make(std::uint64_t bytes, double ns, const std::vector<std::uint32_t>& reads) {
+    const std::uint32_t b = allocate(bytes);
+    launch(ns, reads, {b});
+    return b;
+  }
+  void release(std::uint32_t b) { add(swap::Kind::kFree, b); }
+
+  std::uint32_t operations() const { return static_cast<std::uint32_t>(problem_.operations.size()); }
+  swap::Problem& problem() {
+    problem_.period = now_;
+    return problem_;
+  }
+
+ private:
+  std::uint32_t block(std::uint64_t bytes) {
+    problem_.blocks.push_back({.id = problem_.blocks.size(), .bytes = bytes});
+    return static_cast<std::uint32_t>(problem_.blocks.size() - 1);
+  }
+  void add(swap::Kind kind, std::uint32_t b) {
+    problem_.operations.push_back({.kind = kind, .block = b, .time = now_});
+  }
+
+  swap::Problem problem_;
+  double now_ = 0;
+};
+
+// Layers forward, and backward: each backward launch reads the layer's input and what comes from behind. Of 10 ns and
+// 100 bytes each.
+inline swap::Problem layers(int count) {
+  Program program;
+  std::vector<std::uint32_t> made = {program.make(100, 10, {})};
+  for (int k = 1; k < count; ++k) made.push_back(program.make(100, 10, {made.back()}));
+  std::uint32_t gradient = program.make(100, 10, {made.back()});
+  for (int k = count; k-- > 0;) {
+    const std::uint32_t next = program.make(100, 10, {made[static_cast<std::size_t>(k)], gradient});
+    program.release(made[static_cast<std::size_t>(k)]);
+    program.release(gradient);
+    gradient = next;
+  }
+  program.release(gradient);
+  return program.problem();
+}
+
+// Anything: several inputs and outputs, changes in place, what is read early and late.
+inline swap::Problem random_program(std::mt19937_64& random, int launches) {
+  Program program;
+  std::vector<std::uint32_t> alive;
+  std::vector<std::uint32_t> weights = {program.persistent(random() % 50), program.persistent(random() % 50)};
+  const auto some = [&](std::size_t most) {
+    std::vector<std::uint32_t> chosen;
+    for (std::size_t k = random() % (most + 1); k > 0 && !alive.empty(); --k) {
+      const std::uint32_t b = alive[random() % alive.size()];
+      if (std::find(chosen.begin(), chosen.end(), b) == chosen.end()) chosen.push_back(b);
+    }
+    return chosen;
+  };
+  for (int l = 0; l < launches; ++l) {
+    const auto ns = static_cast<double>(1 + random() % 20);
+    std::vector<std::uint32_t> reads = some(2);
+    if (random() % 3 == 0) reads.push_back(weights[random() % 2]);
+    const std::uint64_t kind = random() % 8;
+    if (kind == 0 && !alive.empty()) {  // in place
+      const std::uint32_t b = alive[random() % alive.size()];
+      if (std::find(reads.begin(), reads.end(), b) == reads.end()) reads.push_back(b);
+      program.launch(ns, reads, {b});
+    } else if (kind == 1 && l > launches / 2) {
+      const std::uint32_t w = weights[random() % 2];
+      if (std::find(reads.begin(), reads.end(), w) == reads.end()) reads.push_back(w);
+      program.launch(ns, reads, {w});
+    } else {
+      std::vector<std::uint32_t> made;
+      for (std::uint64_t k = random() % 5 == 0 ? 2 : 1; k > 0; --k)
+        made.push_back(program.allocate(10 * (1 + random() % 9)));
+      program.launch(ns, reads, made);
+      alive.insert(alive.end(), made.begin(), made.end());
+    }
+    while (alive.size() > 5 || (!alive.empty() && random() % 6 == 0)) {
+      const std::size_t k = random() % alive.size();
+      program.release(alive[k]);
+      alive.erase(alive.begin() + static_cast<std::ptrdiff_t>(k));
+    }
+  }
+  for (const std::uint32_t b : alive) program.release(b);
+  return program.problem();
+}
+
+}  // namespace memopt::recompute::testing

@@ -1,0 +1,137 @@
+// Policies and our own search, held against everything that can be tried.
+#include "planner/recompute/search/search.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <random>
+
+#include "planner/recompute/online/dtr.h"
+#include "tests/planner/layout/sanitized.h"
+#include "tests/planner/recompute/optimum.h"
+#include "tests/planner/recompute/programs.h"
+
+namespace memopt::recompute {
+namespace {
+
+using layout::kSanitized;
+using testing::layers;
+using testing::optimum;
+using testing::random_program;
+
+SearchLimits attempts(std::uint64_t count) {
+  SearchLimits limits;
+  limits.time = std::chrono::nanoseconds::max();
+  limits.attempts = count;
+  return limits;
+}
+
+struct Iteration {
+  explicit Iteration(swap::Problem of)
+      : problem(std::move(of)), liveness(swap::find_liveness(problem)), graph(make_graph(problem, liveness)) {}
+
+  std::optional<Cost> by(Heuristic heuristic, std::uint64_t budget) const {
+    const auto policy = make_dtr(problem, graph, heuristic);
+    const auto steps = run_online(problem, liveness, graph, budget, *policy, 1e9);
+    if (!steps) return std::nullopt;
+    return find_cost(problem, liveness, graph, *steps);
+  }
+
+  swap::Problem problem;
+  swap::Liveness liveness;
+  Graph graph;
+};
+
+TEST(Recompute, NothingIsDroppedWhereThereIsRoom) {
+  const Iteration iteration(layers(10));
+  ASSERT_EQ(iteration.liveness.peak, 1200u);
+  for (const Heuristic heuristic : kHeuristics) {
+    const auto cost = iteration.by(heuristic, 1200);
+    ASSERT_TRUE(cost) << name_of(heuristic);
+    EXPECT_EQ(cost->drops + cost->replays, 0u) << name_of(heuristic);
+  }
+  EXPECT_FALSE(iteration.by(Heuristic::kDtr, 200));
+}
+
+// In a chain, in the square root of the memory, about once more is computed (Chen et al. 2016, section 4.1).
+TEST(Recompute, AChainTakesLittleMoreThanItsRootOnceMore) {
+  const Iteration iteration(layers(100));
+  const auto cost = iteration.by(Heuristic::kDtrEq, 100 * 25);
+  ASSERT_TRUE(cost);
+  EXPECT_EQ(cost->fault, std::nullopt);
+  EXPECT_LE(cost->added_ns, 1.5 * 100 * 10);
+  const auto found = search(iteration.problem, iteration.liveness, iteration.graph, 100 * 25, attempts(200));
+  ASSERT_TRUE(found);
+  EXPECT_LE(found->cost.added_ns, 100 * 10);
+}
+
+TEST(Recompute, ManyLayersAreNoDeepStack) {
+  const Iteration iteration(layers(kSanitized ? 2000 : 5000));
+  const auto cost = iteration.by(Heuristic::kLru, iteration.liveness.peak / 4);
+  ASSERT_TRUE(cost);
+  EXPECT_EQ(cost->fault, std::nullopt);
+}
+
+TEST(Recompute, EndsWhenItIsCancelled) {
+  const Iteration iteration(layers(50));
+  SearchLimits limits;
+  limits.time = std::chrono::hours(1);
+  const std::atomic<bool> cancelled = true;
+  limits.cancelled = &cancelled;
+  const auto found = search(iteration.problem, iteration.liveness, iteration.graph, 100 * 20, limits);
+  ASSERT_TRUE(found);  // a published policy's
+  EXPECT_EQ(found->cost.fault, std::nullopt);
+}
+
+TEST(Recompute, WithoutTimeLimitPlansRepeat) {
+  const Iteration iteration(layers(40));
+  SearchLimits limits = attempts(100);
+  limits.threads = 3;
+  const auto one = search(iteration.problem, iteration.liveness, iteration.graph, 100 * 12, limits);
+  const auto other = search(iteration.problem, iteration.liveness, iteration.graph, 100 * 12, limits);
+  ASSERT_TRUE(one && other);
+  EXPECT_EQ(one->steps, other->steps);
+}
+
+// Every policy's plan holds, none is better than the best there is, and ours is nearly always that.
+TEST(Recompute, PlansOfSmallProgramsAgainstAllThereAre) {
+  std::mt19937_64 random(5);
+  const int wanted = kSanitized ? 5 : 30;
+  int possible = 0, found_best = 0, published = 0, published_best = 0;
+  for (int k = 0; k < wanted; ++k) {
+    const Iteration iteration(random_program(random, 8 + k % 4));
+    for (const std::uint64_t percent : {50, 65, 80, 90}) {
+      const std::uint64_t budget = iteration.liveness.peak * percent / 100;
+      const auto best = optimum(iteration.problem, iteration.liveness, budget);
+      for (const Heuristic heuristic : kHeuristics) {
+        const auto cost = iteration.by(heuristic, budget);
+        if (!cost) continue;
+        ASSERT_EQ(cost->fault, std::nullopt) << "program " << k << ", " << name_of(heuristic);
+        ASSERT_LE(cost->peak, budget) << "program " << k << ", " << name_of(heuristic);
+        ASSERT_TRUE(best) << "program " << k << ", " << name_of(heuristic);
+        ASSERT_GE(cost->added_ns, *best - 1e-6) << "program " << k << ", " << name_of(heuristic);
+        ++published;
+        published_best += cost->added_ns < *best + 1e-6 ? 1 : 0;
+      }
+      const auto found = search(iteration.problem, iteration.liveness, iteration.graph, budget, attempts(300));
+      if (!best) {
+        ASSERT_FALSE(found) << "program " << k;
+        continue;
+      }
+      ++possible;
+      if (!found) continue;
+      ASSERT_EQ(found->cost.fault, std::nullopt) << "program " << k;
+      ASSERT_LE(found->cost.peak, budget) << "program " << k;
+      ASSERT_GE(found->cost.added_ns, *best - 1e-6) << "program " << k;
+      found_best += found->cost.added_ns < *best + 1e-6 ? 1 : 0;
+    }
+  }
+  std::printf("%d possible, best found in %d; published policies %d plans, %d the best\n", possible, found_best,
+              published, published_best);
+  EXPECT_GT(possible, wanted);
+  EXPECT_GT(found_best, possible * 8 / 10);
+  EXPECT_GT(published, possible);
+}
+
+}  // namespace
+}  // namespace memopt::recompute

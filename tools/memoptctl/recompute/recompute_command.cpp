@@ -1,0 +1,292 @@
+#include "tools/memoptctl/recompute/recompute_command.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <limits>
+#include <optional>
+#include <sstream>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "planner/json/tree.h"
+#include "planner/recompute/model/graph.h"
+#include "planner/recompute/model/plan.h"
+#include "planner/recompute/online/dtr.h"
+#include "planner/recompute/search/search.h"
+#include "planner/swap/files/plan_file.h"
+#include "tools/memoptctl/common/interruption.h"
+#include "tools/memoptctl/common/output_text.h"
+#include "tools/memoptctl/common/printable.h"
+#include "tools/memoptctl/swap/swap_problem.h"
+#include "tools/memoptctl/swap/swap_text.h"
+
+namespace memopt::tools {
+namespace {
+
+constexpr int kExitWrongUse = 2;
+constexpr int kExitInfeasible = 3;
+constexpr int kExitNoIteration = 4;
+constexpr const char* kFormat = "memopt-recompute-compare-1";
+constexpr int kParts[] = {90, 80, 70, 60, 50, 40, 30, 20, 10};  // of the peak load, percent
+// A published policy that takes longer is given up.
+constexpr double kMostIterations = 20;
+constexpr std::size_t kCellWidth = 12;
+
+struct Strategy {
+  std::string name;
+  std::optional<recompute::Heuristic> heuristic;  // none: our own search
+};
+
+std::vector<Strategy> all_strategies() {
+  std::vector<Strategy> all = {{"memopt", {}}};
+  for (const recompute::Heuristic heuristic : recompute::kHeuristics) {
+    const std::string name(recompute::name_of(heuristic));
+    all.push_back({heuristic == recompute::Heuristic::kDtr ? name : "dtr:" + name, heuristic});
+  }
+  return all;
+}
+
+Strategy strategy_of(const char* option, const std::string& name) {
+  std::string names;
+  for (const Strategy& one : all_strategies()) {
+    if (one.name == name) return one;
+    names += (names.empty() ? "" : ", ") + one.name;
+  }
+  throw std::invalid_argument(fmt::format("{}: expected {}, not {}", option, names, printable(name)));
+}
+
+void refuse_others(const SwapPlanOptions& options) {
+  for (const char* const name : {"--objective", "--machine", "--plot", "--clean-drops", "--remap-time", "--layout-time",
+                                 "--no-bound", "--bound-time"}) {
+    if (options.has(name)) throw std::invalid_argument(std::string(name) + " is for swaps, and --recompute plans none");
+  }
+  for (const char* const name : {"--limits", "--strategies"}) {
+    if (options.has(name) && !options.compare) throw std::invalid_argument(std::string(name) + " is for --compare");
+  }
+}
+
+class Planner {
+ public:
+  Planner(const SwapPlanOptions& options, const SwapProblem& input)
+      : options_(options),
+        problem_(input.file.problem),
+        liveness_(input.liveness),
+        graph_(recompute::make_graph(problem_, liveness_)) {}
+
+  const recompute::Graph& graph() const { return graph_; }
+
+  std::optional<recompute::Found> plan(const Strategy& strategy, std::uint64_t limit) const {
+    if (strategy.heuristic) {
+      const auto policy = recompute::make_dtr(problem_, graph_, *strategy.heuristic);
+      auto steps =
+          recompute::run_online(problem_, liveness_, graph_, limit, *policy, kMostIterations * problem_.period);
+      if (!steps) return std::nullopt;
+      recompute::Cost cost = recompute::find_cost(problem_, liveness_, graph_, *steps);
+      return checked(strategy, {std::move(*steps), std::move(cost)}, limit);
+    }
+    recompute::SearchLimits limits;
+    limits.time = std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::duration<double>(options_.seconds));
+    limits.threads = options_.threads != 0 ? options_.threads : std::max(1U, std::thread::hardware_concurrency());
+    limits.seed = options_.seed;
+    limits.cancelled = &end_at_interrupt();
+    auto found = recompute::search(problem_, liveness_, graph_, limit, limits);
+    if (!found) return std::nullopt;
+    return checked(strategy, std::move(*found), limit);
+  }
+
+ private:
+  static recompute::Found checked(const Strategy& strategy, recompute::Found found, std::uint64_t limit) {
+    if (found.cost.fault)
+      throw std::runtime_error("a plan of " + strategy.name + " does not hold: " + *found.cost.fault);
+    if (found.cost.peak > limit) throw std::runtime_error("a plan of " + strategy.name + " is above the limit");
+    return found;
+  }
+
+  const SwapPlanOptions& options_;
+  const swap::Problem& problem_;
+  const swap::Liveness& liveness_;
+  const recompute::Graph graph_;
+};
+
+double part(double ns, const swap::Problem& problem) { return problem.period > 0 ? 100 * ns / problem.period : 0; }
+
+std::string seconds_since(std::chrono::steady_clock::time_point begin) {
+  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  return fmt::format("{:.2f} s{}", seconds, interrupted() ? ", interrupted: the best until then" : "");
+}
+
+void write(SwapProblem& input, const recompute::Graph& graph, const recompute::Steps& steps, std::uint64_t limit,
+           const std::string& path) {
+  swap::PlanFile& file = input.file;
+  file.launches = true;
+  file.problem.layout = false;
+  file.problem.limit = limit;
+  file.decisions = {};
+  file.recompute.clear();
+  for (const recompute::Step& step : steps) {
+    const bool drop = step.kind == recompute::Step::Kind::kDrop;
+    file.recompute.push_back({step.before, drop, drop ? step.what : graph.launches[step.what].first});
+  }
+  std::ostringstream text;
+  swap::write_plan(file, text);
+  write_text(path, std::move(text).str());
+}
+
+int plan_once(const SwapPlanOptions& options, SwapProblem& input) {
+  const Strategy strategy = strategy_of("--strategy", options.strategy);
+  if (strategy.heuristic && options.has("--time-budget"))
+    throw std::invalid_argument("--time-budget is for the strategy memopt; " + strategy.name + " does not look at it");
+  if (options.limit.empty() && !input.file.problem.limit) {
+    throw std::invalid_argument("--recompute: expected a --limit, or --compare for several");
+  }
+  const std::uint64_t limit =
+      options.limit.empty() ? *input.file.problem.limit : limit_of("--limit", options.limit, input.liveness.peak);
+  const Planner planner(options, input);
+  const auto begin = std::chrono::steady_clock::now();
+  const auto found = planner.plan(strategy, limit);
+  const std::string seconds = seconds_since(begin);
+  if (!found) {
+    fmt::print(stderr, "memoptctl: {} finds no plan within {}{}\n", strategy.name, mib(limit),
+               interrupted() ? " until it was interrupted" : "");
+    return kExitInfeasible;
+  }
+  const swap::Problem& problem = input.file.problem;
+  const recompute::Graph& graph = planner.graph();
+  std::size_t blocks = 0;
+  for (std::uint32_t b = 0; b < problem.blocks.size(); ++b) blocks += graph.can_be_made(b) ? 1 : 0;
+  std::vector<std::pair<std::string, std::string>> rows;
+  if (!input.times.empty()) rows.emplace_back("times", input.times);
+  rows.emplace_back("footprint", mib(found->cost.peak) + " (load only)");
+  rows.emplace_back("added time", fmt::format("{} an iteration of {}, {:.2f} %", milliseconds(found->cost.added_ns),
+                                              milliseconds(problem.period), part(found->cost.added_ns, problem)));
+  rows.emplace_back("peak load", mib(input.liveness.peak));
+  rows.emplace_back("replays", fmt::format("{} of {} launches", found->cost.replays, graph.launches.size()));
+  rows.emplace_back(
+      "drops", fmt::format("{}; {} of {} blocks can be made again", found->cost.drops, blocks, problem.blocks.size()));
+  rows.emplace_back("planning time", seconds);
+  for (const auto& [name, value] : rows) fmt::print("{:<14}  {}\n", name, value);
+  if (!options.json.empty()) write(input, graph, found->steps, limit, options.json);
+  return 0;
+}
+
+std::vector<Strategy> compared_strategies(const SwapPlanOptions& options) {
+  if (options.strategies.empty()) return all_strategies();
+  std::vector<Strategy> result;
+  for (const std::string& name : options.strategies) result.push_back(strategy_of("--strategies", name));
+  return result;
+}
+
+std::vector<std::uint64_t> compared_limits(const SwapPlanOptions& options, std::uint64_t peak) {
+  std::vector<std::uint64_t> limits;
+  for (const std::string& text : options.limits) limits.push_back(limit_of("--limits", text, peak));
+  if (limits.empty()) {
+    for (const int one : kParts) limits.push_back(limit_of("--limits", fmt::format("{}%", one), peak));
+  }
+  return limits;
+}
+
+struct Row {
+  std::size_t number = 0;
+  std::uint64_t limit = 0;
+  std::vector<std::optional<recompute::Cost>> costs;  // by strategy
+};
+
+void print_row(const Row& row, const SwapProblem& input) {
+  const double peak = static_cast<double>(std::max<std::uint64_t>(1, input.liveness.peak));
+  fmt::print("{:>11} {:>7}", mib(row.limit), fmt::format("{:.0f} %", 100 * static_cast<double>(row.limit) / peak));
+  for (const auto& cost : row.costs) {
+    fmt::print("{:>{}}", cost ? fmt::format("{:.2f} %", part(cost->added_ns, input.file.problem)) : "-", kCellWidth);
+  }
+  fmt::print("\n");
+}
+
+void write_comparison(const std::vector<Row>& rows, const std::vector<Strategy>& strategies, const SwapProblem& input,
+                      const std::string& path) {
+  nlohmann::json limits = nlohmann::json::array();
+  for (const Row& row : rows) {
+    nlohmann::json plans = nlohmann::json::object();
+    for (std::size_t k = 0; k < row.costs.size(); ++k) {
+      const auto& cost = row.costs[k];
+      plans[strategies[k].name] = cost ? nlohmann::json{{"footprint", cost->peak},
+                                                        {"added_ns", cost->added_ns},
+                                                        {"replays", cost->replays},
+                                                        {"drops", cost->drops}}
+                                       : nlohmann::json();
+    }
+    limits.push_back({{"limit", row.limit}, {"plans", plans}});
+  }
+  const nlohmann::json document = {{"format", kFormat},
+                                   {"name", input.file.problem.name},
+                                   {"period_ns", input.file.problem.period},
+                                   {"peak_load", input.liveness.peak},
+                                   {"limits", limits}};
+  write_text(path, document.dump(1) + '\n');
+}
+
+int compare(const SwapPlanOptions& options, const SwapProblem& input) {
+  if (options.has("--limit")) throw std::invalid_argument("--limit is for one plan; --compare takes --limits");
+  if (options.has("--strategy"))
+    throw std::invalid_argument("--strategy is for one plan; --compare takes --strategies");
+  const std::vector<Strategy> strategies = compared_strategies(options);
+  const std::vector<std::uint64_t> limits = compared_limits(options, input.liveness.peak);
+  const Planner planner(options, input);
+  if (!input.times.empty()) fmt::print("times      {}\n", input.times);
+  fmt::print("peak load  {}\niteration  {}; below: what replays add to it, within a load of\n\n",
+             mib(input.liveness.peak), milliseconds(input.file.problem.period));
+  fmt::print("{:>19}", "limit");
+  for (const Strategy& strategy : strategies) fmt::print("{:>{}}", strategy.name, kCellWidth);
+  fmt::print("\n");
+  // The narrowest first: what is found there holds within all others.
+  std::vector<Row> rows;
+  for (std::size_t k = 0; k < limits.size(); ++k) rows.push_back({k, limits[k], {}});
+  std::stable_sort(rows.begin(), rows.end(), [](const Row& a, const Row& b) { return a.limit < b.limit; });
+  std::size_t done = 0;
+  std::optional<recompute::Cost> narrower;
+  for (; done < rows.size() && !interrupted(); ++done) {
+    Row& row = rows[done];
+    for (const Strategy& strategy : strategies) {
+      auto found = planner.plan(strategy, row.limit);
+      std::optional<recompute::Cost> cost;
+      if (found) cost = std::move(found->cost);
+      if (!strategy.heuristic) {
+        if (narrower && (!cost || narrower->added_ns < cost->added_ns)) cost = narrower;
+        narrower = cost;
+      }
+      row.costs.push_back(std::move(cost));
+    }
+    print_row(row, input);
+    std::fflush(stdout);
+  }
+  if (interrupted()) fmt::print("\ninterrupted: the best until then; {} of {} limits\n", done, rows.size());
+  rows.resize(done);
+  std::sort(rows.begin(), rows.end(), [](const Row& a, const Row& b) { return a.number < b.number; });
+  if (!options.json.empty()) write_comparison(rows, strategies, input, options.json);
+  return 0;
+}
+
+}  // namespace
+
+int recompute_plan(const SwapPlanOptions& options, input::File& file) {
+  try {
+    refuse_others(options);
+    expect_writable(options.json);
+    std::optional<SwapProblem> input = read_problem(options, file);
+    if (!input) return kExitNoIteration;
+    if (!input->launches) {
+      throw std::runtime_error(file.name() +
+                               ": what its launches write is not known; --recompute is for logs for DTR's simulator, "
+                               "and for iterations with launches (memopt-plan-2)");
+    }
+    return options.compare ? compare(options, *input) : plan_once(options, *input);
+  } catch (const std::invalid_argument& error) {
+    fmt::print(stderr, "memoptctl: {}\n", error.what());
+    return kExitWrongUse;
+  }
+}
+
+}  // namespace memopt::tools
