@@ -26,6 +26,7 @@ class Maker {
         if (graph_.can_be_made(write.block) && graph_.makers[write.block].back() == l) decide(write.block);
       }
     }
+    find_needs();
     return std::move(graph_);
   }
 
@@ -62,6 +63,8 @@ class Maker {
   void find_makers() {
     const std::uint64_t n = problem_.operations.size();
     graph_.makers.resize(problem_.blocks.size());
+    graph_.made_until.resize(problem_.blocks.size());
+    graph_.last_use.resize(problem_.blocks.size());
     for (std::uint32_t l = 0; l < graph_.launches.size(); ++l) {
       for (const Use& write : graph_.launches[l].writes) graph_.makers[write.block].push_back(l);
     }
@@ -81,12 +84,8 @@ class Maker {
     std::uint64_t until = problem_.operations.size();
     for (const Use& read : launch.reads) {
       const std::uint32_t b = read.block;
-      if (graph_.can_be_made(b)) {
-        if (has(launch.writes, b)) continue;  // in place: its makers come in order
-        until = std::min(until, read.version == graph_.last_version(b) ? made_until(b) : changed(b, launch));
-      } else {
-        until = std::min(until, changed(b, launch));
-      }
+      if (graph_.can_be_made(b) && has(launch.writes, b)) continue;  // in place: its makers come in order
+      until = std::min(until, there_until(read, launch));
     }
     for (const Use& write : launch.writes) {
       // Of those that are not made again, one that is changed in place could not be read as it was, and one that is
@@ -108,6 +107,14 @@ class Maker {
     return until;
   }
 
+  // As the launch read it: it can be made again, or is not dropped while it is needed.
+  std::uint64_t there_until(const Use& read, const Launch& launch) const {
+    const std::uint32_t b = read.block;
+    const bool whole = graph_.can_be_made(b) && read.version == graph_.last_version(b);
+    if (whole && graph_.last_use[b] <= graph_.made_until[b]) return graph_.made_until[b];
+    return changed(b, launch);
+  }
+
   // First change or end of what a launch reads, behind it.
   std::uint64_t changed(std::uint32_t b, const Launch& launch) const {
     const std::uint64_t n = problem_.operations.size();
@@ -122,11 +129,24 @@ class Maker {
     return until;
   }
 
-  // Once all of its makers are known: whether they make it again whenever it is used.
+  void find_needs() {
+    graph_.last_need = graph_.last_use;
+    for (std::size_t l = graph_.launches.size(); l-- > 0;) {
+      const Launch& launch = graph_.launches[l];
+      std::uint64_t need = 0;
+      for (const Use& write : launch.writes) {
+        if (graph_.can_be_made(write.block)) need = std::max(need, graph_.last_need[write.block]);
+      }
+      for (const Use& read : launch.reads) {
+        graph_.last_need[read.block] = std::max(graph_.last_need[read.block], need);
+      }
+    }
+  }
+
+  // Once all of its makers are known.
   void decide(std::uint32_t b) {
-    std::uint64_t last = 0;
-    for (const swap::Access& access : liveness_.accesses_of(b)) last = std::max(last, access.position);
-    if (last > made_until(b)) graph_.makers[b].clear();
+    graph_.made_until[b] = made_until(b);
+    graph_.last_use[b] = liveness_.accesses_of(b).back().position;
   }
 
   const swap::Problem& problem_;

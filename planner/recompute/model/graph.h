@@ -1,9 +1,10 @@
 // An iteration as launches that read and write blocks: what can be dropped, since it can be computed again.
 //
 // Each write gives a block its next version; a launch reads the versions that there were when it ran. A block's makers
-// are the launches that write it in its life: the first does not read it, those behind change it in place. Replayed in
-// order, they make it again. What they read besides has to be as it was then: a block that can be made again itself, or
-// one that nothing has changed or freed since.
+// are the launches that write it in its life: the first does not read it, those behind change it. Replayed in order,
+// they make it again. What lives on into the next iteration has none, and a launch that touches it is not replayed.
+// What they read besides has to be as it was then: a block that can be made again itself, or one that nothing has
+// changed or freed since.
 #pragma once
 
 #include <cstdint>
@@ -33,11 +34,17 @@ struct Launch {
 
 struct Graph {
   std::vector<Launch> launches;
-  std::vector<std::uint32_t> launch_at;  // by operation: the launch that it is part of, or kNone
-  std::vector<std::vector<std::uint32_t>>
-      makers;  // by block, in order; none: it can't be made again up to its last use
+  std::vector<std::uint32_t> launch_at;            // by operation: the launch that it is part of, or kNone
+  std::vector<std::vector<std::uint32_t>> makers;  // by block, in order; none: it can't be made again
+  std::vector<std::uint64_t> made_until;           // by block that can: before this operation, and not later
+  std::vector<std::uint64_t> last_use;             // by block that can: the operation
+  std::vector<std::uint64_t> last_need;            // the same, of all that is made of it, or of that, as well
 
   bool can_be_made(std::uint32_t block) const { return !makers[block].empty(); }
+  // Before this operation: whenever it is needed behind it, it can be made again.
+  bool may_be_dropped(std::uint32_t block, std::uint64_t before) const {
+    return can_be_made(block) && (last_need[block] < before || last_use[block] <= made_until[block]);
+  }
   std::uint32_t last_version(std::uint32_t block) const { return static_cast<std::uint32_t>(makers[block].size()); }
 };
 

@@ -20,6 +20,7 @@ class Run {
       take(before * problem.blocks[b].bytes);
       blocks_[b].instances = before;
       blocks_[b].there = before != 0;
+      lives_on_.push_back(!problem.blocks[b].persistent && before != 0);
     }
   }
 
@@ -29,7 +30,7 @@ class Run {
     for (std::uint32_t i = 0; i <= n && !cost_.fault; ++i) {
       for (; next < steps.size() && steps[next].before == i && !cost_.fault; ++next) {
         const Step& step = steps[next];
-        step.kind == Step::Kind::kDrop ? drop(step.what) : replay(step.what, i);
+        step.kind == Step::Kind::kDrop ? drop(step.what, i) : replay(step.what, i);
         if (cost_.fault) cost_.fault = "steps[" + std::to_string(next) + "]: " + *cost_.fault;
       }
       if (i == n || cost_.fault) break;
@@ -63,13 +64,19 @@ class Run {
     cost_.peak = std::max(cost_.peak, load_);
   }
 
-  void drop(std::uint32_t b) {
+  void drop(std::uint32_t b, std::uint32_t before) {
     ++cost_.drops;
+    if (is_within_launch(before)) return fail("it is within a launch");
     if (b >= blocks_.size()) return fail("there is no such block");
     if (!graph_.can_be_made(b)) return fail(name(b) + " can't be made again");
     if (!blocks_[b].there || blocks_[b].version == 0) return fail(name(b) + " is not in memory");
     blocks_[b].there = false;
     load_ -= bytes(b);
+  }
+
+  bool is_within_launch(std::uint32_t before) const {
+    return before < graph_.launch_at.size() && graph_.launch_at[before] != kNone &&
+           graph_.launches[graph_.launch_at[before]].first != before;
   }
 
   bool reads(const Launch& launch) {
@@ -88,15 +95,17 @@ class Run {
     if (l >= graph_.launches.size()) return fail("there is no such launch");
     const Launch& launch = graph_.launches[l];
     if (before < launch.end) return fail("the launch is not behind it");
-    if (before < graph_.launch_at.size() && graph_.launch_at[before] != kNone &&
-        graph_.launches[graph_.launch_at[before]].first != before) {
-      return fail("it is within a launch");
+    if (is_within_launch(before)) return fail("it is within a launch");
+    for (const std::vector<Use>* uses : {&launch.reads, &launch.writes}) {
+      for (const Use& use : *uses) {
+        if (lives_on_[use.block]) return fail(name(use.block) + ", which it touches, lives on into the next iteration");
+      }
     }
     if (!reads(launch)) return;
     std::uint64_t scratch = 0;
     for (const Use& write : launch.writes) {
       State& state = blocks_[write.block];
-      if (!state.there && graph_.can_be_made(write.block)) {
+      if (!state.there && write.version == 1 && graph_.can_be_made(write.block)) {
         take(bytes(write.block));
         state = {true, write.version, state.instances};
       } else if (state.there && state.version + 1 == write.version && graph_.can_be_made(write.block)) {
@@ -120,6 +129,7 @@ class Run {
     for (const Use& write : launch.writes) {
       State& state = blocks_[write.block];
       if (!state.there) return fail(name(write.block) + ", which is written, is not in memory");
+      if (state.version + 1 != write.version) return fail(name(write.block) + ", which is written, is not as it was");
       state.version = write.version;
     }
   }
@@ -149,6 +159,7 @@ class Run {
   const swap::Problem& problem_;
   const Graph& graph_;
   std::vector<State> blocks_;
+  std::vector<bool> lives_on_;  // from iteration to iteration
   std::uint64_t load_ = 0;
   Cost cost_;
 };

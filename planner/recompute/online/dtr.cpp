@@ -45,6 +45,19 @@ class Dtr : public Policy {
     return 0;
   }
 
+  double at_least(std::uint32_t block, double now, std::uint32_t operation) override {
+    const double m = static_cast<double>(problem_.blocks[block].bytes);
+    switch (heuristic_) {
+      case Heuristic::kDtr:
+      case Heuristic::kDtrEq:
+        return cost(block) / (m * std::max(kLeastNs, now - used_[block]));
+      case Heuristic::kMsps:
+        return cost(block) / m;
+      default:
+        return value(block, now, operation);
+    }
+  }
+
   void dropped(std::uint32_t block) override {
     away_[block] = 1;
     if (heuristic_ != Heuristic::kDtrEq) return;

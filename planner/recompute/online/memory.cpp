@@ -1,7 +1,9 @@
 #include "planner/recompute/online/memory.h"
 
 #include <algorithm>
+#include <functional>
 #include <limits>
+#include <utility>
 
 namespace memopt::recompute {
 namespace {
@@ -11,14 +13,26 @@ using swap::Kind;
 class Memory {
  public:
   Memory(const swap::Problem& problem, const swap::Liveness& liveness, const Graph& graph, std::uint64_t budget,
-         Policy& policy, double most_ns)
+         Policy& policy, double most_ns, const std::function<bool()>& ends)
       : problem_(problem),
         liveness_(liveness),
         graph_(graph),
         budget_(budget),
         policy_(policy),
         most_ns_(most_ns),
-        blocks_(problem.blocks.size()) {}
+        ends_(ends),
+        blocks_(problem.blocks.size()),
+        ahead_(problem.operations.size(), kNone) {
+    // As far as there is nothing but allocations and frees before it.
+    for (std::size_t i = ahead_.size(); i-- > 0;) {
+      const Kind kind = problem.operations[i].kind;
+      if (kind != Kind::kMalloc && kind != Kind::kFree) {
+        ahead_[i] = graph.launch_at[i];
+      } else if (i + 1 < ahead_.size()) {
+        ahead_[i] = ahead_[i + 1];
+      }
+    }
+  }
 
   std::optional<Steps> run() {
     const std::uint64_t n = problem_.operations.size();
@@ -53,7 +67,8 @@ class Memory {
     const std::uint32_t b = operation.block;
     switch (operation.kind) {
       case Kind::kMalloc:
-        if (!make_room(problem_.blocks[b].bytes)) return false;
+        // What it reads comes first, as long as there is room for that.
+        if (!prepare(ahead_[at_]) || !make_room(problem_.blocks[b].bytes)) return false;
         load_ += problem_.blocks[b].bytes;
         blocks_[b].alive = blocks_[b].in_memory = true;
         return true;
@@ -68,16 +83,26 @@ class Memory {
         return true;
       default:
         return graph_.launch_at[at_] == kNone || graph_.launches[graph_.launch_at[at_]].first != at_ ||
-               launch(graph_.launches[graph_.launch_at[at_]]);
+               launch(graph_.launch_at[at_]);
     }
   }
 
-  bool launch(const Launch& launch) {
+  // All that the launch reads is in memory, and stays until it has run.
+  bool prepare(std::uint32_t l) {
+    if (l == kNone || l == prepared_) return true;
+    prepared_ = l;
+    const Launch& launch = graph_.launches[l];
     lock(launch, 1);
     for (const Use& read : launch.reads) {
       // In an earlier version it has never left.
       if (read.version == graph_.last_version(read.block) && !fetch(read.block)) return false;
     }
+    return true;
+  }
+
+  bool launch(std::uint32_t l) {
+    if (!prepare(l)) return false;
+    const Launch& launch = graph_.launches[l];
     now_ += launch.ns;
     for (const Use& write : launch.writes) write_version(write);
     touch(launch);
@@ -129,20 +154,28 @@ class Memory {
 
   bool make_room(std::uint64_t bytes) {
     while (load_ + bytes > budget_) {
-      double least = std::numeric_limits<double>::infinity();
-      std::uint32_t chosen = kNone;
-      for (const std::uint32_t b : there_) {
-        if (blocks_[b].locks != 0) continue;
-        const double value = policy_.value(b, now_, at_);
-        if (value < least || chosen == kNone) {
-          least = value;
-          chosen = b;
-        }
-      }
-      if (chosen == kNone) return false;
+      const std::uint32_t chosen = least();
+      if (chosen == kNone || (ends_ && ends_())) return false;
       drop(chosen);
     }
     return true;
+  }
+
+  // Of what may be dropped, that of the least value. Only what may be that is looked at closely.
+  std::uint32_t least() {
+    candidates_.clear();
+    for (const std::uint32_t b : there_) {
+      if (blocks_[b].locks == 0 && graph_.may_be_dropped(b, at_))
+        candidates_.emplace_back(policy_.at_least(b, now_, at_), b);
+    }
+    std::make_heap(candidates_.begin(), candidates_.end(), std::greater<>());
+    std::pair<double, std::uint32_t> best(std::numeric_limits<double>::infinity(), kNone);
+    for (auto end = candidates_.end(); end != candidates_.begin() && candidates_.front().first <= best.first; --end) {
+      const std::uint32_t b = candidates_.front().second;
+      best = std::min(best, {policy_.value(b, now_, at_), b});
+      std::pop_heap(candidates_.begin(), end, std::greater<>());
+    }
+    return best.second;
   }
 
   // A block of which some makers, and what these read, are still to come.
@@ -198,6 +231,7 @@ class Memory {
     for (const Use& write : launch.writes) {
       const State& state = blocks_[write.block];
       const bool changes = state.version + 1 == write.version && graph_.can_be_made(write.block);
+      // Of what is away, the first version takes its bytes for longer, later ones for as long as the replay.
       if (!state.in_memory || (state.version != write.version && !changes)) bytes += problem_.blocks[write.block].bytes;
     }
     if (!make_room(bytes)) return false;
@@ -207,11 +241,11 @@ class Memory {
     for (const Use& write : launch.writes) {
       State& state = blocks_[write.block];
       if (!graph_.can_be_made(write.block)) continue;
-      if (!state.in_memory) {
+      if (!state.in_memory && write.version == 1) {
         load_ += problem_.blocks[write.block].bytes;
         state.in_memory = true;
         state.version = 0;
-      } else if (state.version + 1 != write.version) {
+      } else if (!state.in_memory || state.version + 1 != write.version) {
         continue;
       }
       write_version(write);
@@ -230,7 +264,11 @@ class Memory {
   const std::uint64_t budget_;
   Policy& policy_;
   const double most_ns_;
+  const std::function<bool()>& ends_;
   std::vector<State> blocks_;
+  std::vector<std::uint32_t> ahead_;  // by operation: the next launch
+  std::uint32_t prepared_ = kNone;
+  std::vector<std::pair<double, std::uint32_t>> candidates_;
   std::vector<std::uint32_t> there_;  // whole, and can be made again
   Steps steps_;
   std::uint64_t load_ = 0;
@@ -241,8 +279,9 @@ class Memory {
 }  // namespace
 
 std::optional<Steps> run_online(const swap::Problem& problem, const swap::Liveness& liveness, const Graph& graph,
-                                std::uint64_t budget, Policy& policy, double most_ns) {
-  return Memory(problem, liveness, graph, budget, policy, most_ns).run();
+                                std::uint64_t budget, Policy& policy, double most_ns,
+                                const std::function<bool()>& ends) {
+  return Memory(problem, liveness, graph, budget, policy, most_ns, ends).run();
 }
 
 }  // namespace memopt::recompute

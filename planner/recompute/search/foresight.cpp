@@ -7,8 +7,6 @@ namespace memopt::recompute {
 namespace {
 
 constexpr double kLeastNs = 1;
-// Of what the program does not use any more: so many iterations away.
-constexpr double kNeverUsed = 2;
 
 }  // namespace
 
@@ -43,15 +41,25 @@ void Foresight::begin(const Weights& weights) {
 }
 
 double Foresight::value(std::uint32_t block, double /*now*/, std::uint32_t operation) {
+  double cost = foreseen_.make_ns[block];
+  if (weights_->ancestors != 0) cost += weights_->ancestors * walk(block, foreseen_.family.parents);
+  if (weights_->descendants != 0) cost += weights_->descendants * walk(block, foreseen_.family.children);
+  return weighed(block, cost, operation);
+}
+
+double Foresight::at_least(std::uint32_t block, double /*now*/, std::uint32_t operation) {
+  return weighed(block, foreseen_.make_ns[block], operation);
+}
+
+double Foresight::weighed(std::uint32_t block, double cost, std::uint32_t operation) {
   std::uint32_t& next = next_[block];
   const std::uint32_t end = foreseen_.first_use[block + 1];
   while (next < end && foreseen_.uses[next] < operation) ++next;
   const double now = operation < problem_.operations.size() ? problem_.operations[operation].time : problem_.period;
-  const double ahead = next < end ? problem_.operations[foreseen_.uses[next]].time - now : kNeverUsed * problem_.period;
-  double cost = foreseen_.make_ns[block];
-  if (weights_->ancestors != 0) cost += weights_->ancestors * walk(block, foreseen_.family.parents);
-  if (weights_->descendants != 0) cost += weights_->descendants * walk(block, foreseen_.family.children);
-  return std::pow(cost, weights_->cost) / (bytes_[block] * std::pow(std::max(kLeastNs, ahead), weights_->next));
+  const double then = next < end ? problem_.operations[foreseen_.uses[next]].time : problem_.period;
+  const double value =
+      std::pow(cost, weights_->cost) / (bytes_[block] * std::pow(std::max(kLeastNs, then - now), weights_->next));
+  return next < end ? value : weights_->unused * value;
 }
 
 double Foresight::walk(std::uint32_t block, const std::vector<std::vector<std::uint32_t>>& next) {

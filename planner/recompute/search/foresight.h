@@ -12,10 +12,12 @@
 namespace memopt::recompute {
 
 // A block's value is weight * (c + ancestors * a + descendants * d)^cost / (m^bytes * u^next), where c is the time of
-// its makers, a and d that of its evicted ancestors and descendants, m its bytes, and u the time to its next use.
+// its makers, a and d that of its evicted ancestors and descendants, m its bytes, and u the time to its next use; of
+// what the program does not use any more it is `unused` times that, at the end of the iteration.
 struct Weights {
   double ancestors = 1, descendants = 1;
   double cost = 1, bytes = 1, next = 1;
+  double unused = 0.01;
   std::vector<float> blocks;  // logarithms, by block; empty: all 0
 };
 
@@ -37,11 +39,13 @@ class Foresight : public Policy {
   void begin(const Weights& weights);
 
   double value(std::uint32_t block, double now, std::uint32_t operation) override;
+  double at_least(std::uint32_t block, double now, std::uint32_t operation) override;
   void dropped(std::uint32_t block) override { away_[block] = 1; }
   void made(std::uint32_t block) override { away_[block] = 0; }
   void used(std::uint32_t /*block*/, double /*now*/) override {}
 
  private:
+  double weighed(std::uint32_t block, double cost, std::uint32_t operation);
   double walk(std::uint32_t block, const std::vector<std::vector<std::uint32_t>>& next);
 
   const swap::Problem& problem_;

@@ -1,6 +1,8 @@
 #include "planner/recompute/search/search.h"
 
 #include <algorithm>
+#include <array>
+#include <cmath>
 #include <limits>
 #include <memory>
 #include <random>
@@ -9,6 +11,7 @@
 #include <vector>
 
 #include "planner/recompute/online/dtr.h"
+#include "planner/recompute/published/chen.h"
 #include "planner/recompute/search/foresight.h"
 
 namespace memopt::recompute {
@@ -22,16 +25,37 @@ constexpr double kBetweenBlocks = 0.7;   // of attempts: other weights for some 
 constexpr double kWorse = 0.01;          // of its time, a plan may be worse than the one before, at first
 constexpr std::uint64_t kRestart = 400;  // attempts without success, from the best on again
 
+constexpr double kPublished = 0.3;  // of the time, at most, for published policies
+// Seconds of all the time for each launch, for Chen et al.'s plans, which can't be ended; they take about a tenth.
+constexpr double kOfLaunch = 1e-3;
+
+Clock::duration part_of(std::chrono::nanoseconds time, double part) {
+  return std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(time) * part);
+}
+
 // Where it begins: what is used last goes first, or what is cheap, or what is large.
 const std::vector<Weights>& beginnings() {
-  static const std::vector<Weights> all = {{},
-                                           {1, 1, 1, 1, 0.5, {}},
-                                           {1, 0, 1, 1, 1, {}},
-                                           {1, 0, 1, 1, 0.3, {}},
-                                           {0, 0, 1, 1, 0.5, {}},
-                                           {1, 1, 0.5, 1, 1, {}},
-                                           {1, 0.3, 1, 1, 0, {}},
-                                           {1, 1, 1, 0.5, 0.5, {}}};
+  static const std::vector<Weights> all = [] {
+    std::vector<Weights> list;
+    // Ancestors, descendants, cost, bytes, next.
+    for (const auto& [a, d, c, b, n] : {std::array{1., 1., 1., 1., 1.},
+                                        {1., 1., 1., 1., .5},
+                                        {1., 0., 1., 1., 1.},
+                                        {1., 0., 1., 1., .3},
+                                        {0., 0., 1., 1., .5},
+                                        {1., 1., .5, 1., 1.},
+                                        {1., .3, 1., 1., 0.},
+                                        {1., 1., 1., .5, .5}}) {
+      Weights one;
+      one.ancestors = a;
+      one.descendants = d;
+      one.cost = c;
+      one.bytes = b;
+      one.next = n;
+      list.push_back(one);
+    }
+    return list;
+  }();
   return all;
 }
 
@@ -86,9 +110,9 @@ class Climb {
  private:
   static constexpr double kNone_ = std::numeric_limits<double>::infinity();
 
-  bool is_over() const {
-    return tried_ >= limits_.attempts ||
-           (limits_.cancelled != nullptr && limits_.cancelled->load(std::memory_order_relaxed)) ||
+  bool is_over() const { return tried_ >= limits_.attempts || is_stopped(); }
+  bool is_stopped() const {
+    return (limits_.cancelled != nullptr && limits_.cancelled->load(std::memory_order_relaxed)) ||
            (end_ != Clock::time_point::max() && Clock::now() >= end_);
   }
   // Of what ends it.
@@ -107,8 +131,8 @@ class Climb {
   double attempt(const Weights& weights, double most) {
     ++tried_;
     policy_.begin(weights);
-    auto steps =
-        run_online(problem_, liveness_, graph_, budget_, policy_, std::min(most, kMostIterations * problem_.period));
+    auto steps = run_online(problem_, liveness_, graph_, budget_, policy_,
+                            std::min(most, kMostIterations * problem_.period), [this] { return is_stopped(); });
     if (!steps) return kNone_;
     double ns = 0;
     for (const Step& step : *steps) {
@@ -136,9 +160,10 @@ class Climb {
       }
       return next;
     }
-    double* const all[] = {&next.ancestors, &next.descendants, &next.cost, &next.bytes, &next.next};
+    double* const all[] = {&next.ancestors, &next.descendants, &next.cost, &next.bytes, &next.next, &next.unused};
     double& one = *all[random_() % std::size(all)];
-    one = std::max(0.0, one + 0.3 * normal(random_));
+    one = &one == &next.unused ? std::min(1.0, one * std::exp(2 * normal(random_)))
+                               : std::max(0.0, one + 0.3 * normal(random_));
     return next;
   }
 
@@ -163,17 +188,33 @@ class Climb {
 std::optional<Found> search(const swap::Problem& problem, const swap::Liveness& liveness, const Graph& graph,
                             std::uint64_t budget, const SearchLimits& limits) {
   const bool timed = limits.time != std::chrono::nanoseconds::max();
-  const Clock::time_point end = timed ? Clock::now() + limits.time : Clock::time_point::max();
+  const Clock::time_point begin = Clock::now();
+  const Clock::time_point end = timed ? begin + limits.time : Clock::time_point::max();
   std::optional<Found> best;
   const auto offer = [&](Steps steps) {
     Cost cost = find_cost(problem, liveness, graph, steps);
     if (cost.fault || cost.peak > budget || (best && best->cost.added_ns <= cost.added_ns)) return;
     best = Found{std::move(steps), std::move(cost)};
   };
-  for (const Heuristic heuristic : kHeuristics) {
+  // The quickest of them whatever happens, as long as there is time; the others in a part of it.
+  bool first = true;
+  for (const Heuristic heuristic : {Heuristic::kDtrEq, Heuristic::kDtr, Heuristic::kMsps, Heuristic::kDtrLocal,
+                                    Heuristic::kLru, Heuristic::kSize}) {
+    const auto ends = [&] {
+      if (first) return timed && Clock::now() >= end;
+      const bool cancelled = limits.cancelled != nullptr && limits.cancelled->load(std::memory_order_relaxed);
+      return cancelled || (timed && Clock::now() >= begin + part_of(limits.time, kPublished));
+    };
     const double most = best ? best->cost.added_ns : kMostIterations * problem.period;
     const auto policy = make_dtr(problem, graph, heuristic);
-    if (auto steps = run_online(problem, liveness, graph, budget, *policy, most)) offer(std::move(*steps));
+    if (auto steps = run_online(problem, liveness, graph, budget, *policy, most, ends)) offer(std::move(*steps));
+    first = false;
+  }
+  if (!timed ||
+      kOfLaunch * static_cast<double>(graph.launches.size()) < std::chrono::duration<double>(limits.time).count()) {
+    for (const Chen strategy : kChens) {
+      if (auto steps = chen(problem, liveness, graph, strategy, budget)) offer(std::move(*steps));
+    }
   }
   const Foreseen foreseen(problem, liveness, graph);
   std::vector<std::unique_ptr<Climb>> climbs;

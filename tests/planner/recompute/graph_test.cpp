@@ -58,9 +58,20 @@ TEST(RecomputeGraph, WhatCanNotBeMadeAgain) {
   program.launch(1, {late, of_early, state}, {});
   for (const auto b : {unwritten, read_first, of_early, late, state}) program.release(b);
   const Graph graph = graph_of(program.problem());
-  for (const auto b : {weight, unwritten, read_first, late, state}) EXPECT_FALSE(graph.can_be_made(b)) << b;
-  EXPECT_TRUE(graph.can_be_made(early));
-  EXPECT_TRUE(graph.can_be_made(of_early));
+  for (const auto b : {weight, unwritten, read_first}) EXPECT_FALSE(graph.can_be_made(b)) << b;
+  for (const auto b : {early, of_early})
+    EXPECT_TRUE(graph.can_be_made(b) && graph.made_until[b] == program.operations());
+  // Up to the change of what they are made of: dropped behind their last use only.
+  const std::uint64_t change = graph.launches[5].first + 1;
+  EXPECT_EQ(graph.made_until[late], change);
+  EXPECT_EQ(graph.made_until[state], 0u);
+  for (const auto b : {late, state}) {
+    EXPECT_FALSE(graph.may_be_dropped(b, graph.last_use[b])) << b;
+    EXPECT_EQ(graph.last_need[b], graph.last_use[b]) << b;
+    EXPECT_TRUE(graph.may_be_dropped(b, graph.last_use[b] + 1)) << b;
+  }
+  EXPECT_TRUE(graph.may_be_dropped(early, change));
+  EXPECT_EQ(graph.last_need[early], graph.last_use[of_early]);
 }
 
 TEST(RecomputeGraph, InstancesOfOtherIterationsStay) {

@@ -141,7 +141,7 @@ class Exhaustive {
     Versions next = versions;
     std::uint64_t besides = 0;
     for (const auto& [b, version] : one.writes) {
-      const bool made = makeable_[b] && (versions[b] == kAway || versions[b] == version - 1);
+      const bool made = makeable_[b] && (versions[b] == kAway ? version == 1 : versions[b] == version - 1);
       if (made) {
         next[b] = version;
       } else if (versions[b] != version) {

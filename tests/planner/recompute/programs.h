@@ -1,6 +1,7 @@
 // Small programs of launches, as iterations.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <random>
 #include <vector>

@@ -99,7 +99,8 @@ void PlanLine::add_to(CLI::App& command) {
   app_->add_flag(
           "--recompute", recompute_,
           "drop blocks and compute them again, instead of swapping: by --strategy memopt, dtr, dtr:eq, dtr:local, "
-          "dtr:lru, dtr:size or dtr:msps within --limit, or all of them with --compare; of logs for DTR's "
+          "dtr:lru, dtr:size, dtr:msps, chen:sqrt, chen:budget, chen:recursive or chen:drop-cheap within --limit, or "
+          "all of them with --compare; of logs for DTR's "
           "simulator, and iterations with launches (memopt-plan-2). No program can carry that out yet")
       ->group(kRecompute);
   app_->footer(

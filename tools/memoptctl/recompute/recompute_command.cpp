@@ -17,6 +17,7 @@
 #include "planner/recompute/model/graph.h"
 #include "planner/recompute/model/plan.h"
 #include "planner/recompute/online/dtr.h"
+#include "planner/recompute/published/chen.h"
 #include "planner/recompute/search/search.h"
 #include "planner/swap/files/plan_file.h"
 #include "tools/memoptctl/common/interruption.h"
@@ -33,20 +34,30 @@ constexpr int kExitInfeasible = 3;
 constexpr int kExitNoIteration = 4;
 constexpr const char* kFormat = "memopt-recompute-compare-1";
 constexpr int kParts[] = {90, 80, 70, 60, 50, 40, 30, 20, 10};  // of the peak load, percent
-// A published policy that takes longer is given up.
+// A published policy whose replays take longer is given up, and one that takes longer itself.
 constexpr double kMostIterations = 20;
-constexpr std::size_t kCellWidth = 12;
+constexpr std::chrono::seconds kLongest{60};
+constexpr std::size_t kCellWidth = 10;  // at least
+// Of the peak load, to which the least limit is named, and the part of the time that each step to it has.
+constexpr std::uint64_t kPrecision = 256;
+constexpr double kHalves = 8;
 
 struct Strategy {
   std::string name;
-  std::optional<recompute::Heuristic> heuristic;  // none: our own search
+  std::optional<recompute::Heuristic> heuristic = {};
+  std::optional<recompute::Chen> chen = {};
+
+  bool searches() const { return !heuristic && !chen; }  // our own
 };
 
 std::vector<Strategy> all_strategies() {
-  std::vector<Strategy> all = {{"memopt", {}}};
+  std::vector<Strategy> all = {{.name = "memopt"}};
   for (const recompute::Heuristic heuristic : recompute::kHeuristics) {
     const std::string name(recompute::name_of(heuristic));
-    all.push_back({heuristic == recompute::Heuristic::kDtr ? name : "dtr:" + name, heuristic});
+    all.push_back({.name = heuristic == recompute::Heuristic::kDtr ? name : "dtr:" + name, .heuristic = heuristic});
+  }
+  for (const recompute::Chen chen : recompute::kChens) {
+    all.push_back({.name = "chen:" + std::string(recompute::name_of(chen)), .chen = chen});
   }
   return all;
 }
@@ -81,16 +92,35 @@ class Planner {
   const recompute::Graph& graph() const { return graph_; }
 
   std::optional<recompute::Found> plan(const Strategy& strategy, std::uint64_t limit) const {
-    if (strategy.heuristic) {
-      const auto policy = recompute::make_dtr(problem_, graph_, *strategy.heuristic);
-      auto steps =
-          recompute::run_online(problem_, liveness_, graph_, limit, *policy, kMostIterations * problem_.period);
+    return plan(strategy, limit, options_.seconds);
+  }
+
+  // About the least limit within which it finds a plan, above one within which it found none: by halves.
+  std::uint64_t least_limit(const Strategy& strategy, std::uint64_t too_low) const {
+    std::uint64_t enough = liveness_.peak;
+    const std::uint64_t precision = std::max<std::uint64_t>(1, liveness_.peak / kPrecision);
+    while (enough - too_low > precision && !interrupted()) {
+      const std::uint64_t half = too_low + (enough - too_low) / 2;
+      if (auto found = plan(strategy, half, options_.seconds / kHalves)) {
+        enough = std::min(half, found->cost.peak);
+      } else {
+        too_low = half;
+      }
+    }
+    return enough;
+  }
+
+ private:
+  std::optional<recompute::Found> plan(const Strategy& strategy, std::uint64_t limit, double seconds) const {
+    if (!strategy.searches()) {
+      end_at_interrupt();
+      auto steps = published(strategy, limit);
       if (!steps) return std::nullopt;
       recompute::Cost cost = recompute::find_cost(problem_, liveness_, graph_, *steps);
       return checked(strategy, {std::move(*steps), std::move(cost)}, limit);
     }
     recompute::SearchLimits limits;
-    limits.time = std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::duration<double>(options_.seconds));
+    limits.time = std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::duration<double>(seconds));
     limits.threads = options_.threads != 0 ? options_.threads : std::max(1U, std::thread::hardware_concurrency());
     limits.seed = options_.seed;
     limits.cancelled = &end_at_interrupt();
@@ -99,7 +129,14 @@ class Planner {
     return checked(strategy, std::move(*found), limit);
   }
 
- private:
+  std::optional<recompute::Steps> published(const Strategy& strategy, std::uint64_t limit) const {
+    if (strategy.chen) return recompute::chen(problem_, liveness_, graph_, *strategy.chen, limit);
+    const auto end = std::chrono::steady_clock::now() + kLongest;
+    const auto policy = recompute::make_dtr(problem_, graph_, *strategy.heuristic);
+    return recompute::run_online(problem_, liveness_, graph_, limit, *policy, kMostIterations * problem_.period,
+                                 [&] { return interrupted() || std::chrono::steady_clock::now() > end; });
+  }
+
   static recompute::Found checked(const Strategy& strategy, recompute::Found found, std::uint64_t limit) {
     if (found.cost.fault)
       throw std::runtime_error("a plan of " + strategy.name + " does not hold: " + *found.cost.fault);
@@ -139,7 +176,7 @@ void write(SwapProblem& input, const recompute::Graph& graph, const recompute::S
 
 int plan_once(const SwapPlanOptions& options, SwapProblem& input) {
   const Strategy strategy = strategy_of("--strategy", options.strategy);
-  if (strategy.heuristic && options.has("--time-budget"))
+  if (!strategy.searches() && options.has("--time-budget"))
     throw std::invalid_argument("--time-budget is for the strategy memopt; " + strategy.name + " does not look at it");
   if (options.limit.empty() && !input.file.problem.limit) {
     throw std::invalid_argument("--recompute: expected a --limit, or --compare for several");
@@ -151,8 +188,10 @@ int plan_once(const SwapPlanOptions& options, SwapProblem& input) {
   const auto found = planner.plan(strategy, limit);
   const std::string seconds = seconds_since(begin);
   if (!found) {
-    fmt::print(stderr, "memoptctl: {} finds no plan within {}{}\n", strategy.name, mib(limit),
-               interrupted() ? " until it was interrupted" : "");
+    if (interrupted()) throw std::runtime_error("interrupted before there was a plan within " + mib(limit));
+    const std::uint64_t least = planner.least_limit(strategy, limit);
+    fmt::print(stderr, "memoptctl: {} finds no plan within {}; the least limit it reaches is {} ({} bytes)\n",
+               strategy.name, mib(limit), mib(least), least);
     return kExitInfeasible;
   }
   const swap::Problem& problem = input.file.problem;
@@ -196,11 +235,15 @@ struct Row {
   std::vector<std::optional<recompute::Cost>> costs;  // by strategy
 };
 
-void print_row(const Row& row, const SwapProblem& input) {
+std::size_t width(const Strategy& strategy) { return std::max(kCellWidth, strategy.name.size() + 2); }
+
+void print_row(const Row& row, const std::vector<Strategy>& strategies, const SwapProblem& input) {
   const double peak = static_cast<double>(std::max<std::uint64_t>(1, input.liveness.peak));
   fmt::print("{:>11} {:>7}", mib(row.limit), fmt::format("{:.0f} %", 100 * static_cast<double>(row.limit) / peak));
-  for (const auto& cost : row.costs) {
-    fmt::print("{:>{}}", cost ? fmt::format("{:.2f} %", part(cost->added_ns, input.file.problem)) : "-", kCellWidth);
+  for (std::size_t k = 0; k < row.costs.size(); ++k) {
+    const auto& cost = row.costs[k];
+    fmt::print("{:>{}}", cost ? fmt::format("{:.2f} %", part(cost->added_ns, input.file.problem)) : "-",
+               width(strategies[k]));
   }
   fmt::print("\n");
 }
@@ -239,7 +282,7 @@ int compare(const SwapPlanOptions& options, const SwapProblem& input) {
   fmt::print("peak load  {}\niteration  {}; below: what replays add to it, within a load of\n\n",
              mib(input.liveness.peak), milliseconds(input.file.problem.period));
   fmt::print("{:>19}", "limit");
-  for (const Strategy& strategy : strategies) fmt::print("{:>{}}", strategy.name, kCellWidth);
+  for (const Strategy& strategy : strategies) fmt::print("{:>{}}", strategy.name, width(strategy));
   fmt::print("\n");
   // The narrowest first: what is found there holds within all others.
   std::vector<Row> rows;
@@ -253,13 +296,13 @@ int compare(const SwapPlanOptions& options, const SwapProblem& input) {
       auto found = planner.plan(strategy, row.limit);
       std::optional<recompute::Cost> cost;
       if (found) cost = std::move(found->cost);
-      if (!strategy.heuristic) {
+      if (strategy.searches()) {
         if (narrower && (!cost || narrower->added_ns < cost->added_ns)) cost = narrower;
         narrower = cost;
       }
       row.costs.push_back(std::move(cost));
     }
-    print_row(row, input);
+    print_row(row, strategies, input);
     std::fflush(stdout);
   }
   if (interrupted()) fmt::print("\ninterrupted: the best until then; {} of {} limits\n", done, rows.size());
@@ -282,6 +325,9 @@ int recompute_plan(const SwapPlanOptions& options, input::File& file) {
                                ": what its launches write is not known; --recompute is for logs for DTR's simulator, "
                                "and for iterations with launches (memopt-plan-2)");
     }
+    if (input->file.problem.lazy_malloc)
+      throw std::runtime_error(file.name() +
+                               ": expected lazy_malloc to be false, as --recompute plans no other iterations");
     return options.compare ? compare(options, *input) : plan_once(options, *input);
   } catch (const std::invalid_argument& error) {
     fmt::print(stderr, "memoptctl: {}\n", error.what());

@@ -1,0 +1,301 @@
+#!/usr/bin/env python3
+"""An independent judge of plans that compute again (memopt-plan-2 with launches and recompute).
+
+Written from docs/formats/plan-json.md alone, above all its "Computing again"; it shares no code with the planner. judge(plan) walks through the
+operations and steps and keeps for each block in memory which version it is in; each instance counts its own. Plans with a layout or with swaps
+are not judged.
+
+    judge.py FILE.json ...    a line each; exit code 1 unless all hold
+"""
+import json
+import math
+import sys
+
+
+class Invalid(Exception):
+    """The plan does not hold; says why."""
+
+
+def require(condition, why):
+    if not condition:
+        raise Invalid(why)
+
+
+# Reading: what is malformed is refused. bool is a kind of int to Python, so the types are compared.
+
+def whole(value, where, most=2**62):
+    require(type(value) is int and 0 <= value <= most, f"{where} is not a whole number from 0 to {most}")
+    return value
+
+
+def number(value, where):
+    require(type(value) is int and 0 <= value <= 2**53 or type(value) is float and 0 <= value <= 2**62, f"{where} is not a number from 0 to 2^62")
+    return value
+
+
+def of_type(value, kind, where):
+    require(type(value) is kind, f"{where} is not of type {kind.__name__}")
+    return value
+
+
+class Block:
+    def __init__(self, record, where):
+        of_type(record, dict, where)
+        self.size = whole(record.get("size"), f"{where}.size")
+        self.persistent, self.pinned = (of_type(record.get(field, False), bool, f"{where}.{field}") for field in ("persistent", "pinned"))
+        self.allocated = self.freed = None  # Places in the list of operations.
+        self.free_age = 0                   # So many instances of earlier iterations live when one begins.
+        self.first_access_age = None
+        self.remakeable = False
+
+
+class Launch:
+    """Reads and writes map an instance (block, age) to the version that the launch read, or gives it."""
+    def __init__(self, first, end, duration):
+        self.first, self.end, self.duration = first, end, duration
+        self.reads, self.writes = {}, {}
+
+
+class Iteration:
+    def __init__(self, plan):
+        of_type(plan, dict, "the plan")
+        require(plan.get("format") in ("memopt-plan-1", "memopt-plan-2"), "format is not memopt-plan-1 or memopt-plan-2")
+        if of_type(plan.get("layout", True), bool, "layout") or of_type(plan.get("swaps", []), list, "swaps"):
+            raise NotImplementedError("plans with a layout or with swaps are not judged")
+        for field in ("launches", "recompute"):
+            require(plan["format"] == "memopt-plan-2" or field not in plan, f"memopt-plan-1 has no {field}")
+        if of_type(plan.get("lazy_malloc", False), bool, "lazy_malloc"):
+            raise NotImplementedError("lazy_malloc")
+        self.limit = plan.get("limit")
+        if self.limit is not None:
+            whole(self.limit, "limit")
+        self.blocks = {}
+        for place, record in enumerate(of_type(plan.get("blocks"), list, "blocks")):
+            block = Block(record, f"blocks[{place}]")
+            require(self.blocks.setdefault(whole(record.get("id"), f"blocks[{place}].id"), block) is block, f"blocks[{place}]: the id is taken")
+        self.read_operations(of_type(plan.get("ops"), list, "ops"), number(plan.get("period"), "period"))
+        self.read_launches(of_type(plan.get("launches", []), list, "launches"))
+        self.steps = of_type(plan.get("recompute", []), list, "recompute")
+        self.check_steps()
+
+    def read_operations(self, records, period):
+        self.operations = []  # [kind, block's id, age]
+        self.times = []
+        for i, record in enumerate(records):
+            where = f"ops[{i}]"
+            require(3 <= len(of_type(record, list, where)) <= 5, f"{where} has not 3 to 5 elements")
+            kind, block, time, age = [*record, None][:4]
+            require(kind in ("m", "f", "r", "w", "x"), f"{where}: unknown kind {kind!r}")
+            if age is not None:
+                whole(age, f"{where}: age", 7)
+            self.times.append(number(time, f"{where}: time"))
+            require(time >= self.times[i - 1] if i else time == 0, f"{where}: the times fall, or the first is not 0")
+            self.operations.append([kind, block, age])
+            if kind == "x":
+                require(type(block) is int and block == -1, f"{where}: an x has block -1")
+                continue
+            require(whole(block, f"{where}: block") in self.blocks, f"{where}: unknown block {block}")
+            if kind in "mf":
+                field = "allocated" if kind == "m" else "freed"
+                require(not self.blocks[block].persistent, f"{where}: block {block} is persistent")
+                require(getattr(self.blocks[block], field) is None, f"{where}: block {block} is {field} twice")
+                setattr(self.blocks[block], field, i)
+        self.times.append(period)
+        require(not records or period >= self.times[-2], "the period is shorter than the time of the last operation")
+        self.find_instances(len(records))
+
+    def find_instances(self, n):
+        """Settles the ages that are left out, and checks that each instance is touched within its life only."""
+        for id_, block in self.blocks.items():
+            require(block.persistent or None not in (block.allocated, block.freed), f"block {id_} is not allocated and freed")
+        for i, operation in enumerate(self.operations):
+            kind, id_, age = operation
+            block = self.blocks.get(id_)
+            if age is None:
+                operation[2] = 0 if kind == "x" or block.persistent or i >= block.allocated else 1
+            if kind == "f":
+                block.free_age = operation[2]
+        for i, (kind, id_, age) in enumerate(self.operations):
+            block = self.blocks.get(id_)
+            if kind == "x":
+                continue
+            if block.persistent or kind == "m":
+                require(age == 0, f"ops[{i}]: block {id_} has no age here")
+            else:
+                end = block.freed + block.free_age * n
+                require(block.allocated < i + age * n <= end, f"ops[{i}]: block {id_} is not alive at age {age}")
+            if kind in "rw" and (block.first_access_age is None or age < block.first_access_age):
+                block.first_access_age = age
+
+    def read_launches(self, records):
+        n = len(self.operations)
+        self.launches = {}             # By their first operation.
+        self.within = [None] * (n + 1)  # The launch that has begun before the operation and has not ended.
+        ends, last = {}, 0
+        for place, record in enumerate(records):
+            where = f"launches[{place}]"
+            require(len(of_type(record, list, where)) == 2, f"{where} is not [first, number]")
+            first, count = (whole(value, f"{where}[{j}]") for j, value in enumerate(record))
+            require(count > 0 and first + count <= n, f"{where} has no operations, or more than there are")
+            require(first >= last, f"{where} begins before the one before has ended")
+            for i in range(first, first + count):
+                require(self.operations[i][0] in "rwx", f"{where}: operation {i} is neither r, w nor x")
+            ends[first] = last = first + count
+        versions, accessed = {}, set()
+        i = 0
+        while i < n:
+            if self.operations[i][0] in "mf":
+                i += 1
+                continue
+            end = ends.get(i, i + 1)
+            launch = self.launches[i] = Launch(i, end, self.times[end] - self.times[i])
+            self.within[i + 1:end] = [launch] * (end - i - 1)
+            for kind, id_, age in self.operations[i:end]:
+                if kind != "x" and self.blocks[id_].size == 0:
+                    continue
+                if kind == "r":
+                    launch.reads[id_, age] = versions.get((id_, age), 0)
+                elif kind == "w":
+                    launch.writes[id_, age] = versions.get((id_, age), 0) + 1
+            versions.update(launch.writes)
+            for instance in {**launch.reads, **launch.writes}:
+                block = self.blocks[instance[0]]
+                if instance in accessed or instance[1] != block.first_access_age:
+                    continue
+                accessed.add(instance)
+                if not block.persistent:
+                    block.remakeable = block.size > 0 and not block.pinned and block.free_age == 0 and instance not in launch.reads
+            i = end
+
+    def check_steps(self):
+        last = 0
+        for place, step in enumerate(self.steps):
+            where = f"recompute[{place}]"
+            fields = of_type(step, dict, where).keys()
+            require(fields in ({"before", "drop"}, {"before", "replay"}), f"{where} does not have before and one of drop and replay")
+            before = whole(step["before"], f"{where}.before", len(self.operations))
+            require(before >= last, f"{where} is before operation {before}, but listed behind one before operation {last}")
+            last = before
+            if "drop" in step:
+                require(whole(step["drop"], f"{where}.drop") in self.blocks, f"{where}: unknown block {step['drop']}")
+            else:
+                require(whole(step["replay"], f"{where}.replay") in self.launches, f"{where}: no launch begins with operation {step['replay']}")
+
+
+class Memory:
+    """What is in memory while an iteration runs."""
+    def __init__(self, iteration):
+        self.iteration = iteration
+        self.versions = {}  # Of the instances in memory; 0 where nothing was written in this iteration.
+        self.freed = set()  # By the program.
+        self.bytes = self.footprint = 0
+        for id_, block in iteration.blocks.items():
+            if block.persistent:
+                self.take((id_, 0), 0)
+            for age in range(1, block.free_age + 1):
+                self.take((id_, age), 0)
+
+    def size(self, instance):
+        return self.iteration.blocks[instance[0]].size
+
+    def take(self, instance, version):
+        self.versions[instance] = version
+        self.bytes += self.size(instance)
+        self.footprint = max(self.footprint, self.bytes)
+
+    def release(self, instance):
+        if self.versions.pop(instance, None) is not None:
+            self.bytes -= self.size(instance)
+
+    def require_read(self, launch, where):
+        for instance, version in launch.reads.items():
+            what = f"{where}: block {instance[0]}, which the launch of operation {launch.first} read,"
+            require(instance in self.versions, f"{what} is not in memory")
+            require(self.versions[instance] == version, f"{what} is in version {self.versions[instance]} instead of {version}")
+
+    def operation(self, i, kind, instance):
+        if kind == "m":
+            self.take(instance, 0)
+        elif kind == "f":
+            self.release(instance)
+            self.freed.add(instance)
+        elif i in self.iteration.launches:
+            self.run(self.iteration.launches[i])
+
+    def run(self, launch):
+        where = f"operation {launch.first}"
+        self.require_read(launch, where)
+        for instance, version in launch.writes.items():
+            held = self.versions.get(instance)
+            require(held == version - 1, f"{where}: block {instance[0]}, which its launch writes, is in version {held} instead of {version - 1}")
+            self.versions[instance] = version
+
+    def drop(self, before, id_, where):
+        require(self.iteration.blocks[id_].remakeable, f"{where}: block {id_} can't be made again")
+        require((id_, 0) in self.versions, f"{where}: block {id_} is not in memory")
+        require(self.versions[id_, 0] > 0, f"{where}: block {id_} has not been written")
+        require(self.iteration.within[before] is None, f"{where} is within a launch")
+        self.release((id_, 0))
+
+    def replay(self, before, launch, where):
+        require(before >= launch.end, f"{where}: the launch of operation {launch.first} has not run yet")
+        require(self.iteration.within[before] is None, f"{where} is within a launch")
+        for id_, _ in {**launch.reads, **launch.writes}:
+            require(self.iteration.blocks[id_].free_age == 0, f"{where}: block {id_}, which its launch touches, lives on into the next iteration")
+        self.require_read(launch, where)
+        besides = 0
+        for instance, version in launch.writes.items():
+            held, remakeable = self.versions.get(instance), self.iteration.blocks[instance[0]].remakeable
+            if remakeable and held is None and version == 1:                # Rule 1,
+                self.take(instance, version)
+            elif remakeable and held is not None and held == version - 1:  # 2,
+                self.versions[instance] = version
+            elif held != version:                                           # 4; 3 changes nothing.
+                besides += self.size(instance)
+        self.footprint = max(self.footprint, self.bytes + besides)
+
+
+def simulate(iteration, steps):
+    memory = Memory(iteration)
+    place = 0
+    for i in range(len(iteration.operations) + 1):
+        while place < len(steps) and steps[place]["before"] == i:
+            step, where = steps[place], f"recompute[{place}]"
+            if "drop" in step:
+                memory.drop(i, step["drop"], where)
+            else:
+                memory.replay(i, iteration.launches[step["replay"]], where)
+            place += 1
+        if i < len(iteration.operations):
+            kind, id_, age = iteration.operations[i]
+            memory.operation(i, kind, (id_, age))
+    for id_, _ in sorted(memory.freed & memory.versions.keys()):
+        raise Invalid(f"block {id_} is in memory at the end, though the program has freed it")
+    return memory
+
+
+def judge(plan):
+    iteration = Iteration(plan)
+    memory = simulate(iteration, iteration.steps)
+    require(iteration.limit is None or memory.footprint <= iteration.limit, f"the footprint, {memory.footprint}, is above the limit")
+    replayed = [iteration.launches[step["replay"]].duration for step in iteration.steps if "replay" in step]
+    return {"valid": True, "footprint": memory.footprint, "added_ns": math.fsum(replayed), "replays": len(replayed),
+            "drops": len(iteration.steps) - len(replayed), "peak_live": simulate(iteration, []).footprint}
+
+
+def main(files):
+    all_hold = True
+    for name in files:
+        try:
+            with open(name, encoding="utf-8") as file:
+                result = judge(json.load(file))
+            print(f"{name}: {result['footprint'] / 2**20:.2f} MiB, {result['added_ns'] / 1e6:.3f} ms added, {result['replays']} replays, "
+                  f"{result['drops']} drops")
+        except (Invalid, NotImplementedError, OSError, ValueError, RecursionError) as why:
+            print(f"{name}: does not hold: {why}")
+            all_hold = False
+    return 0 if all_hold else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,49 @@
+// Reads plans that compute again (memopt-plan-2, one a line) and writes, a line each, what we say they come to: JSON
+// with the names of the judge (judge.py), which shares no code with us.
+#include <iostream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <string>
+
+#include "planner/recompute/model/plan.h"
+#include "planner/swap/files/plan_file.h"
+
+namespace {
+
+using nlohmann::json;
+using namespace memopt;
+
+json result_of(const std::string& line) {
+  try {
+    const swap::PlanFile plan = swap::parse_plan(line);
+    const swap::Liveness liveness = swap::find_liveness(plan.problem);
+    const recompute::Graph graph = recompute::make_graph(plan.problem, liveness);
+    recompute::Steps steps;
+    for (const swap::RecomputeStep& step : plan.recompute) {
+      if (step.drop) {
+        steps.push_back({step.before, recompute::Step::Kind::kDrop, step.what});
+        continue;
+      }
+      const std::uint32_t launch = graph.launch_at[step.what];
+      if (launch == recompute::kNone || graph.launches[launch].first != step.what)
+        return {{"valid", false}, {"error", "no launch begins there"}};
+      steps.push_back({step.before, recompute::Step::Kind::kReplay, launch});
+    }
+    const recompute::Cost cost = recompute::find_cost(plan.problem, liveness, graph, steps);
+    if (cost.fault) return {{"valid", false}, {"error", *cost.fault}};
+    if (plan.problem.limit && cost.peak > *plan.problem.limit) return {{"valid", false}, {"error", "above the limit"}};
+    std::ostringstream written;
+    swap::write_plan(plan, written);
+    return {{"valid", true},           {"footprint", cost.peak}, {"added_ns", cost.added_ns},
+            {"replays", cost.replays}, {"drops", cost.drops},    {"written", written.str()}};
+  } catch (const swap::Invalid& error) {
+    return {{"valid", false}, {"error", error.what()}};
+  }
+}
+
+}  // namespace
+
+int main() {
+  std::string line;
+  while (std::getline(std::cin, line)) std::cout << result_of(line).dump() << '\n';
+}
