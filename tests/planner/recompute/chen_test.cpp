@@ -4,7 +4,6 @@
 
 #include <gtest/gtest.h>
 
-#include <chrono>
 #include <cmath>
 #include <random>
 
@@ -67,6 +66,7 @@ TEST(Chen, RootsOfLayersTakeOneMoreForwardPass) {
 
 TEST(Chen, ABudgetIsAtLeastAsGoodAsRoots) {
   for (const int n : {10, 33, 100, 256}) {
+    if (kSanitized && n > 33) break;
     const Iteration iteration(layers(n));
     std::uint64_t limit = iteration.least_limit(Chen::kSqrt);
     EXPECT_LE(iteration.least_limit(Chen::kBudget), limit) << n;
@@ -206,16 +206,15 @@ TEST(Chen, NoSegmentationOfAnyProgramHasAFault) {
   EXPECT_GT(replays, 0u);
 }
 
-TEST(Chen, ManyLayersTakeASecond) {
+TEST(Chen, ManyLayers) {
   const Iteration iteration(layers(kSanitized ? 500 : 5000));
+  const std::uint64_t limit = iteration.liveness.peak / 4;
   for (const Chen strategy : kChens) {
-    const auto begun = std::chrono::steady_clock::now();
-    iteration.by(strategy, iteration.liveness.peak / 4);
-    const double s = std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count();
-    std::printf("%s: %.2f s\n", std::string(name_of(strategy)).c_str(), s);
-    if (!kSanitized) {
-      EXPECT_LT(s, 10) << name_of(strategy);
-    }
+    const auto cost = iteration.by(strategy, limit);
+    EXPECT_EQ(cost.has_value(), strategy != Chen::kDropCheap) << name_of(strategy);  // all take as long
+    if (!cost) continue;
+    EXPECT_EQ(cost->fault, std::nullopt) << name_of(strategy);
+    EXPECT_LE(cost->peak, limit) << name_of(strategy);
   }
 }
 
