@@ -132,6 +132,8 @@ class Commands(unittest.TestCase):
         result = judge.judge(plan)
         self.assertRegex(shown, rf"(?m)^footprint +{result['footprint'] / 2**20:.2f} MiB \(load only\)$")
         self.assertRegex(shown, rf"(?m)^added time +{result['added_ns'] / 1e6:.3f} ms an iteration")
+        bound = re.search(r"(?m)^added time .*; bound ([\d.]+) ms, [\d.]+ %$", shown)
+        self.assertLessEqual(float(bound.group(1)), result["added_ns"] / 1e6 + 0.001)
         self.assertRegex(shown, rf"(?m)^replays +{result['replays']} of \d+ launches$")
         self.assertRegex(shown, rf"(?m)^drops +{result['drops']}; ")
         return result
@@ -167,7 +169,9 @@ class Commands(unittest.TestCase):
         self.assertEqual(table["limits"][3]["plans"], dict.fromkeys(STRATEGIES))  # none
         mine = [row["plans"]["memopt"]["added_ns"] for row in table["limits"][:3]]
         self.assertEqual(mine, sorted(mine))
+        self.assertEqual([row["infeasible"] for row in table["limits"]], [False, False, False, True])
         for row in table["limits"][:3]:
+            self.assertLessEqual(row["least_added_ns_bound"], row["plans"]["memopt"]["added_ns"])
             self.assertLessEqual(row["plans"]["memopt"]["added_ns"], min(plan["added_ns"] for plan in row["plans"].values() if plan))
 
     def test_what_is_refused(self):
@@ -175,6 +179,7 @@ class Commands(unittest.TestCase):
         unknown = dict(iteration, format="memopt-plan-1")
         del unknown["launches"]
         for document, arguments, code, message in (
+                (iteration, ("--limit", "1MiB"), 3, r"^memoptctl: no plan is within 1\.00 MiB: what can't be made again, or one launch touches, is more$"),
                 (iteration, ("--limit", "1MiB"), 3, r"memopt finds no plan within 1\.00 MiB; the least limit it reaches is 3\.00 MiB \(3145728 bytes\)$"),
                 (iteration, ("--limit", "2%", "--strategy", "dtr:lru"), 3, r"dtr:lru finds no plan within 0\.14 MiB; the least limit it reaches is \d\.00 MiB"),
                 (iteration, ("--limit", "50%", "--strategy", "best"), 2, r"--strategy: expected memopt, dtr, dtr:eq, .*, not best$"),

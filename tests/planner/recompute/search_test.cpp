@@ -4,8 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <limits>
 #include <random>
 
+#include "planner/recompute/bounds/bound.h"
 #include "planner/recompute/online/dtr.h"
 #include "tests/planner/layout/sanitized.h"
 #include "tests/planner/recompute/optimum.h"
@@ -72,6 +74,41 @@ TEST(Recompute, ManyLayersAreNoDeepStack) {
   EXPECT_EQ(cost->fault, std::nullopt);
 }
 
+// Half of what lives at the turn has to be made again, each layer once: not the last ones, which are there.
+TEST(Recompute, NoPlanIsBelowTheBound) {
+  const Iteration iteration(layers(40));
+  const auto bound = [&](std::uint64_t budget) {
+    return least_added_ns(iteration.problem, iteration.liveness, iteration.graph, budget);
+  };
+  ASSERT_EQ(iteration.liveness.peak, 4200u);
+  EXPECT_EQ(bound(4200), 0);
+  EXPECT_EQ(bound(2200), 20 * 10);
+  EXPECT_EQ(bound(2150), 20 * 10 + 5);
+  EXPECT_EQ(bound(299), std::numeric_limits<double>::infinity());  // a launch reads two and writes one
+  const auto found = search(iteration.problem, iteration.liveness, iteration.graph, 2200, attempts(300));
+  ASSERT_TRUE(found);
+  EXPECT_GE(found->cost.added_ns, bound(2200));
+}
+
+// What is not used any more is dropped for nothing, whatever was looked at before.
+TEST(Recompute, WhatIsNotUsedAnyMoreCostsNothingInTheBound) {
+  testing::Program program;
+  const auto used = program.make(100, 10, {});
+  const auto unused = program.make(100, 10, {});
+  for (int k = 0; k < 3; ++k) program.release(program.make(50, 1, {}));
+  const auto large = program.make(120, 1, {});
+  const auto larger = program.make(50, 1, {});
+  program.launch(1, {used, large}, {});
+  for (const auto b : {used, unused, large, larger}) program.release(b);
+  const Iteration iteration(program.problem());
+  const auto bound = [&](std::uint64_t budget) {
+    return least_added_ns(iteration.problem, iteration.liveness, iteration.graph, budget);
+  };
+  EXPECT_EQ(bound(270), 0);
+  EXPECT_NEAR(bound(220), 50. / 120, 1e-9);  // of the large one, which is the cheaper, when the last one is made
+  EXPECT_EQ(bound(219), std::numeric_limits<double>::infinity());
+}
+
 TEST(Recompute, EndsWhenItIsCancelled) {
   const Iteration iteration(layers(50));
   SearchLimits limits;
@@ -98,11 +135,18 @@ TEST(Recompute, PlansOfSmallProgramsAgainstAllThereAre) {
   std::mt19937_64 random(5);
   const int wanted = kSanitized ? 3 : 30;
   int possible = 0, found_best = 0, published = 0, published_best = 0;
+  double all_bounds = 0, all_best = 0;
   for (int k = 0; k < wanted; ++k) {
     const Iteration iteration(random_program(random, kSanitized ? 7 : 8 + k % 4));
     for (const std::uint64_t percent : {50, 65, 80, 90}) {
       const std::uint64_t budget = iteration.liveness.peak * percent / 100;
       const auto best = optimum(iteration.problem, iteration.liveness, budget);
+      const double bound = least_added_ns(iteration.problem, iteration.liveness, iteration.graph, budget);
+      ASSERT_LE(bound, best.value_or(std::numeric_limits<double>::infinity()) + 1e-6) << "program " << k;
+      if (best) {
+        all_bounds += bound;
+        all_best += *best;
+      }
       for (const Heuristic heuristic : kHeuristics) {
         const auto cost = iteration.by(heuristic, budget);
         if (!cost) continue;
@@ -126,11 +170,12 @@ TEST(Recompute, PlansOfSmallProgramsAgainstAllThereAre) {
       found_best += found->cost.added_ns < *best + 1e-6 ? 1 : 0;
     }
   }
-  std::printf("%d possible, best found in %d; published policies %d plans, %d the best\n", possible, found_best,
-              published, published_best);
+  std::printf("%d possible, best found in %d; published policies %d plans, %d the best; bounds %.2f of the best\n",
+              possible, found_best, published, published_best, all_bounds / all_best);
   EXPECT_GT(possible, wanted);
   EXPECT_GT(found_best, possible * 8 / 10);
   EXPECT_GT(published, possible);
+  EXPECT_GT(all_bounds, 0.05 * all_best);
 }
 
 }  // namespace

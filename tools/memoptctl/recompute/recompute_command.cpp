@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <limits>
 #include <optional>
 #include <sstream>
@@ -14,6 +15,7 @@
 #include <vector>
 
 #include "planner/json/tree.h"
+#include "planner/recompute/bounds/bound.h"
 #include "planner/recompute/model/graph.h"
 #include "planner/recompute/model/plan.h"
 #include "planner/recompute/online/dtr.h"
@@ -90,6 +92,8 @@ class Planner {
         graph_(recompute::make_graph(problem_, liveness_)) {}
 
   const recompute::Graph& graph() const { return graph_; }
+
+  double bound(std::uint64_t limit) const { return recompute::least_added_ns(problem_, liveness_, graph_, limit); }
 
   std::optional<recompute::Found> plan(const Strategy& strategy, std::uint64_t limit) const {
     return plan(strategy, limit, options_.seconds);
@@ -188,6 +192,10 @@ int plan_once(const SwapPlanOptions& options, SwapProblem& input) {
   const auto found = planner.plan(strategy, limit);
   const std::string seconds = seconds_since(begin);
   if (!found) {
+    if (std::isinf(planner.bound(limit))) {
+      fmt::print(stderr, "memoptctl: no plan is within {}: what can't be made again, or one launch touches, is more\n",
+                 mib(limit));
+    }
     if (interrupted()) throw std::runtime_error("interrupted before there was a plan within " + mib(limit));
     const std::uint64_t least = planner.least_limit(strategy, limit);
     fmt::print(stderr, "memoptctl: {} finds no plan within {}; the least limit it reaches is {} ({} bytes)\n",
@@ -201,8 +209,11 @@ int plan_once(const SwapPlanOptions& options, SwapProblem& input) {
   std::vector<std::pair<std::string, std::string>> rows;
   if (!input.times.empty()) rows.emplace_back("times", input.times);
   rows.emplace_back("footprint", mib(found->cost.peak) + " (load only)");
-  rows.emplace_back("added time", fmt::format("{} an iteration of {}, {:.2f} %", milliseconds(found->cost.added_ns),
-                                              milliseconds(problem.period), part(found->cost.added_ns, problem)));
+  const double bound = planner.bound(limit);
+  rows.emplace_back("added time",
+                    fmt::format("{} an iteration of {}, {:.2f} %; bound {}, {:.2f} %",
+                                milliseconds(found->cost.added_ns), milliseconds(problem.period),
+                                part(found->cost.added_ns, problem), milliseconds(bound), part(bound, problem)));
   rows.emplace_back("peak load", mib(input.liveness.peak));
   rows.emplace_back("replays", fmt::format("{} of {} launches", found->cost.replays, graph.launches.size()));
   rows.emplace_back(
@@ -233,6 +244,7 @@ struct Row {
   std::size_t number = 0;
   std::uint64_t limit = 0;
   std::vector<std::optional<recompute::Cost>> costs;  // by strategy
+  double bound = 0;
 };
 
 std::size_t width(const Strategy& strategy) { return std::max(kCellWidth, strategy.name.size() + 2); }
@@ -240,6 +252,9 @@ std::size_t width(const Strategy& strategy) { return std::max(kCellWidth, strate
 void print_row(const Row& row, const std::vector<Strategy>& strategies, const SwapProblem& input) {
   const double peak = static_cast<double>(std::max<std::uint64_t>(1, input.liveness.peak));
   fmt::print("{:>11} {:>7}", mib(row.limit), fmt::format("{:.0f} %", 100 * static_cast<double>(row.limit) / peak));
+  fmt::print("{:>{}}",
+             std::isinf(row.bound) ? "infinite" : fmt::format("{:.2f} %", part(row.bound, input.file.problem)),
+             kCellWidth);
   for (std::size_t k = 0; k < row.costs.size(); ++k) {
     const auto& cost = row.costs[k];
     fmt::print("{:>{}}", cost ? fmt::format("{:.2f} %", part(cost->added_ns, input.file.problem)) : "-",
@@ -261,7 +276,11 @@ void write_comparison(const std::vector<Row>& rows, const std::vector<Strategy>&
                                                         {"drops", cost->drops}}
                                        : nlohmann::json();
     }
-    limits.push_back({{"limit", row.limit}, {"plans", plans}});
+    const bool infeasible = std::isinf(row.bound);
+    limits.push_back({{"limit", row.limit},
+                      {"infeasible", infeasible},
+                      {"least_added_ns_bound", infeasible ? nlohmann::json() : nlohmann::json(row.bound)},
+                      {"plans", plans}});
   }
   const nlohmann::json document = {{"format", kFormat},
                                    {"name", input.file.problem.name},
@@ -281,17 +300,18 @@ int compare(const SwapPlanOptions& options, const SwapProblem& input) {
   if (!input.times.empty()) fmt::print("times      {}\n", input.times);
   fmt::print("peak load  {}\niteration  {}; below: what replays add to it, within a load of\n\n",
              mib(input.liveness.peak), milliseconds(input.file.problem.period));
-  fmt::print("{:>19}", "limit");
+  fmt::print("{:>19}{:>{}}", "limit", "bound", kCellWidth);
   for (const Strategy& strategy : strategies) fmt::print("{:>{}}", strategy.name, width(strategy));
   fmt::print("\n");
   // The narrowest first: what is found there holds within all others.
   std::vector<Row> rows;
-  for (std::size_t k = 0; k < limits.size(); ++k) rows.push_back({k, limits[k], {}});
+  for (std::size_t k = 0; k < limits.size(); ++k) rows.push_back({k, limits[k], {}, 0});
   std::stable_sort(rows.begin(), rows.end(), [](const Row& a, const Row& b) { return a.limit < b.limit; });
   std::size_t done = 0;
   std::optional<recompute::Cost> narrower;
   for (; done < rows.size() && !interrupted(); ++done) {
     Row& row = rows[done];
+    row.bound = planner.bound(row.limit);
     for (const Strategy& strategy : strategies) {
       auto found = planner.plan(strategy, row.limit);
       std::optional<recompute::Cost> cost;
