@@ -17,13 +17,13 @@ constexpr double kLengths[] = {0.1, 0.2, 0.4, 0.8, 1.6, 3.2};  // of an interval
 constexpr std::size_t kPlacesTried = 1500;                     // for the highest expected improvement
 constexpr std::size_t kSteps = 200;                            // from the best of them on
 
-double distance_squared(const Point& a, const Point& b) {
+double distance_squared(const Parameters& a, const Parameters& b) {
   double sum = 0;
   for (std::size_t i = 0; i < a.size(); ++i) sum += (a[i] - b[i]) * (a[i] - b[i]);
   return sum;
 }
 
-double correlation(const Point& a, const Point& b, double length) {
+double correlation(const Parameters& a, const Parameters& b, double length) {
   return std::exp(-distance_squared(a, b) / (2 * length * length));
 }
 
@@ -42,19 +42,19 @@ class Random {
 }  // namespace
 
 struct GaussianProcess::State {
-  std::vector<Point> points;
+  std::vector<Parameters> points;
   Kernel kernel;
   Eigen::LLT<Eigen::MatrixXd> factor;  // of the correlations, noise included
   Eigen::VectorXd centred;             // values less their mean
   Eigen::VectorXd weights;             // the inverse of the correlations times `centred`
 
-  State(std::vector<Point> where, std::span<const double> values, const Kernel& wanted)
+  State(std::vector<Parameters> where, std::span<const double> values, const Kernel& wanted)
       : points(std::move(where)), kernel(wanted) {
     const auto n = static_cast<Eigen::Index>(points.size());
     if (n == 0 || values.size() != points.size()) {
       throw std::invalid_argument("Gaussian process: expected points, and a value for each");
     }
-    for (const Point& point : points) {
+    for (const Parameters& point : points) {
       if (point.size() != points[0].size()) throw std::invalid_argument("Gaussian process: points differ in dimension");
     }
     Eigen::MatrixXd correlations(n, n);
@@ -82,13 +82,13 @@ struct GaussianProcess::State {
   }
 };
 
-GaussianProcess::GaussianProcess(std::vector<Point> points, std::span<const double> values, const Kernel& kernel)
+GaussianProcess::GaussianProcess(std::vector<Parameters> points, std::span<const double> values, const Kernel& kernel)
     : state_(std::make_unique<const State>(std::move(points), values, kernel)) {}
 GaussianProcess::~GaussianProcess() = default;
 GaussianProcess::GaussianProcess(GaussianProcess&&) noexcept = default;
 GaussianProcess& GaussianProcess::operator=(GaussianProcess&&) noexcept = default;
 
-GaussianProcess GaussianProcess::fitted(const std::vector<Point>& points, std::span<const double> values) {
+GaussianProcess GaussianProcess::fitted(const std::vector<Parameters>& points, std::span<const double> values) {
   Kernel kernel, best;
   for (const double value : values) kernel.mean += value / static_cast<double>(values.size());
   double likeliest = -std::numeric_limits<double>::infinity();
@@ -106,7 +106,7 @@ GaussianProcess GaussianProcess::fitted(const std::vector<Point>& points, std::s
   return {points, values, best};
 }
 
-GaussianProcess::Belief GaussianProcess::at(const Point& point) const {
+GaussianProcess::Belief GaussianProcess::at(const Parameters& point) const {
   Eigen::VectorXd near(state_->centred.size());
   for (Eigen::Index i = 0; i < near.size(); ++i) {
     near[i] = correlation(point, state_->points[static_cast<std::size_t>(i)], state_->kernel.length);
@@ -128,16 +128,16 @@ double expected_improvement(const GaussianProcess::Belief& belief, double best) 
 
 namespace {
 
-Point most_promising(const GaussianProcess& process, double best, const MinimiseOptions& options, Random& random) {
-  Point chosen;
+Parameters most_promising(const GaussianProcess& process, double best, const MinimiseOptions& options, Random& random) {
+  Parameters chosen;
   double most = -1;
-  const auto offer = [&](const Point& point) {
+  const auto offer = [&](const Parameters& point) {
     const double value = expected_improvement(process.at(point), best);
     if (value <= most) return;
     most = value;
     chosen = point;
   };
-  Point point(options.dimensions);
+  Parameters point(options.dimensions);
   for (std::size_t k = 0; k < kPlacesTried; ++k) {
     for (double& x : point) x = random.between(options.low, options.high);
     offer(point);
@@ -155,7 +155,7 @@ Point most_promising(const GaussianProcess& process, double best, const Minimise
 
 }  // namespace
 
-Minimum minimise(const std::function<double(const Point&)>& function, const MinimiseOptions& options) {
+Minimum minimise(const std::function<double(const Parameters&)>& function, const MinimiseOptions& options) {
   Random random(options.seed);
   Minimum result;
   result.value = std::numeric_limits<double>::infinity();
@@ -163,7 +163,7 @@ Minimum minimise(const std::function<double(const Point&)>& function, const Mini
     if (result.points.size() >= options.evaluations || result.value <= options.enough) return true;
     return !result.points.empty() && options.stop && options.stop();
   };
-  const auto evaluate = [&](const Point& point) {
+  const auto evaluate = [&](const Parameters& point) {
     const double value = function(point);
     if (!std::isfinite(value)) throw std::invalid_argument("minimise: the function is not finite");
     result.points.push_back(point);
@@ -172,7 +172,7 @@ Minimum minimise(const std::function<double(const Point&)>& function, const Mini
     result.value = value;
     result.point = point;
   };
-  for (const Point& point : options.first) {
+  for (const Parameters& point : options.first) {
     if (point.size() != options.dimensions) throw std::invalid_argument("minimise: a first point differs in dimension");
     if (!done()) evaluate(point);
   }
@@ -181,7 +181,7 @@ Minimum minimise(const std::function<double(const Point&)>& function, const Mini
       evaluate(most_promising(GaussianProcess::fitted(result.points, result.values), result.value, options, random));
       continue;
     }
-    Point point(options.dimensions);
+    Parameters point(options.dimensions);
     for (double& x : point) x = random.between(options.low, options.high);
     evaluate(point);
   }

@@ -15,7 +15,7 @@
 
 namespace memopt::swap {
 
-using Point = std::vector<double>;
+using Parameters = std::vector<double>;
 
 // Squared exponential (radial basis function): variance * exp(-distance^2 / (2 length^2)).
 struct Kernel {
@@ -28,19 +28,19 @@ struct Kernel {
 class GaussianProcess {
  public:
   // At least one point, all of the same dimension, a value for each. O(n^3). Throws std::invalid_argument.
-  GaussianProcess(std::vector<Point> points, std::span<const double> values, const Kernel& kernel);
+  GaussianProcess(std::vector<Parameters> points, std::span<const double> values, const Kernel& kernel);
   ~GaussianProcess();
   GaussianProcess(GaussianProcess&&) noexcept;
   GaussianProcess& operator=(GaussianProcess&&) noexcept;
 
   // The mean is that of the values; variance and length are those of the highest likelihood, the length out of some.
-  static GaussianProcess fitted(const std::vector<Point>& points, std::span<const double> values);
+  static GaussianProcess fitted(const std::vector<Parameters>& points, std::span<const double> values);
 
   struct Belief {
     double mean = 0;
     double variance = 0;
   };
-  Belief at(const Point& point) const;  // O(n^2)
+  Belief at(const Parameters& point) const;  // O(n^2)
 
   const Kernel& kernel() const;
   double log_likelihood() const;  // of the values
@@ -55,24 +55,24 @@ double expected_improvement(const GaussianProcess::Belief& belief, double best);
 
 struct MinimiseOptions {
   std::size_t dimensions = 1;
-  double low = -1, high = 1;      // of each coordinate
-  std::size_t evaluations = 40;   // of the function, those of `first` included
-  std::size_t at_random = 6;      // so many of them are made at random places before the first model
-  std::vector<Point> first = {};  // evaluated before all others, in this order
-  double enough = -1e300;         // stops at a value that is no higher
+  double low = -1, high = 1;           // of each coordinate
+  std::size_t evaluations = 40;        // of the function, those of `first` included
+  std::size_t at_random = 6;           // so many of them are made at random places before the first model
+  std::vector<Parameters> first = {};  // evaluated before all others, in this order
+  double enough = -1e300;              // stops at a value that is no higher
   std::uint64_t seed = 1;
   std::function<bool()> stop = {};  // asked before each evaluation but the first
 };
 
 struct Minimum {
-  Point point;
+  Parameters point;
   double value = 0;
-  std::vector<Point> points;  // all that were evaluated, in order
+  std::vector<Parameters> points;  // all that were evaluated, in order
   std::vector<double> values;
 };
 
 // The function must be finite. Each evaluation after the first ones is made where the expected improvement is highest.
 // The same options and values give the same points.
-Minimum minimise(const std::function<double(const Point&)>& function, const MinimiseOptions& options);
+Minimum minimise(const std::function<double(const Parameters&)>& function, const MinimiseOptions& options);
 
 }  // namespace memopt::swap

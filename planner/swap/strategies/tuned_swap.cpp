@@ -41,14 +41,14 @@ class Tuning {
       search.first.emplace_back(kScores.size(), 0.0);
       search.first.back()[s] = 1;
     }
-    const Minimum minimum = minimise([this](const Point& point) { return cost_of(point); }, search);
+    const Minimum minimum = minimise([this](const Parameters& point) { return cost_of(point); }, search);
     best_.evaluations = minimum.values.size();
     best_.planned = costs_.size();
     return std::move(best_);
   }
 
  private:
-  double cost_of(const Point& point) {
+  double cost_of(const Parameters& point) {
     Weights weights{};
     std::copy(point.begin(), point.end(), weights.begin());
     std::vector<Gap> ranked = ranking(weights);

@@ -14,7 +14,7 @@ namespace {
 
 TEST(GaussianProcess, TwoPointsAreAsInClosedForm) {
   const Kernel kernel{.length = 0.7, .variance = 2.5, .noise = 0.01, .mean = 3};
-  const std::vector<Point> points = {{0.2}, {0.9}};
+  const std::vector<Parameters> points = {{0.2}, {0.9}};
   const double y0 = 4, y1 = 1.5;
   const GaussianProcess process(points, std::vector{y0, y1}, kernel);
   const auto covariance = [&](double a, double b) {
@@ -35,7 +35,7 @@ TEST(GaussianProcess, TwoPointsAreAsInClosedForm) {
 }
 
 TEST(GaussianProcess, GoesThroughThePointsAndKnowsLessBetweenThem) {
-  const std::vector<Point> points = {{-0.8, 0.3}, {0.1, 0.1}, {0.7, -0.9}};
+  const std::vector<Parameters> points = {{-0.8, 0.3}, {0.1, 0.1}, {0.7, -0.9}};
   const std::vector<double> values = {5, -2, 11};
   const GaussianProcess process(points, values, {.length = 0.5, .variance = 4, .noise = 1e-9, .mean = 1});
   for (std::size_t i = 0; i < points.size(); ++i) {
@@ -48,7 +48,7 @@ TEST(GaussianProcess, GoesThroughThePointsAndKnowsLessBetweenThem) {
 }
 
 TEST(GaussianProcess, FindsTheLengthThatValuesHave) {
-  std::vector<Point> points;
+  std::vector<Parameters> points;
   std::vector<double> slow, fast;
   for (double x = -1; x <= 1; x += 0.08) {
     points.push_back({x});
@@ -61,7 +61,7 @@ TEST(GaussianProcess, FindsTheLengthThatValuesHave) {
 }
 
 TEST(GaussianProcess, EqualValuesAndEqualPoints) {
-  const std::vector<Point> points = {{0.5}, {0.5}, {-0.5}};
+  const std::vector<Parameters> points = {{0.5}, {0.5}, {-0.5}};
   const GaussianProcess process = GaussianProcess::fitted(points, std::vector{2.0, 2.0, 2.0});
   EXPECT_NEAR(process.at({0.1}).mean, 2, 1e-9);
   EXPECT_THROW(GaussianProcess({}, {}, {}), std::invalid_argument);
@@ -75,7 +75,7 @@ TEST(ExpectedImprovement, IsAsInClosedForm) {
   EXPECT_NEAR(expected_improvement({.mean = -50, .variance = 1}, 0), 50, 1e-9);
 }
 
-double bowl(const Point& x) {
+double bowl(const Parameters& x) {
   double sum = 0;
   for (std::size_t i = 0; i < x.size(); ++i)
     sum += (x[i] - 0.2 * static_cast<double>(i)) * (x[i] - 0.2 * static_cast<double>(i));
@@ -83,7 +83,7 @@ double bowl(const Point& x) {
 }
 
 // Branin's function; three minima of 0.397887 in the square.
-double branin(const Point& p) {
+double branin(const Parameters& p) {
   constexpr double kPi = std::numbers::pi;
   const double x = 7.5 * p[0] + 2.5, y = 7.5 * p[1] + 7.5;
   const double a = y - 5.1 / (4 * kPi * kPi) * x * x + 5 / kPi * x - 6;
@@ -106,7 +106,7 @@ TEST(Minimise, StaysInsideAndRepeats) {
   const MinimiseOptions options{.dimensions = 3, .low = -0.1, .high = 0.3, .evaluations = 20, .seed = 7};
   const Minimum one = minimise(bowl, options), other = minimise(bowl, options);
   EXPECT_EQ(one.points, other.points);
-  for (const Point& point : one.points) {
+  for (const Parameters& point : one.points) {
     for (const double x : point) {
       EXPECT_GE(x, -0.1);
       EXPECT_LE(x, 0.3);
@@ -125,7 +125,7 @@ TEST(Minimise, BeginsWithWhatIsGivenAndStopsWhenItIsEnough) {
   EXPECT_EQ(result.points.size(), 2U);
   options.evaluations = 1;
   EXPECT_EQ(minimise(bowl, options).points.size(), 1U);
-  EXPECT_THROW(minimise([](const Point&) { return NAN; }, options), std::invalid_argument);
+  EXPECT_THROW(minimise([](const Parameters&) { return NAN; }, options), std::invalid_argument);
 }
 
 }  // namespace
