@@ -2,12 +2,15 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 #include <vector>
 
 namespace memopt::recompute {
 namespace {
 
 using swap::Kind;
+
+constexpr double kRoundedDown = 1 - 1e-12;  // sums are rounded
 
 class Bound {
  public:
@@ -26,7 +29,7 @@ class Bound {
     }
   }
 
-  double run() {
+  double run(const std::function<bool()>& ends) {
     if (load_ > budget_) return std::numeric_limits<double>::infinity();
     for (std::uint32_t i = 0; i < problem_.operations.size(); ++i) {
       const swap::Operation& operation = problem_.operations[i];
@@ -40,10 +43,11 @@ class Bound {
         load_ -= problem_.blocks[b].bytes;
         if (graph_.can_be_made(b)) leave(b);
       } else if (graph_.launch_at[i] != kNone && graph_.launches[graph_.launch_at[i]].first == i) {
+        if (load_ > budget_ && ends && ends()) break;
         if (load_ > budget_) least_ = std::max(least_, at(graph_.launch_at[i]));
       }
     }
-    return least_;
+    return least_ * kRoundedDown;
   }
 
  private:
@@ -75,16 +79,15 @@ class Bound {
       if (bytes_[maker] == 0) makers_.push_back(maker);
       bytes_[maker] += bytes;
     }
-    const auto cheaper = [&](std::uint32_t x, std::uint32_t y) {
-      return graph_.launches[x].ns * static_cast<double>(bytes_[y]) <
-             graph_.launches[y].ns * static_cast<double>(bytes_[x]);
-    };
-    std::sort(makers_.begin(), makers_.end(), cheaper);
+    by_price_.clear();
+    for (const std::uint32_t maker : makers_)
+      by_price_.emplace_back(graph_.launches[maker].ns / static_cast<double>(bytes_[maker]), maker);
+    std::sort(by_price_.begin(), by_price_.end());
     excess -= std::min(excess, unused);
     double ns = 0;
-    for (const std::uint32_t maker : makers_) {
+    for (const auto& [price, maker] : by_price_) {
       const std::uint64_t bytes = std::min(excess, bytes_[maker]);
-      ns += graph_.launches[maker].ns * static_cast<double>(bytes) / static_cast<double>(bytes_[maker]);
+      ns += price * static_cast<double>(bytes);
       excess -= bytes;
     }
     for (const std::uint32_t maker : makers_) bytes_[maker] = 0;
@@ -100,6 +103,7 @@ class Bound {
   std::vector<std::uint32_t> touched_;
   std::vector<std::uint64_t> bytes_;  // by first maker; 0 between launches
   std::vector<std::uint32_t> makers_;
+  std::vector<std::pair<double, std::uint32_t>> by_price_;
   std::uint64_t load_ = 0;
   double least_ = 0;
 };
@@ -107,8 +111,8 @@ class Bound {
 }  // namespace
 
 double least_added_ns(const swap::Problem& problem, const swap::Liveness& liveness, const Graph& graph,
-                      std::uint64_t budget) {
-  return Bound(problem, liveness, graph, budget).run();
+                      std::uint64_t budget, const std::function<bool()>& ends) {
+  return Bound(problem, liveness, graph, budget).run(ends);
 }
 
 }  // namespace memopt::recompute

@@ -107,6 +107,17 @@ class Maker {
     return until;
   }
 
+  // A maker changes another block in place, too: replayed for one, it would need the other as it was before.
+  bool is_entangled(std::uint32_t b) const {
+    for (const std::uint32_t l : graph_.makers[b]) {
+      const Launch& launch = graph_.launches[l];
+      for (const Use& read : launch.reads) {
+        if (read.block != b && graph_.can_be_made(read.block) && has(launch.writes, read.block)) return true;
+      }
+    }
+    return false;
+  }
+
   // As the launch read it: it can be made again, or is not dropped while it is needed.
   std::uint64_t there_until(const Use& read, const Launch& launch) const {
     const std::uint32_t b = read.block;
@@ -145,7 +156,7 @@ class Maker {
 
   // Once all of its makers are known.
   void decide(std::uint32_t b) {
-    graph_.made_until[b] = made_until(b);
+    graph_.made_until[b] = is_entangled(b) ? 0 : made_until(b);
     graph_.last_use[b] = liveness_.accesses_of(b).back().position;
   }
 

@@ -72,7 +72,8 @@ class Dtr : public Policy {
   void made(std::uint32_t block) override {
     if (std::exchange(away_[block], 0) == 0 || heuristic_ != Heuristic::kDtrEq) return;
     // A class is not split, as the paper has it: the block's cost leaves it, and the block is on its own again.
-    class_ns_[root(block)] -= cost(block);
+    double& ns = class_ns_[root(block)];
+    ns = std::max(0.0, ns - cost(block));  // sums are rounded
     class_.push_back(static_cast<std::uint32_t>(class_.size()));
     class_ns_.push_back(0);
     own_.resize(std::max<std::size_t>(own_.size(), problem_.blocks.size()), kNone);

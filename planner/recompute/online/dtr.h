@@ -10,8 +10,8 @@
 
 namespace memopt::recompute {
 
-// The graph must outlive it. A value takes O(1), but for kDtr and kMsps, whose neighbourhoods are looked at each time,
-// and kDtrEq, which looks at the neighbours.
+// The problem must outlive it. A value takes O(1), but for kDtr and kMsps, whose neighbourhoods are looked at each
+// time, and kDtrEq, which looks at the neighbours.
 std::unique_ptr<Policy> make_dtr(const swap::Problem& problem, const Graph& graph, Heuristic heuristic);
 
 // Internal to planner/recompute: who is made of whom, as far as both can be made again.

@@ -10,6 +10,9 @@ namespace {
 
 using swap::Kind;
 
+// Of each launch, on average: they may take no time.
+constexpr std::uint64_t kMostReplays = 100;
+
 class Memory {
  public:
   Memory(const swap::Problem& problem, const swap::Liveness& liveness, const Graph& graph, std::uint64_t budget,
@@ -227,6 +230,10 @@ class Memory {
 
   // For one of the blocks that it writes. Of the others, what needs more makers is dropped at once.
   bool replay(const Launch& launch, std::uint32_t wanted) {
+    if (++replays_ > kMostReplays * graph_.launches.size() || (ends_ && ends_())) return false;
+    for (const Use& read : launch.reads) {
+      if (!blocks_[read.block].in_memory || blocks_[read.block].version != read.version) return false;
+    }
     std::uint64_t bytes = 0;
     for (const Use& write : launch.writes) {
       const State& state = blocks_[write.block];
@@ -274,6 +281,7 @@ class Memory {
   std::uint64_t load_ = 0;
   std::uint32_t at_ = 0;
   double now_ = 0, replayed_ns_ = 0;
+  std::uint64_t replays_ = 0;
 };
 
 }  // namespace

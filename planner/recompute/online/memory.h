@@ -28,7 +28,7 @@ class Policy {
 
 // The steps by which the iteration stays within `budget` bytes, or nothing where the policy finds no way. What a replay
 // needed though the program has freed it stays until there is no room, or the end. Not more than `most_ns` of replays:
-// it is given up then, and where `ends` says so.
+// it is given up then, with some hundred replays of each launch, and where `ends` says so. Thread-safe, a policy each.
 std::optional<Steps> run_online(const swap::Problem& problem, const swap::Liveness& liveness, const Graph& graph,
                                 std::uint64_t budget, Policy& policy, double most_ns,
                                 const std::function<bool()>& ends = {});

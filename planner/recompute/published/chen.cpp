@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <numeric>
 #include <set>
@@ -182,8 +183,9 @@ class Nested : public Strategy {
 
 class Planner {
  public:
-  Planner(const swap::Problem& problem, const swap::Liveness& liveness, const Graph& graph, std::uint64_t limit)
-      : problem_(problem), liveness_(liveness), graph_(graph), limit_(limit), forward_(problem, graph) {
+  Planner(const swap::Problem& problem, const swap::Liveness& liveness, const Graph& graph, std::uint64_t limit,
+          const std::function<bool()>& ends)
+      : problem_(problem), liveness_(liveness), graph_(graph), limit_(limit), ends_(ends), forward_(problem, graph) {
     for (std::uint32_t l = 0; l < forward_.launches; ++l) {
       std::uint64_t bytes = 0;
       for (const std::uint32_t b : forward_.made_by(l)) bytes += problem.blocks[b].bytes;
@@ -214,6 +216,7 @@ class Planner {
  private:
   // Whether it stays within the limit.
   bool offer(Strategy& strategy) {
+    if (ends_ && ends_()) return false;
     std::optional<Steps> steps = follow(problem_, graph_, forward_, strategy);
     if (!steps) return false;
     const Cost cost = find_cost(problem_, liveness_, graph_, *steps);
@@ -342,6 +345,7 @@ class Planner {
   const swap::Liveness& liveness_;
   const Graph& graph_;
   const std::uint64_t limit_;
+  const std::function<bool()>& ends_;
   const Forward forward_;
   std::vector<std::uint64_t> bytes_;  // by forward launch: of what it makes first
   std::set<Starts> tried_;
@@ -352,8 +356,8 @@ class Planner {
 }  // namespace
 
 std::optional<Steps> chen(const swap::Problem& problem, const swap::Liveness& liveness, const Graph& graph,
-                          Chen strategy, std::uint64_t limit) {
-  return Planner(problem, liveness, graph, limit).run(strategy);
+                          Chen strategy, std::uint64_t limit, const std::function<bool()>& ends) {
+  return Planner(problem, liveness, graph, limit, ends).run(strategy);
 }
 
 std::optional<Steps> keep_segments(const swap::Problem& problem, const Graph& graph,

@@ -14,6 +14,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string_view>
@@ -56,9 +57,10 @@ constexpr std::string_view name_of(Chen strategy) {
 // makers up to which it is dropped; it comes back just before its next use, and stays from then on, as in the paper's
 // published code, which mirrors each operator once.
 //
-// Each plan that is tried takes O(n + a + r) for r replays; kBudget tries some hundreds.
+// Each plan that is tried takes O(n + a + r) for r replays; kBudget tries some hundreds. Where `ends` says so, it ends
+// with the best until then. Thread-safe.
 std::optional<Steps> chen(const swap::Problem& problem, const swap::Liveness& liveness, const Graph& graph,
-                          Chen strategy, std::uint64_t limit);
+                          Chen strategy, std::uint64_t limit, const std::function<bool()>& ends = {});
 
 // The plan of one segmentation: segments begin with the launches `starts`, ascending, numbered as in the graph, and one
 // with the first. Those behind the turn don't count. Nothing where it would take absurdly many replays.

@@ -25,6 +25,8 @@ constexpr double kBetweenBlocks = 0.7;   // of attempts: other weights for some 
 constexpr double kWorse = 0.01;          // of its time, a plan may be worse than the one before, at first
 constexpr std::uint64_t kRestart = 400;  // attempts without success, from the best on again
 
+// The first of them goes on for so long whatever happens, so that there is a plan.
+constexpr std::chrono::seconds kGrace{1};
 constexpr double kPublished = 0.3;  // of the time, at most, for published policies
 // Seconds of all the time for each launch, for Chen et al.'s plans, which can't be ended; they take about a tenth.
 constexpr double kOfLaunch = 1e-3;
@@ -139,6 +141,8 @@ class Climb {
       if (step.kind == Step::Kind::kReplay) ns += graph_.launches[step.what].ns;
     }
     if (ns < best_ns_) {
+      const Cost cost = find_cost(problem_, liveness_, graph_, *steps);
+      if (cost.fault || cost.peak > budget_) return kNone_;
       best_ns_ = ns;
       steps_ = std::move(*steps);
       weights_ = weights;
@@ -201,7 +205,8 @@ std::optional<Found> search(const swap::Problem& problem, const swap::Liveness& 
   for (const Heuristic heuristic : {Heuristic::kDtrEq, Heuristic::kDtr, Heuristic::kMsps, Heuristic::kDtrLocal,
                                     Heuristic::kLru, Heuristic::kSize}) {
     const auto ends = [&] {
-      if (first) return timed && Clock::now() >= end;
+      const Clock::duration so_far = Clock::now() - begin;
+      if (first && so_far < kGrace) return timed && begin + so_far >= end;
       const bool cancelled = limits.cancelled != nullptr && limits.cancelled->load(std::memory_order_relaxed);
       return cancelled || (timed && Clock::now() >= begin + part_of(limits.time, kPublished));
     };
@@ -212,8 +217,12 @@ std::optional<Found> search(const swap::Problem& problem, const swap::Liveness& 
   }
   if (!timed ||
       kOfLaunch * static_cast<double>(graph.launches.size()) < std::chrono::duration<double>(limits.time).count()) {
+    const auto ends = [&] {
+      return (limits.cancelled != nullptr && limits.cancelled->load(std::memory_order_relaxed)) ||
+             (timed && Clock::now() >= end);
+    };
     for (const Chen strategy : kChens) {
-      if (auto steps = chen(problem, liveness, graph, strategy, budget)) offer(std::move(*steps));
+      if (auto steps = chen(problem, liveness, graph, strategy, budget, ends)) offer(std::move(*steps));
     }
   }
   const Foreseen foreseen(problem, liveness, graph);
@@ -221,10 +230,10 @@ std::optional<Found> search(const swap::Problem& problem, const swap::Liveness& 
   for (unsigned k = 0; k < std::max(1U, limits.threads); ++k) {
     climbs.push_back(std::make_unique<Climb>(problem, liveness, graph, foreseen, budget, limits, end, k));
   }
-  std::vector<std::thread> threads;
+  std::vector<std::jthread> threads;
   for (std::size_t k = 1; k < climbs.size(); ++k) threads.emplace_back([&climb = *climbs[k]] { climb.run(); });
   climbs[0]->run();
-  for (std::thread& thread : threads) thread.join();
+  threads.clear();  // joins
   for (const auto& climb : climbs) offer(climb->take_steps());
   return best;
 }

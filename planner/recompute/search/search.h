@@ -3,7 +3,7 @@
 // An iteration that stays within the budget by a policy is a plan; the policy knows the iteration (foresight.h), and
 // what it weighs how much is searched for, block by block in the end, as random keys are (Bean, "Genetic algorithms and
 // random keys for sequencing and optimization", 1994, of which this is the decoder and a hill climb). It begins with
-// the published policies' plans, so that it is never worse than these.
+// the published plans, as far as a part of the time allows, so that it is no worse than these.
 #pragma once
 
 #include <atomic>

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <utility>
 
 namespace memopt::swap {
@@ -12,12 +13,32 @@ double time_of(const Problem& problem, std::uint64_t position) {
   return static_cast<double>(position / n) * problem.period + problem.operations[position % n].time;
 }
 
+// By block: two of its instances may be there at once, and each would need the address.
+std::vector<bool> longer_than_iterations(const Problem& problem) {
+  std::vector<std::uint64_t> born(problem.blocks.size());
+  std::vector<bool> result(problem.blocks.size());
+  for (std::uint64_t i = 0; i < problem.operations.size(); ++i) {
+    const Operation& operation = problem.operations[i];
+    if (operation.kind == Kind::kMalloc) born[operation.block] = i;
+  }
+  for (std::uint64_t i = 0; i < problem.operations.size(); ++i) {
+    const Operation& operation = problem.operations[i];
+    if (operation.kind != Kind::kFree) continue;
+    const std::uint64_t n = problem.operations.size();
+    result[operation.block] = i + operation.age * n >= born[operation.block] + n;
+  }
+  return result;
+}
+
+// More than there are returns: it is later by next to nothing each time.
+constexpr std::size_t kMostPasses = 64;
+
 bool may_remap(const Problem& problem) { return problem.machine.remap_ns && problem.layout; }
 
 }  // namespace
 
 // The host goes from one to the other, in order of copies in, iteration by iteration. What it has no time for is left
-// out; those behind it have only more then.
+// out, and then it is begun again: each is left out once, and with all others it is later in each iteration, or ends.
 std::vector<bool> find_free_returns(const Problem& problem, const Decisions& decisions, std::vector<Absence> absences,
                                     double iteration) {
   std::vector<bool> free(decisions.swaps.size());
@@ -31,9 +52,15 @@ std::vector<bool> find_free_returns(const Problem& problem, const Decisions& dec
   std::sort(absences.begin(), absences.end(), [](const Absence& a, const Absence& b) {
     return a.in_begin != b.in_begin ? a.in_begin < b.in_begin : a.swap < b.swap;
   });
-  for (const Absence& one : absences) free[one.swap] = true;
-  double busy = absences.empty() ? 0 : absences.front().out_end;
-  for (int pass = 0; pass < 2; ++pass, busy -= iteration) {
+  const std::vector<bool> lasting = longer_than_iterations(problem);
+  for (const Absence& one : absences) free[one.swap] = !lasting[decisions.swaps[one.swap].block];
+  // Until an iteration begins as the one before did.
+  double busy = -std::numeric_limits<double>::infinity();
+  std::size_t passes = 0;
+  for (bool again = iteration > 0; again; busy -= iteration) {
+    if (++passes > kMostPasses + absences.size()) return std::vector<bool>(decisions.swaps.size());
+    const double before = busy;
+    again = false;
     for (const Absence& one : absences) {
       if (!free[one.swap]) continue;
       // A freed block's addresses are mapped back, which its last return has to wait for as well.
@@ -42,8 +69,10 @@ std::vector<bool> find_free_returns(const Problem& problem, const Decisions& dec
       const double ns = static_cast<double>(chunks) * *problem.machine.remap_ns * (block.persistent ? 1 : 2);
       const double done = std::max(one.out_end, busy) + ns;
       free[one.swap] = done <= one.in_begin;
+      again = again || !free[one.swap];
       if (free[one.swap]) busy = done;
     }
+    again = again || busy - iteration > before;
   }
   constexpr std::uint32_t kNone = ~std::uint32_t{0};
   std::vector<std::uint32_t> last(problem.blocks.size(), kNone);  // return of each block

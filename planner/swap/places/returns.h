@@ -24,8 +24,9 @@ struct Absence {
   double in_begin = 0;
 };
 
-// By swap: nothing waits for the host, if these return elsewhere, or any of them, in iterations of this length. All
-// false without Machine::remap_ns, or a layout. O(s log s).
+// By swap: nothing waits for the host, if these return elsewhere, or any of them, in iterations of this length in which
+// copies are at these times. Not of blocks that live for an iteration or longer. All false without Machine::remap_ns,
+// or a layout. O(n + s log s) and s for each time that one is left out.
 std::vector<bool> find_free_returns(const Problem& problem, const Decisions& decisions, std::vector<Absence> absences,
                                     double iteration);
 // As far as can be said before there is a layout: each copy as soon as it may be, out, and as late, in.

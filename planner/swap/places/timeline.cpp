@@ -1,6 +1,7 @@
 #include "planner/swap/places/timeline.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstddef>
 #include <utility>
 
@@ -247,10 +248,18 @@ std::optional<Decisions> lay_out(const Problem& problem, const Liveness& livenes
 
 std::optional<Decisions> lay_out_in_time(const Problem& problem, const Liveness& liveness, const Decisions& decisions,
                                          const layout::Limits& limits, std::optional<std::uint64_t> capacity) {
-  if (problem.machine.remap_ns) {
-    if (auto elsewhere = lay_out(problem, liveness, decisions, limits, capacity, Returns::kElsewhere)) return elsewhere;
+  if (!problem.machine.remap_ns) {
+    return lay_out(problem, liveness, decisions, limits, capacity, Returns::kWhereTheyWere);
   }
-  return lay_out(problem, liveness, decisions, limits, capacity, Returns::kWhereTheyWere);
+  const auto begin = std::chrono::steady_clock::now();
+  auto elsewhere = lay_out(problem, liveness, decisions, limits, capacity, Returns::kElsewhere);
+  if (elsewhere) return elsewhere;
+  layout::Limits rest = limits;
+  if (rest.time != std::chrono::nanoseconds::max()) {
+    const auto spent = std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() - begin);
+    rest.time = std::max(std::chrono::nanoseconds(0), rest.time - spent);
+  }
+  return lay_out(problem, liveness, decisions, rest, capacity, Returns::kWhereTheyWere);
 }
 
 bool has_turns(const Decisions& decisions) {

@@ -31,9 +31,10 @@ std::optional<TimelineProblem> make_timeline_problem(const Problem& problem, con
                                                      const Decisions& decisions, Simulator& simulator,
                                                      Returns returns = Returns::kWhereTheyWere);
 
-// The plan with other places, in which it takes no longer; where blocks may return elsewhere and there is time, one for
-// each of their stays. Copies in that are issued as soon as these allow, or
-// when they began: the lowest that is found, or with a capacity any within that. Nothing where none is found.
+// The plan with other places, in which it takes no longer: the lowest that is found, or with a capacity any within
+// that. Where blocks may return elsewhere and there is time, each of their stays has a place; only where that comes to
+// nothing, all return to where they were, in what is left of the time. Copies in are issued as soon as the places
+// allow, or when they began. Nothing where none is found.
 std::optional<Decisions> lay_out_in_time(const Problem& problem, const Liveness& liveness, const Decisions& decisions,
                                          const layout::Limits& limits,
                                          std::optional<std::uint64_t> capacity = std::nullopt);

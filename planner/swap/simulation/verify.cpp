@@ -154,6 +154,21 @@ std::string description(const Problem& problem, const Timing& timing) {
   }
 }
 
+// Of two instances that are there at once, each would need the address that only one of them can have.
+std::optional<std::string> find_return_fault(const Problem& problem, const Liveness& liveness,
+                                             const Decisions& decisions) {
+  for (std::size_t j = 0; j < decisions.swaps.size(); ++j) {
+    const Swap& swap = decisions.swaps[j];
+    if (swap.returns_to.empty()) continue;
+    if (!problem.layout) return element(j) + "offset: expected none, as there is no layout";
+    const Lifetime& life = liveness.of[swap.block];
+    if (!problem.blocks[swap.block].persistent && life.freed - life.born >= liveness.operations)
+      return element(j) + "offset: expected none, as " + name(problem, swap.block) +
+             " lives for an iteration or longer";
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 std::optional<std::string> find_swap_fault(const Problem& problem, const Liveness& liveness,
@@ -264,6 +279,7 @@ Report verify(const Problem& problem, const Decisions& decisions, const Rules& r
   }
   report.peak_live = liveness.peak;
   if ((report.fault = find_swap_fault(problem, liveness, decisions))) return report;
+  if ((report.fault = find_return_fault(problem, liveness, decisions))) return report;
   if (problem.layout) {
     if ((report.fault = find_place_fault(problem, decisions))) return report;
     if ((report.fault = find_overlap(problem, liveness, decisions))) return report;

@@ -103,10 +103,13 @@ inline swap::Problem random_program(std::mt19937_64& random, int launches) {
     std::vector<std::uint32_t> reads = some(2);
     if (random() % 3 == 0) reads.push_back(weights[random() % 2]);
     const std::uint64_t kind = random() % 8;
-    if (kind == 0 && !alive.empty()) {  // in place
-      const std::uint32_t b = alive[random() % alive.size()];
-      if (std::find(reads.begin(), reads.end(), b) == reads.end()) reads.push_back(b);
-      program.launch(ns, reads, {b});
+    if (kind == 0 && !alive.empty()) {  // in place, one or two
+      std::vector<std::uint32_t> changed = {alive[random() % alive.size()]};
+      if (random() % 2 == 0 && alive[0] != changed[0]) changed.push_back(alive[0]);
+      for (const std::uint32_t b : changed) {
+        if (std::find(reads.begin(), reads.end(), b) == reads.end()) reads.push_back(b);
+      }
+      program.launch(ns, reads, changed);
     } else if (kind == 1 && l > launches / 2) {
       const std::uint32_t w = weights[random() % 2];
       if (std::find(reads.begin(), reads.end(), w) == reads.end()) reads.push_back(w);

@@ -34,7 +34,7 @@ void PlanLine::add_to(CLI::App& command) {
           "or -2); -: standard input; packed by gzip or zstd or not")
       ->type_name("FILE")
       ->required();
-  app_->add_option("--json", layout_.json, "write the plan with every operation here (memopt-plan-1)")
+  app_->add_option("--json", layout_.json, "write the plan with every operation here (memopt-plan-1 or -2)")
       ->type_name("OUT");
   app_->add_option("--buffers", layout_.buffers,
                    "write the layout problem here, for memoptctl solve (CSV); without swaps")
@@ -63,7 +63,9 @@ void PlanLine::add_to(CLI::App& command) {
   app_->add_flag("--compare", swaps_.compare,
                  "the least added time by all strategies within several limits, as a table; with --json as JSON")
       ->group(kSwaps);
-  option("--limits", swaps_.limits, "of the comparison, each as for --limit (100%,90%,80%,70%,60%,50%,40%)", "A,B,...")
+  option("--limits", swaps_.limits,
+         "of the comparison, each as for --limit (100%,90%,80%,70%,60%,50%,40%; with --recompute 90%,80%,...,10%)",
+         "A,B,...")
       ->delimiter(',');
   option("--strategies", swaps_.strategies, "of the comparison (all; autoswap:tuned may take minutes)", "A,B,...")
       ->delimiter(',');

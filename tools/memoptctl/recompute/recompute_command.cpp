@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cmath>
 #include <limits>
@@ -36,7 +37,8 @@ constexpr int kExitInfeasible = 3;
 constexpr int kExitNoIteration = 4;
 constexpr const char* kFormat = "memopt-recompute-compare-1";
 constexpr int kParts[] = {90, 80, 70, 60, 50, 40, 30, 20, 10};  // of the peak load, percent
-// A published policy whose replays take longer is given up, and one that takes longer itself.
+// A published policy whose replays take longer is given up. A strategy, or a bound, that takes longer itself ends with
+// the best until then.
 constexpr double kMostIterations = 20;
 constexpr std::chrono::seconds kLongest{60};
 constexpr std::size_t kCellWidth = 10;  // at least
@@ -93,7 +95,10 @@ class Planner {
 
   const recompute::Graph& graph() const { return graph_; }
 
-  double bound(std::uint64_t limit) const { return recompute::least_added_ns(problem_, liveness_, graph_, limit); }
+  double bound(std::uint64_t limit) const {
+    const auto end = in_a_while();
+    return recompute::least_added_ns(problem_, liveness_, graph_, limit, [&] { return is_over(end); });
+  }
 
   std::optional<recompute::Found> plan(const Strategy& strategy, std::uint64_t limit) const {
     return plan(strategy, limit, options_.seconds);
@@ -117,7 +122,6 @@ class Planner {
  private:
   std::optional<recompute::Found> plan(const Strategy& strategy, std::uint64_t limit, double seconds) const {
     if (!strategy.searches()) {
-      end_at_interrupt();
       auto steps = published(strategy, limit);
       if (!steps) return std::nullopt;
       recompute::Cost cost = recompute::find_cost(problem_, liveness_, graph_, *steps);
@@ -127,18 +131,23 @@ class Planner {
     limits.time = std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::duration<double>(seconds));
     limits.threads = options_.threads != 0 ? options_.threads : std::max(1U, std::thread::hardware_concurrency());
     limits.seed = options_.seed;
-    limits.cancelled = &end_at_interrupt();
+    limits.cancelled = &cancelled_;
     auto found = recompute::search(problem_, liveness_, graph_, limit, limits);
     if (!found) return std::nullopt;
     return checked(strategy, std::move(*found), limit);
   }
 
   std::optional<recompute::Steps> published(const Strategy& strategy, std::uint64_t limit) const {
-    if (strategy.chen) return recompute::chen(problem_, liveness_, graph_, *strategy.chen, limit);
-    const auto end = std::chrono::steady_clock::now() + kLongest;
+    const auto end = in_a_while();
+    const auto ends = [&] { return is_over(end); };
+    if (strategy.chen) return recompute::chen(problem_, liveness_, graph_, *strategy.chen, limit, ends);
     const auto policy = recompute::make_dtr(problem_, graph_, *strategy.heuristic);
-    return recompute::run_online(problem_, liveness_, graph_, limit, *policy, kMostIterations * problem_.period,
-                                 [&] { return interrupted() || std::chrono::steady_clock::now() > end; });
+    return recompute::run_online(problem_, liveness_, graph_, limit, *policy, kMostIterations * problem_.period, ends);
+  }
+
+  static std::chrono::steady_clock::time_point in_a_while() { return std::chrono::steady_clock::now() + kLongest; }
+  static bool is_over(std::chrono::steady_clock::time_point end) {
+    return interrupted() || std::chrono::steady_clock::now() > end;
   }
 
   static recompute::Found checked(const Strategy& strategy, recompute::Found found, std::uint64_t limit) {
@@ -152,6 +161,7 @@ class Planner {
   const swap::Problem& problem_;
   const swap::Liveness& liveness_;
   const recompute::Graph graph_;
+  const std::atomic<bool>& cancelled_ = end_at_interrupt();
 };
 
 double part(double ns, const swap::Problem& problem) { return problem.period > 0 ? 100 * ns / problem.period : 0; }
@@ -192,12 +202,13 @@ int plan_once(const SwapPlanOptions& options, SwapProblem& input) {
   const auto found = planner.plan(strategy, limit);
   const std::string seconds = seconds_since(begin);
   if (!found) {
-    if (std::isinf(planner.bound(limit))) {
+    if (!interrupted() && std::isinf(planner.bound(limit))) {
       fmt::print(stderr, "memoptctl: no plan is within {}: what can't be made again, or one launch touches, is more\n",
                  mib(limit));
     }
     if (interrupted()) throw std::runtime_error("interrupted before there was a plan within " + mib(limit));
     const std::uint64_t least = planner.least_limit(strategy, limit);
+    if (interrupted()) throw std::runtime_error("interrupted before there was a plan within " + mib(limit));
     fmt::print(stderr, "memoptctl: {} finds no plan within {}; the least limit it reaches is {} ({} bytes)\n",
                strategy.name, mib(limit), mib(least), least);
     return kExitInfeasible;
@@ -313,6 +324,7 @@ int compare(const SwapPlanOptions& options, const SwapProblem& input) {
     Row& row = rows[done];
     row.bound = planner.bound(row.limit);
     for (const Strategy& strategy : strategies) {
+      if (interrupted()) break;
       auto found = planner.plan(strategy, row.limit);
       std::optional<recompute::Cost> cost;
       if (found) cost = std::move(found->cost);
@@ -322,6 +334,8 @@ int compare(const SwapPlanOptions& options, const SwapProblem& input) {
       }
       row.costs.push_back(std::move(cost));
     }
+    // What was not asked says nothing.
+    if (interrupted() && (row.costs.size() < strategies.size() || !row.costs.back())) break;
     print_row(row, strategies, input);
     std::fflush(stdout);
   }

@@ -109,15 +109,16 @@ class Comparison {
     nlohmann::json rows = nlohmann::json::array();
     for (const Row& row : rows_) rows.push_back(json_of(row));
     const swap::Machine& machine = problem_.machine;
+    nlohmann::json rates = {{"out_bytes_per_ns", machine.out_bytes_per_ns},
+                            {"in_bytes_per_ns", machine.in_bytes_per_ns},
+                            {"out_latency_ns", machine.out_latency_ns},
+                            {"in_latency_ns", machine.in_latency_ns}};
+    if (machine.remap_ns) rates["remap_ns"] = *machine.remap_ns;
     return {{"format", kFormat},
             {"name", problem_.name},
             {"period_ns", problem_.period},
             {"peak_load", input_.liveness.peak},
-            {"machine",
-             {{"out_bytes_per_ns", machine.out_bytes_per_ns},
-              {"in_bytes_per_ns", machine.in_bytes_per_ns},
-              {"out_latency_ns", machine.out_latency_ns},
-              {"in_latency_ns", machine.in_latency_ns}}},
+            {"machine", rates},
             {"least_footprint_bound", least_footprint() ? nlohmann::json(*least_footprint()) : nlohmann::json()},
             {"limits", rows}};
   }

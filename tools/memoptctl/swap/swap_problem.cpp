@@ -103,7 +103,10 @@ std::optional<SwapProblem> read_problem(const SwapPlanOptions& options, input::F
     machine->remap_ns = problem.machine.remap_ns;
     problem.machine = *machine;
   }
-  if (options.has("--remap-time")) problem.machine.remap_ns = 1e3 * options.remap_us;
+  if (options.has("--remap-time")) {
+    if (!problem.layout) throw std::invalid_argument("--remap-time is for problems with a layout");
+    problem.machine.remap_ns = 1e3 * options.remap_us;
+  }
   problem.clean_drops = options.clean_drops;
   if (!problem.limit && (options.compare || !options.limit.empty())) problem.limit = 0;
   try {

@@ -18,7 +18,8 @@ inline std::string milliseconds(double ns) { return fmt::format("{:.3f} ms", ns 
 inline std::string machine_text(const swap::Machine& machine) {
   return fmt::format("{}: {:.4g} GB/s and {:.4g} us out, {:.4g} GB/s and {:.4g} us in", swap::name_of(machine),
                      machine.out_bytes_per_ns, machine.out_latency_ns / 1e3, machine.in_bytes_per_ns,
-                     machine.in_latency_ns / 1e3);
+                     machine.in_latency_ns / 1e3) +
+         (machine.remap_ns ? fmt::format(", {:.4g} us to map a chunk anew", *machine.remap_ns / 1e3) : std::string());
 }
 
 }  // namespace memopt::tools

@@ -118,6 +118,7 @@ class Swap:
         require(self.returns == (self.in_after is not None), f"{self.label} has only one of in_after and need")
         require(not self.returns or self.out_after <= self.in_after < self.need, f"{self.label}: not out_after <= in_after < need")
         self.offsets = self.block.offsets
+        self.has_offset = values.get("offset") is not None
         if values.get("offset") is not None:
             require(self.returns, f"{self.label} has an offset, but does not return")
             require(plan.remap_ns is not None, f"{self.label} has an offset, but the machine has no remap_ns")
@@ -205,6 +206,8 @@ def check_swaps(block, plan):
     require(not block.pinned, f"{block.label} is pinned and swapped")
     require(block.own_window or plan.chunk == 1, f"{block.label} is swapped and has no window of its own")
     for swap in block.swaps:
+        require(not swap.has_offset or block.persistent or block.freed - block.born < n,
+                f"{swap.label} has an offset, and its block lives for an iteration or longer")
         require(swap.returns or not block.persistent, f"{swap.label} does not return, but its block persists")
         require(not block.persistent or swap.out_after < n, f"{swap.label}: out_after is not within the iteration")
         require(block.persistent or block.start <= swap.out_after < block.freed, f"{swap.label} is outside the block's lifetime")

@@ -93,7 +93,7 @@ class PlanCommand(PlanCase):
             shown = self.succeed(problem, "--no-bound", "--json", out, *options, *SOON)
             self.assertRegex(shown, rf"(?m)^footprint +{footprint} MiB$")
             self.assertRegex(shown, r"(?m)^added time +0\.000 ms")
-            self.assertRegex(shown, r"(?m)^machine +200:200:0:0: ")
+            self.assertRegex(shown, rf"(?m)^machine +200:200:0:0: .*us in{f', {remap} us to map a chunk anew' if remap else ''}$")
             self.assertEqual(re.findall(r"(?m)^mapped anew +(.*) of the host's time an iteration$", shown), [mapped] if mapped else [])
             plan = self.read("plan.json")
             self.assertEqual((plan["format"], [swap.get("offset") is not None for swap in plan.get("swaps", [])].count(True)),
@@ -188,6 +188,7 @@ class PlanCommand(PlanCase):
                                 (("--strategy", "none", "--threads", "1"), "--threads is for the strategy memopt; none"),
                                 (("--strategy", "autoswap:doa", "--objective", "time"), "--objective is for the strategy memopt"),
                                 (("--strategy", "autoswap:doa", "--clean-drops"), "--clean-drops is for the strategy memopt"),
+                                (("--remap-time", "5", "--recompute", "--limit", "50%"), "--remap-time is for swaps, and --recompute plans none"),
                                 (("--strategy", "none", "--remap-time", "5"), "--remap-time is for the strategy memopt"),
                                 (("--layout-time", "1"), "--layout-time is for none and autoswap; memopt does not look at it"),
                                 (("--buffers", self.path("out")), "--buffers is for recordings and text traces"),

@@ -49,6 +49,25 @@ TEST(Returns, AreFreeWhereNothingWaitsForTheHost) {
   EXPECT_EQ(find_free_returns(plan.problem, plan.decisions), std::vector<bool>{false});
 }
 
+// Two instances would be there at once, and each would need the address.
+TEST(Returns, NotOfWhatLivesForAnIteration) {
+  testing::Plan plan = testing::returns_elsewhere(1);
+  // Allocated where it is freed in the iteration behind.
+  auto& operations = plan.problem.operations;
+  operations[9] = {Kind::kNothing, kNoBlock, 90};
+  operations[2] = {Kind::kFree, 0, 20, 1};
+  operations[8] = {Kind::kNothing, kNoBlock, 80};
+  operations[7] = {Kind::kNothing, kNoBlock, 70};
+  plan.decisions.swaps[0] = {.block = 0, .out_after = 1, .in_after = 8, .need = 11, .returns_to = {100}};
+  operations[2].age = 1;
+  EXPECT_EQ(find_free_returns(plan.problem, plan.decisions), std::vector<bool>{false});
+  const auto fault = verify(plan.problem, plan.decisions).fault;
+  ASSERT_TRUE(fault);
+  EXPECT_NE(fault->find("swaps[0]: offset: expected none, as block 0 lives for an iteration or longer"),
+            std::string::npos)
+      << *fault;
+}
+
 TEST(Returns, TheHostHasTimeForOneOfTwo) {
   testing::Plan plan = testing::two_blocks();
   plan.problem.machine.remap_ns = 15;
@@ -63,6 +82,11 @@ TEST(Returns, TheHostHasTimeForOneOfTwo) {
   // The same point of another iteration.
   const std::vector<Absence> shifted = {{0, 220, 240}, {1, 22, 41}};
   EXPECT_EQ(find_free_returns(plan.problem, plan.decisions, shifted, 100), std::vector<bool>({true, false}));
+  // Each time later than the time before.
+  EXPECT_EQ(find_free_returns(plan.problem, plan.decisions, {{0, -90, 60}}, 100), std::vector<bool>({true, false}));
+  plan.problem.machine.remap_ns = 120;
+  EXPECT_EQ(find_free_returns(plan.problem, plan.decisions, {{0, -90, 60}}, 100), std::vector<bool>({false, false}));
+  plan.problem.machine.remap_ns = 15;
   // What it is busy with at the end of an iteration is in the way in the next.
   const std::vector<Absence> around = {{0, -14, 1}, {1, 80, 99}};
   EXPECT_EQ(find_free_returns(plan.problem, plan.decisions, around, 100), std::vector<bool>({false, true}));

@@ -119,6 +119,10 @@ TEST(Verify, WhereABlockReturnsTo) {
   plan.problem.operations[8] = {Kind::kNothing, kNoBlock, 80};
   plan.decisions.swaps[0] = {.block = 0, .out_after = 1, .returns_to = {100}};
   EXPECT_TRUE(says(fault_of(plan), "as it does not return"));
+  plan = testing::returns_elsewhere(10);
+  plan.problem.layout = false;
+  plan.problem.limit = 200;
+  EXPECT_TRUE(says(fault_of(plan), "as there is no layout"));
   // Block 1 is there while block 0 comes back.
   plan = testing::returns_elsewhere(10);
   plan.decisions.places[1].offsets = {100};
