@@ -12,10 +12,10 @@ namespace memopt::recompute {
 
 // Before an operation: a launch is run once more, or a block's bytes are given up.
 //
-// A replay reads what its launch read, in the same versions. What it writes and is not in memory takes its bytes, also
-// where the program has freed it; it is dropped again at the end of the iteration at the latest. What it changes in
-// place gets its next version. What is there in the same version is written as it is; what is there in a later one, or
-// can't be made again and is gone, stays as it is, and as many bytes take what is written, for as long as the replay.
+// A replay reads what its launch read, in the same versions. What it writes as its block's first version and is not in
+// memory takes its bytes, also where the program has freed it; it is dropped again at the end of the iteration at the
+// latest. What it changes in place gets its next version. What is there in the same version is written as it is. All
+// else stays as it is, and as many bytes take what is written, for as long as the replay.
 struct Step {
   enum class Kind : std::uint8_t { kReplay, kDrop };
 
