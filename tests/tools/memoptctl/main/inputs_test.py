@@ -237,7 +237,7 @@ class Numbers(Case):
 
     def test_of_options(self):
         """What --help says of each, an error says, too. A command with an option of numbers that this does not know of fails."""
-        known = {"plan": "--time-budget --threads --seed --layout-time --bound-time", "solve": "--capacity --time-limit --threads --seed",
+        known = {"plan": "--time-budget --threads --seed --layout-time --bound-time --remap-time", "solve": "--capacity --time-limit --threads --seed",
                  "show": "--stacks", "reduce": "--iterations", "status": "--pid", "doctor": "--seconds"}
         needed = {"plan": ["-"], "solve": ["-"], "show": [RECORDING], "reduce": [RECORDING, "-o", self.path("never")]}
         for command, options in known.items():
