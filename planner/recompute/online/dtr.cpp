@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <numeric>
-#include <utility>
+#include <vector>
+
+#include "planner/recompute/online/family.h"
 
 namespace memopt::recompute {
 namespace {
@@ -14,15 +16,14 @@ class Dtr : public Policy {
   Dtr(const swap::Problem& problem, const Graph& graph, Heuristic heuristic)
       : problem_(problem),
         heuristic_(heuristic),
-        family_(find_family(graph)),
-        cost_(problem.blocks.size()),
-        away_(problem.blocks.size()),
+        family_(graph),
+        away_(family_),
         used_(problem.blocks.size()),
-        seen_(problem.blocks.size()),
         class_(problem.blocks.size()),
+        leaf_(problem.blocks.size()),
         class_ns_(problem.blocks.size()) {
     std::iota(class_.begin(), class_.end(), std::uint32_t{0});
-    for (std::uint32_t b = 0; b < cost_.size(); ++b) cost_[b] = make_ns(graph, b);
+    std::iota(leaf_.begin(), leaf_.end(), std::uint32_t{0});
   }
 
   double value(std::uint32_t block, double now, std::uint32_t /*operation*/) override {
@@ -30,7 +31,7 @@ class Dtr : public Policy {
     const double s = std::max(kLeastNs, now - used_[block]);
     switch (heuristic_) {
       case Heuristic::kDtr:
-        return (cost(block) + walk(block, family_.parents) + walk(block, family_.children)) / (m * s);
+        return (cost(block) + away_.ancestors_ns(block) + away_.descendants_ns(block)) / (m * s);
       case Heuristic::kDtrEq:
         return (cost(block) + neighbouring_classes(block)) / (m * s);
       case Heuristic::kDtrLocal:
@@ -40,7 +41,7 @@ class Dtr : public Policy {
       case Heuristic::kSize:
         return 1 / m;
       case Heuristic::kMsps:
-        return (cost(block) + walk(block, family_.parents)) / m;
+        return (cost(block) + away_.ancestors_ns(block)) / m;
     }
     return 0;
   }
@@ -59,52 +60,33 @@ class Dtr : public Policy {
   }
 
   void dropped(std::uint32_t block) override {
-    away_[block] = 1;
+    away_.set(block, true);
     if (heuristic_ != Heuristic::kDtrEq) return;
     class_ns_[root(block)] += cost(block);
     for (const auto* neighbours : {&family_.parents[block], &family_.children[block]}) {
       for (const std::uint32_t other : *neighbours) {
-        if (away_[other] != 0) unite(block, other);
+        if (away_.is(other)) unite(block, other);
       }
     }
   }
 
   void made(std::uint32_t block) override {
-    if (std::exchange(away_[block], 0) == 0 || heuristic_ != Heuristic::kDtrEq) return;
+    if (!away_.set(block, false) || heuristic_ != Heuristic::kDtrEq) return;
     // A class is not split, as the paper has it: the block's cost leaves it, and the block is on its own again.
     double& ns = class_ns_[root(block)];
     ns = std::max(0.0, ns - cost(block));  // sums are rounded
     class_.push_back(static_cast<std::uint32_t>(class_.size()));
     class_ns_.push_back(0);
-    own_.resize(std::max<std::size_t>(own_.size(), problem_.blocks.size()), kNone);
-    own_[block] = class_.back();
+    leaf_[block] = class_.back();
   }
 
   void used(std::uint32_t block, double now) override { used_[block] = now; }
 
  private:
-  double cost(std::uint32_t block) const { return cost_[block]; }
-
-  // Of what is away and reached through nothing that is there.
-  double walk(std::uint32_t block, const std::vector<std::vector<std::uint32_t>>& next) {
-    ++walks_;
-    double sum = 0;
-    stack_.assign(1, block);
-    while (!stack_.empty()) {
-      const std::uint32_t one = stack_.back();
-      stack_.pop_back();
-      for (const std::uint32_t other : next[one]) {
-        if (away_[other] == 0 || seen_[other] == walks_) continue;
-        seen_[other] = walks_;
-        sum += cost(other);
-        stack_.push_back(other);
-      }
-    }
-    return sum;
-  }
+  double cost(std::uint32_t block) const { return family_.make_ns[block]; }
 
   std::uint32_t root(std::uint32_t block) {
-    std::uint32_t at = block < own_.size() && own_[block] != kNone ? own_[block] : block;
+    std::uint32_t at = leaf_[block];
     while (class_[at] != at) at = class_[at] = class_[class_[at]];
     return at;
   }
@@ -119,7 +101,7 @@ class Dtr : public Policy {
     double sum = 0;
     for (const auto* neighbours : {&family_.parents[block], &family_.children[block]}) {
       for (const std::uint32_t other : *neighbours) {
-        if (away_[other] == 0) continue;
+        if (!away_.is(other)) continue;
         const std::uint32_t one = root(other);
         if (std::find(roots_.begin(), roots_.end(), one) != roots_.end()) continue;
         roots_.push_back(one);
@@ -132,42 +114,15 @@ class Dtr : public Policy {
   const swap::Problem& problem_;
   const Heuristic heuristic_;
   const Family family_;
-  std::vector<double> cost_;
-  std::vector<std::uint8_t> away_;  // dropped, or freed
+  Away away_;
   std::vector<double> used_;
-  std::uint64_t walks_ = 0;
-  std::vector<std::uint64_t> seen_;  // in the walk of this number
-  std::vector<std::uint32_t> stack_, roots_;
-  // Classes of what is away: a forest. A block that came back has a new leaf.
-  std::vector<std::uint32_t> class_, own_;
+  std::vector<std::uint32_t> roots_;
+  // Classes of what is away: a forest, with a leaf for each block. One that came back has a new one.
+  std::vector<std::uint32_t> class_, leaf_;
   std::vector<double> class_ns_;
 };
 
 }  // namespace
-
-Family find_family(const Graph& graph) {
-  Family family;
-  const std::size_t blocks = graph.makers.size();
-  family.parents.resize(blocks);
-  family.children.resize(blocks);
-  for (std::uint32_t b = 0; b < blocks; ++b) {
-    std::vector<std::uint32_t>& parents = family.parents[b];
-    for (const std::uint32_t l : graph.makers[b]) {
-      for (const Use& read : graph.launches[l].reads) {
-        if (read.block == b || !graph.can_be_made(read.block)) continue;
-        if (std::find(parents.begin(), parents.end(), read.block) == parents.end()) parents.push_back(read.block);
-      }
-    }
-    for (const std::uint32_t parent : parents) family.children[parent].push_back(b);
-  }
-  return family;
-}
-
-double make_ns(const Graph& graph, std::uint32_t block) {
-  double ns = 0;
-  for (const std::uint32_t l : graph.makers[block]) ns += graph.launches[l].ns;
-  return ns;
-}
 
 std::unique_ptr<Policy> make_dtr(const swap::Problem& problem, const Graph& graph, Heuristic heuristic) {
   return std::make_unique<Dtr>(problem, graph, heuristic);

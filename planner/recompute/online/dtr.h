@@ -14,12 +14,4 @@ namespace memopt::recompute {
 // time, and kDtrEq, which looks at the neighbours.
 std::unique_ptr<Policy> make_dtr(const swap::Problem& problem, const Graph& graph, Heuristic heuristic);
 
-// Internal to planner/recompute: who is made of whom, as far as both can be made again.
-struct Family {
-  std::vector<std::vector<std::uint32_t>> parents, children;  // by block, each once
-};
-Family find_family(const Graph& graph);
-// Of all of a block's makers.
-double make_ns(const Graph& graph, std::uint32_t block);
-
 }  // namespace memopt::recompute

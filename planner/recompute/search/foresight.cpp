@@ -10,11 +10,9 @@ constexpr double kLeastNs = 1;
 
 }  // namespace
 
-Foreseen::Foreseen(const swap::Problem& problem, const swap::Liveness& liveness, const Graph& graph)
-    : family(find_family(graph)) {
+Foreseen::Foreseen(const swap::Problem& problem, const swap::Liveness& liveness, const Graph& graph) : family(graph) {
   const std::uint64_t n = problem.operations.size();
   for (std::uint32_t b = 0; b < problem.blocks.size(); ++b) {
-    make_ns.push_back(recompute::make_ns(graph, b));
     first_use.push_back(static_cast<std::uint32_t>(uses.size()));
     for (const swap::Access& access : liveness.accesses_of(b))
       uses.push_back(static_cast<std::uint32_t>(access.position % n));
@@ -24,11 +22,7 @@ Foreseen::Foreseen(const swap::Problem& problem, const swap::Liveness& liveness,
 }
 
 Foresight::Foresight(const swap::Problem& problem, const Foreseen& foreseen)
-    : problem_(problem),
-      foreseen_(foreseen),
-      bytes_(problem.blocks.size()),
-      away_(problem.blocks.size()),
-      seen_(problem.blocks.size()) {}
+    : problem_(problem), foreseen_(foreseen), bytes_(problem.blocks.size()), away_(foreseen.family) {}
 
 void Foresight::begin(const Weights& weights) {
   weights_ = &weights;
@@ -36,19 +30,19 @@ void Foresight::begin(const Weights& weights) {
     bytes_[b] = std::pow(std::max(1.0, static_cast<double>(problem_.blocks[b].bytes)), weights.bytes);
     if (!weights.blocks.empty()) bytes_[b] *= std::exp(-static_cast<double>(weights.blocks[b]));
   }
-  std::fill(away_.begin(), away_.end(), std::uint8_t{0});
+  away_.clear();
   next_ = foreseen_.first_use;
 }
 
 double Foresight::value(std::uint32_t block, double /*now*/, std::uint32_t operation) {
-  double cost = foreseen_.make_ns[block];
-  if (weights_->ancestors != 0) cost += weights_->ancestors * walk(block, foreseen_.family.parents);
-  if (weights_->descendants != 0) cost += weights_->descendants * walk(block, foreseen_.family.children);
+  double cost = foreseen_.family.make_ns[block];
+  if (weights_->ancestors != 0) cost += weights_->ancestors * away_.ancestors_ns(block);
+  if (weights_->descendants != 0) cost += weights_->descendants * away_.descendants_ns(block);
   return weighed(block, cost, operation);
 }
 
 double Foresight::at_least(std::uint32_t block, double /*now*/, std::uint32_t operation) {
-  return weighed(block, foreseen_.make_ns[block], operation);
+  return weighed(block, foreseen_.family.make_ns[block], operation);
 }
 
 double Foresight::weighed(std::uint32_t block, double cost, std::uint32_t operation) {
@@ -60,23 +54,6 @@ double Foresight::weighed(std::uint32_t block, double cost, std::uint32_t operat
   const double value =
       std::pow(cost, weights_->cost) / (bytes_[block] * std::pow(std::max(kLeastNs, then - now), weights_->next));
   return next < end ? value : weights_->unused * value;
-}
-
-double Foresight::walk(std::uint32_t block, const std::vector<std::vector<std::uint32_t>>& next) {
-  ++walks_;
-  double sum = 0;
-  stack_.assign(1, block);
-  while (!stack_.empty()) {
-    const std::uint32_t one = stack_.back();
-    stack_.pop_back();
-    for (const std::uint32_t other : next[one]) {
-      if (away_[other] == 0 || seen_[other] == walks_) continue;
-      seen_[other] = walks_;
-      sum += foreseen_.make_ns[other];
-      stack_.push_back(other);
-    }
-  }
-  return sum;
 }
 
 }  // namespace memopt::recompute

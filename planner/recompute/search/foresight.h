@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "planner/recompute/model/graph.h"
-#include "planner/recompute/online/dtr.h"
+#include "planner/recompute/online/family.h"
 #include "planner/recompute/online/memory.h"
 
 namespace memopt::recompute {
@@ -26,7 +26,6 @@ struct Foreseen {
   Foreseen(const swap::Problem& problem, const swap::Liveness& liveness, const Graph& graph);
 
   Family family;
-  std::vector<double> make_ns;  // by block
   // By block: the operations that use it, ascending; side by side.
   std::vector<std::uint32_t> uses, first_use;
 };
@@ -40,23 +39,19 @@ class Foresight : public Policy {
 
   double value(std::uint32_t block, double now, std::uint32_t operation) override;
   double at_least(std::uint32_t block, double now, std::uint32_t operation) override;
-  void dropped(std::uint32_t block) override { away_[block] = 1; }
-  void made(std::uint32_t block) override { away_[block] = 0; }
+  void dropped(std::uint32_t block) override { away_.set(block, true); }
+  void made(std::uint32_t block) override { away_.set(block, false); }
   void used(std::uint32_t /*block*/, double /*now*/) override {}
 
  private:
   double weighed(std::uint32_t block, double cost, std::uint32_t operation);
-  double walk(std::uint32_t block, const std::vector<std::vector<std::uint32_t>>& next);
 
   const swap::Problem& problem_;
   const Foreseen& foreseen_;
   const Weights* weights_ = nullptr;
   std::vector<double> bytes_;  // to the power that they have
-  std::vector<std::uint8_t> away_;
+  Away away_;
   std::vector<std::uint32_t> next_;  // by block: into uses
-  std::uint64_t walks_ = 0;
-  std::vector<std::uint64_t> seen_;
-  std::vector<std::uint32_t> stack_;
 };
 
 }  // namespace memopt::recompute

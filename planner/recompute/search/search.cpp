@@ -28,7 +28,7 @@ constexpr std::uint64_t kRestart = 400;  // attempts without success, from the b
 // The first of them goes on for so long whatever happens, so that there is a plan.
 constexpr std::chrono::seconds kGrace{1};
 constexpr double kPublished = 0.3;  // of the time, at most, for published policies
-// Seconds of all the time for each launch, for Chen et al.'s plans, which can't be ended; they take about a tenth.
+// Seconds of all the time for each launch, below which Chen et al.'s plans, which take about a tenth, are left out.
 constexpr double kOfLaunch = 1e-3;
 
 Clock::duration part_of(std::chrono::nanoseconds time, double part) {

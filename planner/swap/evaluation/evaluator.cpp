@@ -47,7 +47,7 @@ void Evaluator::count(std::uint32_t item, std::int64_t sign) {
   const ItemResidency& residency = residencies_[item];
   const std::uint64_t bytes = shapes_[item].bytes;
   const std::uint64_t taken =
-      residency.swapped && problem_.layout ? (bytes + problem_.chunk - 1) / problem_.chunk * problem_.chunk : bytes;
+      residency.swapped && problem_.layout ? chunks_of(problem_, bytes) * problem_.chunk : bytes;
   const std::int64_t change = sign * static_cast<std::int64_t>(taken * residency.places);
   const std::size_t bins = bins_.size() - 1;
   const double scale = static_cast<double>(bins) / points_;

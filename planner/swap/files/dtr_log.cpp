@@ -134,6 +134,7 @@ class Reader {
   struct Storage {
     std::uint32_t block = kNoBlock;  // none: of no bytes
     std::uint64_t names = 0;
+    std::uint64_t read_by = 0, written_by = 0;  // the last call, from 1
     bool before_calls = false;
   };
   using StorageId = std::size_t;
@@ -252,20 +253,22 @@ class Reader {
   // One access for each block; the last has all its time.
   void launch(const std::vector<StorageId>& read, const std::vector<StorageId>& written, std::uint64_t ns) {
     ++calls_;
-    std::vector<std::pair<std::uint32_t, Kind>> accesses;
-    const auto touch = [&](StorageId storage, Kind kind) {
-      const std::uint32_t block = storages_[storage].block;
-      const std::pair access(block, kind);
-      if (block != kNoBlock && std::find(accesses.begin(), accesses.end(), access) == accesses.end())
-        accesses.push_back(access);
+    bool continues = false;
+    const auto access = [&](Kind kind, std::uint32_t block) {
+      add(kind, block);
+      plan_.problem.operations.back().continues = std::exchange(continues, true);
     };
-    for (const StorageId storage : read) touch(storage, Kind::kRead);
-    for (const StorageId storage : written) touch(storage, Kind::kWrite);
-    if (accesses.empty()) accesses.emplace_back(kNoBlock, Kind::kNothing);
-    for (std::size_t k = 0; k < accesses.size(); ++k) {
-      add(accesses[k].second, accesses[k].first);
-      plan_.problem.operations.back().continues = k > 0;
+    for (const StorageId id : read) {
+      Storage& storage = storages_[id];
+      if (storage.block != kNoBlock && std::exchange(storage.read_by, calls_) != calls_)
+        access(Kind::kRead, storage.block);
     }
+    for (const StorageId id : written) {
+      Storage& storage = storages_[id];
+      if (storage.block != kNoBlock && std::exchange(storage.written_by, calls_) != calls_)
+        access(Kind::kWrite, storage.block);
+    }
+    if (!continues) access(Kind::kNothing, kNoBlock);
     now_ += static_cast<double>(ns);
   }
 

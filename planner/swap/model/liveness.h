@@ -38,6 +38,12 @@ struct Liveness {
   }
 };
 
+// Its instances are there for an iteration or longer each, so that two of them may be at once.
+inline bool lasts_iterations(const Problem& problem, const Liveness& liveness, std::uint32_t block) {
+  const Lifetime& lifetime = liveness.of[block];
+  return !problem.blocks[block].persistent && lifetime.freed - lifetime.born >= liveness.operations;
+}
+
 // Throws Invalid where the problem can't be one iteration: operations out of order or naming no block, a block that is
 // not persistent and lacks its allocation or its free, an access outside a lifetime, a machine without bandwidth, sizes
 // whose sum is 2^62 or more. O(n log n).

@@ -138,6 +138,11 @@ inline std::uint64_t alignment_of(const Problem& problem, std::uint32_t block, b
   return swapped || problem.blocks[block].whole_chunks ? problem.chunk : problem.align;
 }
 
+// Chunks that a block of so many bytes takes, the last one that it only begins included.
+inline std::uint64_t chunks_of(const Problem& problem, std::uint64_t bytes) {
+  return (bytes + problem.chunk - 1) / problem.chunk;
+}
+
 // A problem or a plan that can't hold; says which element, and what was expected.
 struct Invalid : std::runtime_error {
   using std::runtime_error::runtime_error;

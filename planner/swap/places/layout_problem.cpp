@@ -29,7 +29,7 @@ LayoutProblem make_layout_problem(const Problem& problem, const Liveness& livene
   Residency residency;
   find_residency(problem, liveness, decisions, residency);
   std::vector<bool> free_returns(decisions.swaps.size());
-  if (returns == Returns::kElsewhere) free_returns = find_free_returns(problem, decisions);
+  if (returns == Returns::kElsewhere) free_returns = find_free_returns(problem, liveness, decisions);
   const std::uint64_t n = liveness.operations;
   LayoutProblem layout;
   layout.returns.assign(decisions.swaps.size(), kNoBuffer);
@@ -74,7 +74,6 @@ LayoutProblem make_layout_problem(const Problem& problem, const Liveness& livene
     for (std::uint32_t turn = 0; turn < layout.turns[b]; ++turn)
       layout.problem.add(block.bytes, Interval{0, n}, alignment);
   }
-  layout.first.push_back(static_cast<std::uint32_t>(layout.problem.buffers.size()));
   return layout;
 }
 

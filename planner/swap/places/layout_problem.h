@@ -20,7 +20,7 @@ inline constexpr std::uint32_t kNoBuffer = ~std::uint32_t{0};
 // A block that may return elsewhere is several buffers, one for its stays up to each such return.
 struct LayoutProblem {
   layout::Problem problem;
-  std::vector<std::uint32_t> first;  // by block: its first buffer; the end behind the last block
+  std::vector<std::uint32_t> first;  // by block: its first buffer
   std::vector<std::uint32_t> turns;  // by block: so many buffers, from the first on, are its places in turn
   // By swap: the first of as many buffers that are its block's places when it is back; kNoBuffer: those that it has.
   std::vector<std::uint32_t> returns;

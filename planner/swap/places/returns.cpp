@@ -13,23 +13,6 @@ double time_of(const Problem& problem, std::uint64_t position) {
   return static_cast<double>(position / n) * problem.period + problem.operations[position % n].time;
 }
 
-// By block: two of its instances may be there at once, and each would need the address.
-std::vector<bool> longer_than_iterations(const Problem& problem) {
-  std::vector<std::uint64_t> born(problem.blocks.size());
-  std::vector<bool> result(problem.blocks.size());
-  for (std::uint64_t i = 0; i < problem.operations.size(); ++i) {
-    const Operation& operation = problem.operations[i];
-    if (operation.kind == Kind::kMalloc) born[operation.block] = i;
-  }
-  for (std::uint64_t i = 0; i < problem.operations.size(); ++i) {
-    const Operation& operation = problem.operations[i];
-    if (operation.kind != Kind::kFree) continue;
-    const std::uint64_t n = problem.operations.size();
-    result[operation.block] = i + operation.age * n >= born[operation.block] + n;
-  }
-  return result;
-}
-
 // More than there are returns: it is later by next to nothing each time.
 constexpr std::size_t kMostPasses = 64;
 
@@ -39,8 +22,8 @@ bool may_remap(const Problem& problem) { return problem.machine.remap_ns && prob
 
 // The host goes from one to the other, in order of copies in, iteration by iteration. What it has no time for is left
 // out, and then it is begun again: each is left out once, and with all others it is later in each iteration, or ends.
-std::vector<bool> find_free_returns(const Problem& problem, const Decisions& decisions, std::vector<Absence> absences,
-                                    double iteration) {
+std::vector<bool> find_free_returns(const Problem& problem, const Liveness& liveness, const Decisions& decisions,
+                                    std::vector<Absence> absences, double iteration) {
   std::vector<bool> free(decisions.swaps.size());
   if (!may_remap(problem)) return free;
   // On the circle of an iteration.
@@ -52,8 +35,10 @@ std::vector<bool> find_free_returns(const Problem& problem, const Decisions& dec
   std::sort(absences.begin(), absences.end(), [](const Absence& a, const Absence& b) {
     return a.in_begin != b.in_begin ? a.in_begin < b.in_begin : a.swap < b.swap;
   });
-  const std::vector<bool> lasting = longer_than_iterations(problem);
-  for (const Absence& one : absences) free[one.swap] = !lasting[decisions.swaps[one.swap].block];
+  for (const Absence& one : absences) {
+    // Two instances would each need the address.
+    free[one.swap] = !lasts_iterations(problem, liveness, decisions.swaps[one.swap].block);
+  }
   // Until an iteration begins as the one before did.
   double busy = -std::numeric_limits<double>::infinity();
   std::size_t passes = 0;
@@ -65,7 +50,7 @@ std::vector<bool> find_free_returns(const Problem& problem, const Decisions& dec
       if (!free[one.swap]) continue;
       // A freed block's addresses are mapped back, which its last return has to wait for as well.
       const Block& block = problem.blocks[decisions.swaps[one.swap].block];
-      const std::uint64_t chunks = (block.bytes + problem.chunk - 1) / problem.chunk;
+      const std::uint64_t chunks = chunks_of(problem, block.bytes);
       const double ns = static_cast<double>(chunks) * *problem.machine.remap_ns * (block.persistent ? 1 : 2);
       const double done = std::max(one.out_end, busy) + ns;
       free[one.swap] = done <= one.in_begin;
@@ -88,7 +73,7 @@ std::vector<bool> find_free_returns(const Problem& problem, const Decisions& dec
   return free;
 }
 
-std::vector<bool> find_free_returns(const Problem& problem, const Decisions& decisions) {
+std::vector<bool> find_free_returns(const Problem& problem, const Liveness& liveness, const Decisions& decisions) {
   std::vector<Absence> absences;
   for (std::uint32_t j = 0; j < decisions.swaps.size(); ++j) {
     const Swap& swap = decisions.swaps[j];
@@ -98,11 +83,11 @@ std::vector<bool> find_free_returns(const Problem& problem, const Decisions& dec
     const double left = time_of(problem, swap.out_after + 1) + (swap.copy ? problem.machine.out_ns(bytes) : 0);
     absences.push_back({j, left, time_of(problem, swap.need) - problem.machine.in_ns(bytes)});
   }
-  return find_free_returns(problem, decisions, std::move(absences), problem.period);
+  return find_free_returns(problem, liveness, decisions, std::move(absences), problem.period);
 }
 
-std::vector<bool> find_free_returns(const Problem& problem, const Decisions& decisions, const Simulator& simulator,
-                                    std::uint64_t iteration) {
+std::vector<bool> find_free_returns(const Problem& problem, const Liveness& liveness, const Decisions& decisions,
+                                    const Simulator& simulator, std::uint64_t iteration) {
   if (!may_remap(problem)) return std::vector<bool>(decisions.swaps.size());
   const std::uint64_t n = problem.operations.size();
   std::vector<Absence> absences;
@@ -112,7 +97,7 @@ std::vector<bool> find_free_returns(const Problem& problem, const Decisions& dec
     absences.push_back({j, simulator.out_end(j, iteration - (swap.in_after / n - swap.out_after / n)),
                         simulator.in_begin(j, iteration)});
   }
-  return find_free_returns(problem, decisions, std::move(absences),
+  return find_free_returns(problem, liveness, decisions, std::move(absences),
                            simulator.iteration_end(iteration) - simulator.iteration_end(iteration - 1));
 }
 

@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "planner/swap/model/liveness.h"
 #include "planner/swap/model/model.h"
 #include "planner/swap/simulation/simulator.h"
 
@@ -26,14 +27,14 @@ struct Absence {
 
 // By swap: nothing waits for the host, if these return elsewhere, or any of them, in iterations of this length in which
 // copies are at these times. Not of blocks that live for an iteration or longer. All false without Machine::remap_ns,
-// or a layout. O(n + s log s) and s for each time that one is left out.
-std::vector<bool> find_free_returns(const Problem& problem, const Decisions& decisions, std::vector<Absence> absences,
-                                    double iteration);
+// or a layout. O(s log s), and s for each time that one is left out.
+std::vector<bool> find_free_returns(const Problem& problem, const Liveness& liveness, const Decisions& decisions,
+                                    std::vector<Absence> absences, double iteration);
 // As far as can be said before there is a layout: each copy as soon as it may be, out, and as late, in.
-std::vector<bool> find_free_returns(const Problem& problem, const Decisions& decisions);
+std::vector<bool> find_free_returns(const Problem& problem, const Liveness& liveness, const Decisions& decisions);
 // After simulator.record(decisions): as the copies went in this iteration.
-std::vector<bool> find_free_returns(const Problem& problem, const Decisions& decisions, const Simulator& simulator,
-                                    std::uint64_t iteration);
+std::vector<bool> find_free_returns(const Problem& problem, const Liveness& liveness, const Decisions& decisions,
+                                    const Simulator& simulator, std::uint64_t iteration);
 
 // Internal to the room: of the stays of one block, in time, which lie at one place: `groups`, by stay, beginning with
 // 0. The number of them. `in_swaps`: what brought each in, its index, or below 0; the last stay of a persistent block

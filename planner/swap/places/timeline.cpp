@@ -172,7 +172,7 @@ std::optional<TimelineProblem> make_timeline_problem(const Problem& problem, con
   for (const Swap& swap : decisions.swaps) swapped[swap.block] = true;
   std::vector<bool> free_returns(decisions.swaps.size());
   if (returns == Returns::kElsewhere)
-    free_returns = find_free_returns(problem, decisions, simulator, timing.iterations - 2);
+    free_returns = find_free_returns(problem, liveness, decisions, simulator, timing.iterations - 2);
   LayoutProblem& layout = result.layout;
   layout.returns.assign(decisions.swaps.size(), kNoBuffer);
   std::vector<layout::Interval> when;
@@ -212,7 +212,6 @@ std::optional<TimelineProblem> make_timeline_problem(const Problem& problem, con
       }
     }
   }
-  layout.first.push_back(static_cast<std::uint32_t>(layout.problem.buffers.size()));
   return result;
 }
 

@@ -105,7 +105,7 @@ std::uint64_t Covering::bytes_of(const Eviction& eviction) const {
 
 // On the device: what is swapped has chunks of its own.
 std::uint64_t Covering::taken(std::uint64_t bytes) const {
-  return problem_.layout ? (bytes + problem_.chunk - 1) / problem_.chunk * problem_.chunk : bytes;
+  return problem_.layout ? chunks_of(problem_, bytes) * problem_.chunk : bytes;
 }
 
 std::pair<std::uint64_t, std::uint64_t> Covering::away(std::uint32_t eviction) const {

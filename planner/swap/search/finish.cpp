@@ -99,7 +99,8 @@ class Layout {
       if (swaps_.of[a] == kNotUsed || !candidates_.evictions[a].returns()) continue;
       absences.push_back({swaps_.of[a], evaluator_.times().out_end(a), evaluator_.times().in_begin(a)});
     }
-    free_returns_ = find_free_returns(problem_, {swaps_.all, {}}, std::move(absences), evaluator_.clock().period());
+    free_returns_ =
+        find_free_returns(problem_, liveness_, {swaps_.all, {}}, std::move(absences), evaluator_.clock().period());
   }
 
   void begin(std::uint32_t block, std::uint32_t turns) {

@@ -111,7 +111,7 @@ void Simulator::find_remappings(const Decisions& decisions) {
     const std::uint32_t b = all[begin].block;
     while (end < all.size() && all[end].block == b) ++end;
     const auto offsets = [&](std::size_t k) -> auto& { return offsets_since(decisions, b, all[k].in_swap); };
-    const std::uint64_t chunks = (problem_.blocks[b].bytes + problem_.chunk - 1) / problem_.chunk;
+    const std::uint64_t chunks = chunks_of(problem_, problem_.blocks[b].bytes);
     for (std::size_t k = begin; k < end; ++k) {
       if (all[k].in_swap == kNoSwap) continue;
       const std::size_t before = k == begin ? end - 1 : k - 1;

@@ -161,8 +161,7 @@ std::optional<std::string> find_return_fault(const Problem& problem, const Liven
     const Swap& swap = decisions.swaps[j];
     if (swap.returns_to.empty()) continue;
     if (!problem.layout) return element(j) + "offset: expected none, as there is no layout";
-    const Lifetime& life = liveness.of[swap.block];
-    if (!problem.blocks[swap.block].persistent && life.freed - life.born >= liveness.operations)
+    if (lasts_iterations(problem, liveness, swap.block))
       return element(j) + "offset: expected none, as " + name(problem, swap.block) +
              " lives for an iteration or longer";
   }

@@ -15,19 +15,17 @@ namespace memopt::recompute {
 namespace {
 
 using layout::kSanitized;
+using testing::expect_above_optimum;
 using testing::layers;
 using testing::optimum;
 using testing::Program;
 using testing::random_program;
 
-struct Iteration {
-  explicit Iteration(swap::Problem of)
-      : problem(std::move(of)), liveness(swap::find_liveness(problem)), graph(make_graph(problem, liveness)) {}
+struct Iteration : testing::Iteration {
+  using testing::Iteration::Iteration;
 
   std::optional<Cost> by(Chen strategy, std::uint64_t limit) const {
-    const auto steps = chen(problem, liveness, graph, strategy, limit);
-    if (!steps) return std::nullopt;
-    return find_cost(problem, liveness, graph, *steps);
+    return cost(chen(problem, liveness, graph, strategy, limit));
   }
   std::uint64_t least_limit(Chen strategy) const {
     std::uint64_t low = 0, high = liveness.peak;
@@ -37,10 +35,6 @@ struct Iteration {
     }
     return low;
   }
-
-  swap::Problem problem;
-  swap::Liveness liveness;
-  Graph graph;
 };
 
 TEST(Chen, NothingIsDroppedWhereThereIsRoom) {
@@ -174,10 +168,8 @@ TEST(Chen, PlansOfSmallProgramsAgainstAllThereAre) {
       for (const Chen strategy : kChens) {
         const auto cost = iteration.by(strategy, limit);
         if (!cost) continue;
-        ASSERT_EQ(cost->fault, std::nullopt) << "program " << k << ", " << name_of(strategy);
-        ASSERT_LE(cost->peak, limit) << "program " << k << ", " << name_of(strategy);
-        ASSERT_TRUE(best) << "program " << k << ", " << name_of(strategy);
-        ASSERT_GE(cost->added_ns, *best - 1e-6) << "program " << k << ", " << name_of(strategy);
+        expect_above_optimum(*cost, limit, best, std::to_string(k) + ", " + std::string(name_of(strategy)));
+        ASSERT_FALSE(HasFailure());
         ++plans;
         replaying += cost->replays > 0 ? 1 : 0;
       }

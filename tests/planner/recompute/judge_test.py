@@ -5,6 +5,7 @@ import os
 import random
 import re
 import subprocess
+import sys
 import tempfile
 import unittest
 
@@ -12,6 +13,7 @@ import cases
 import judge
 import patience
 import random_iterations
+import verdicts
 
 VERIFY = os.environ["VERIFY_RECOMPUTE"]
 MEMOPTCTL = os.environ["MEMOPTCTL"]
@@ -24,26 +26,17 @@ STRATEGIES = ("memopt", "dtr", "dtr:eq", "dtr:local", "dtr:lru", "dtr:size", "dt
               "chen:drop-cheap")
 
 
-def ours(plans):
-    lines = "".join(json.dumps(plan) + "\n" for plan in plans)
-    done = subprocess.run([VERIFY], input=lines, capture_output=True, text=True, timeout=patience.seconds(300), check=True)
-    return [json.loads(line) for line in done.stdout.splitlines()]
-
-
 def theirs(plan):
-    try:
-        return judge.judge(plan)
-    except judge.Invalid as error:
-        return {"valid": False, "error": str(error)}
+    return verdicts.theirs(judge.judge, judge.Invalid, plan)
 
 
 class AgainstTheJudge(unittest.TestCase):
     def compare(self, plans):
         """Counts those that hold, and those of them in which something is replayed."""
         valid = replayed = 0
-        for plan, own in zip(plans, ours(plans), strict=True):
+        for plan, own in zip(plans, verdicts.ours(VERIFY, plans), strict=True):
             judged = theirs(plan)
-            shown = json.dumps(plan) + f"\njudge: {judged}\nours: { {k: v for k, v in own.items() if k != 'written'} }"
+            shown = verdicts.shown(plan, judged, own)
             self.assertEqual(own["valid"], judged["valid"], shown)
             if not judged["valid"]:
                 continue
@@ -65,7 +58,7 @@ class AgainstTheJudge(unittest.TestCase):
         valid, replayed = self.compare(plans)
         self.assertGreater(valid, PLANS // 4)
         self.assertGreater(len(plans) - valid, PLANS // 20)
-        self.assertGreater(replayed, PLANS // 6)
+        self.assertGreater(replayed, PLANS // 3)
 
     def test_mutations_of_plans_that_hold(self):
         rng = random.Random(SEED + 1)
@@ -185,6 +178,7 @@ class Commands(unittest.TestCase):
                 (iteration, ("--limit", "50%", "--strategy", "best"), 2, r"--strategy: expected memopt, dtr, dtr:eq, .*, not best$"),
                 (iteration, ("--limit", "50%", "--plot", "x.svg"), 2, r"--plot is for swaps, and --recompute plans none$"),
                 (iteration, ("--limit", "50%", "--strategy", "dtr", "--time-budget", "3"), 2, r"--time-budget is for the strategy memopt; dtr does not"),
+                (iteration, ("--limit", "50%", "--strategy", "chen:sqrt", "--seed", "3"), 2, r"--seed is for the strategy memopt; chen:sqrt does not"),
                 (iteration, ("--limit", "50%", "--limits", "3"), 2, r"--limits is for --compare$"),
                 (iteration, ("--compare", "--limit", "50%"), 2, r"--limit is for one plan; --compare takes --limits$"),
                 (dict(iteration, lazy_malloc=True), ("--limit", "90%"), 1, r"expected lazy_malloc to be false"),
@@ -197,15 +191,13 @@ class Commands(unittest.TestCase):
     def test_published_logs(self):
         if not os.path.isdir(LOGS):
             self.skipTest("MEMOPT_SHARED names no folder with logs for DTR's simulator")
-        for name, limit in (("resnet32-56", "30%"), ("tv_densenet121-84", "40%"), ("unroll_gan-512", "50%")):
-            for strategy in ("memopt", "dtr", "chen:budget", "chen:drop-cheap"):
-                out = self.path("plan.json")
-                budget = ("--time-budget", "0.5") if strategy == "memopt" else ()
-                done = self.plan(os.path.join(LOGS, name + ".log.gz"), "--recompute", "--strategy", strategy, "--limit", limit, "--json", out, *budget)
-                if strategy.startswith("chen") and done.returncode == 3:
-                    continue  # They know no iteration without a turn, and no way below some limits.
-                self.assertEqual(done.returncode, 0, done.stderr)
-                self.judged(out, done.stdout)
+        table = os.path.join(os.path.dirname(os.path.abspath(__file__)), "logs_table.py")
+        logs = [os.path.join(LOGS, name + ".log.gz") for name in ("resnet32-56", "tv_densenet121-84", "unroll_gan-512")]
+        done = subprocess.run([sys.executable, table, MEMOPTCTL, "--limits", "50", "--seconds", "0.5", *logs], capture_output=True, text=True,
+                              timeout=patience.seconds(200))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        # All but chen:sqrt's, and of the first one chen:drop-cheap's.
+        self.assertRegex(done.stdout, r"(?m)^plans that were found, all accepted: (2[7-9]|3[0-3]) of 33$")
 
 
 if __name__ == "__main__":

@@ -1,11 +1,18 @@
 // Small programs of launches, as iterations.
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <random>
+#include <string>
+#include <utility>
 #include <vector>
 
+#include "planner/recompute/model/graph.h"
+#include "planner/recompute/model/plan.h"
 #include "planner/swap/model/liveness.h"
 #include "planner/swap/model/model.h"
 
@@ -67,6 +74,30 @@ class Program {
   swap::Problem problem_;
   double now_ = 0;
 };
+
+// With what follows from it.
+struct Iteration {
+  explicit Iteration(swap::Problem of)
+      : problem(std::move(of)), liveness(swap::find_liveness(problem)), graph(make_graph(problem, liveness)) {}
+
+  std::optional<Cost> cost(const std::optional<Steps>& steps) const {
+    if (!steps) return std::nullopt;
+    return find_cost(problem, liveness, graph, *steps);
+  }
+
+  swap::Problem problem;
+  swap::Liveness liveness;
+  Graph graph;
+};
+
+// Of a published strategy: it holds, within the limit, and is not below the best of all plans, which there is then.
+inline void expect_above_optimum(const Cost& cost, std::uint64_t limit, const std::optional<double>& best,
+                                 const std::string& what) {
+  EXPECT_EQ(cost.fault, std::nullopt) << what;
+  EXPECT_LE(cost.peak, limit) << what;
+  ASSERT_TRUE(best) << what;
+  EXPECT_GE(cost.added_ns, *best - 1e-6) << what;
+}
 
 // Layers forward, and backward: each backward launch reads the layer's input and what comes from behind. Of 10 ns and
 // 100 bytes each.

@@ -196,6 +196,8 @@ class Walk:
         self.launches, self.inside, self.instances = {}, set(), []
         self.writers = collections.defaultdict(list)
         self.makeable = set()
+        sizes = {record["id"]: record["size"] for record in self.plan["blocks"]}
+        self.lasting = {op[1] for op in self.ops if op[0] == "f" and len(op) > 3 and op[3]}  # Into the next iteration.
         seen, end = set(), 0
         for i, (kind, block, _, *rest) in enumerate(self.ops):
             if kind == "m":
@@ -213,7 +215,9 @@ class Walk:
             else:
                 self.inside.add(i)
             _, _, reads, writes = self.launches[launch]
-            if kind == "r":
+            if sizes.get(block) == 0:
+                pass
+            elif kind == "r":
                 reads[block, age] = 0
             elif kind == "w":
                 writes[block, age] = 0
@@ -293,6 +297,8 @@ class Walk:
             self.drop(instance)
         for writer in self.writers[instance][self.memory.get(instance, 0):version]:
             launch = self.launches[writer]
+            if any(block in self.lasting for block, _ in (*launch[2], *launch[3])):
+                raise Unmakeable
             if launch[1] > self.now or len(self.steps) > MOST_REPLAYS:
                 raise Unmakeable
             self.bring(launch[2], depth + 1)
@@ -304,7 +310,8 @@ class Walk:
 
     def replay(self, first):
         for instance, version in self.launches[first][3].items():
-            if instance in self.makeable and self.memory.get(instance, version - 1) == version - 1:
+            held = self.memory.get(instance, 0 if version == 1 else None)
+            if instance in self.makeable and held == version - 1:
                 self.memory[instance] = version
         self.steps.append({"before": self.now, "replay": first})
 

@@ -17,6 +17,7 @@ namespace memopt::recompute {
 namespace {
 
 using layout::kSanitized;
+using testing::expect_above_optimum;
 using testing::layers;
 using testing::optimum;
 using testing::random_program;
@@ -28,20 +29,13 @@ SearchLimits attempts(std::uint64_t count) {
   return limits;
 }
 
-struct Iteration {
-  explicit Iteration(swap::Problem of)
-      : problem(std::move(of)), liveness(swap::find_liveness(problem)), graph(make_graph(problem, liveness)) {}
+struct Iteration : testing::Iteration {
+  using testing::Iteration::Iteration;
 
   std::optional<Cost> by(Heuristic heuristic, std::uint64_t budget) const {
     const auto policy = make_dtr(problem, graph, heuristic);
-    const auto steps = run_online(problem, liveness, graph, budget, *policy, 1e9);
-    if (!steps) return std::nullopt;
-    return find_cost(problem, liveness, graph, *steps);
+    return cost(run_online(problem, liveness, graph, budget, *policy, 1e9));
   }
-
-  swap::Problem problem;
-  swap::Liveness liveness;
-  Graph graph;
 };
 
 TEST(Recompute, NothingIsDroppedWhereThereIsRoom) {
@@ -174,10 +168,8 @@ TEST(Recompute, PlansOfSmallProgramsAgainstAllThereAre) {
       for (const Heuristic heuristic : kHeuristics) {
         const auto cost = iteration.by(heuristic, budget);
         if (!cost) continue;
-        ASSERT_EQ(cost->fault, std::nullopt) << "program " << k << ", " << name_of(heuristic);
-        ASSERT_LE(cost->peak, budget) << "program " << k << ", " << name_of(heuristic);
-        ASSERT_TRUE(best) << "program " << k << ", " << name_of(heuristic);
-        ASSERT_GE(cost->added_ns, *best - 1e-6) << "program " << k << ", " << name_of(heuristic);
+        expect_above_optimum(*cost, budget, best, std::to_string(k) + ", " + std::string(name_of(heuristic)));
+        ASSERT_FALSE(HasFailure());
         ++published;
         published_best += cost->added_ns < *best + 1e-6 ? 1 : 0;
       }

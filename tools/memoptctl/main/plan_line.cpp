@@ -130,8 +130,8 @@ int PlanLine::run() {
   if (strategy_ == kLayout) {
     if (iteration) {
       return wrong(
-          fmt::format("--strategy layout is for recordings and text traces, and {} is an iteration "
-                      "(memopt-plan-1); --strategy none plans it without swaps",
+          fmt::format("--strategy layout is for recordings and text traces, and {} is an iteration; "
+                      "--strategy none plans it without swaps",
                       printable(layout_.file)));
     }
     for (const std::string& name : swaps_.given) {
@@ -139,11 +139,10 @@ int PlanLine::run() {
     }
   } else if (iteration || !swaps_.given.empty()) {
     if (!layout_.buffers.empty()) {
-      return wrong(
-          iteration
-              ? fmt::format("--buffers is for recordings and text traces, and {} is an iteration (memopt-plan-1)",
-                            printable(layout_.file))
-              : fmt::format("--buffers is of the layout without swaps, and {} asks for swaps", swaps_.given.front()));
+      return wrong(iteration ? fmt::format("--buffers is for recordings and text traces, and {} is an iteration",
+                                           printable(layout_.file))
+                             : fmt::format("--buffers is of the layout without swaps, and {} asks for swaps",
+                                           swaps_.given.front()));
     }
     swaps_.file = layout_.file;
     swaps_.json = layout_.json;

@@ -190,8 +190,12 @@ void write(SwapProblem& input, const recompute::Graph& graph, const recompute::S
 
 int plan_once(const SwapPlanOptions& options, SwapProblem& input) {
   const Strategy strategy = strategy_of("--strategy", options.strategy);
-  if (!strategy.searches() && options.has("--time-budget"))
-    throw std::invalid_argument("--time-budget is for the strategy memopt; " + strategy.name + " does not look at it");
+  for (const char* const name : {"--time-budget", "--threads", "--seed"}) {
+    if (!strategy.searches() && options.has(name)) {
+      throw std::invalid_argument(
+          fmt::format("{} is for the strategy memopt; {} does not look at it", name, strategy.name));
+    }
+  }
   if (options.limit.empty() && !input.file.problem.limit) {
     throw std::invalid_argument("--recompute: expected a --limit, or --compare for several");
   }
@@ -240,15 +244,6 @@ std::vector<Strategy> compared_strategies(const SwapPlanOptions& options) {
   std::vector<Strategy> result;
   for (const std::string& name : options.strategies) result.push_back(strategy_of("--strategies", name));
   return result;
-}
-
-std::vector<std::uint64_t> compared_limits(const SwapPlanOptions& options, std::uint64_t peak) {
-  std::vector<std::uint64_t> limits;
-  for (const std::string& text : options.limits) limits.push_back(limit_of("--limits", text, peak));
-  if (limits.empty()) {
-    for (const int one : kParts) limits.push_back(limit_of("--limits", fmt::format("{}%", one), peak));
-  }
-  return limits;
 }
 
 struct Row {
@@ -306,7 +301,7 @@ int compare(const SwapPlanOptions& options, const SwapProblem& input) {
   if (options.has("--strategy"))
     throw std::invalid_argument("--strategy is for one plan; --compare takes --strategies");
   const std::vector<Strategy> strategies = compared_strategies(options);
-  const std::vector<std::uint64_t> limits = compared_limits(options, input.liveness.peak);
+  const std::vector<std::uint64_t> limits = limits_of(options, kParts, input.liveness.peak);
   const Planner planner(options, input);
   if (!input.times.empty()) fmt::print("times      {}\n", input.times);
   fmt::print("peak load  {}\niteration  {}; below: what replays add to it, within a load of\n\n",

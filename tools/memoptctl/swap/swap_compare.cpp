@@ -62,14 +62,6 @@ std::vector<const SwapStrategy*> chosen(const SwapPlanOptions& options) {
   return result;
 }
 
-std::vector<std::uint64_t> limits_of(const SwapPlanOptions& options, std::uint64_t peak) {
-  std::vector<std::uint64_t> limits;
-  for (const std::string& text : options.limits) limits.push_back(limit_of("--limits", text, peak));
-  if (!options.limits.empty()) return limits;
-  for (const int part : kParts) limits.push_back(limit_of("--limits", fmt::format("{}%", part), peak));
-  return limits;
-}
-
 class Comparison {
  public:
   Comparison(const SwapPlanOptions& options, SwapProblem& input)
@@ -77,7 +69,7 @@ class Comparison {
         input_(input),
         problem_(input.file.problem),
         strategies_(chosen(options)),
-        limits_(limits_of(options, input.liveness.peak)) {
+        limits_(limits_of(options, kParts, input.liveness.peak)) {
     for (const SwapStrategy* const strategy : strategies_) {
       widths_.push_back(std::max<std::size_t>(strategy->name.size(), kCellWidth) + 2);
     }

@@ -74,6 +74,14 @@ std::uint64_t limit_of(const std::string& option, const std::string& text, std::
       option, printable(text)));
 }
 
+std::vector<std::uint64_t> limits_of(const SwapPlanOptions& options, std::span<const int> parts, std::uint64_t peak) {
+  std::vector<std::uint64_t> limits;
+  for (const std::string& text : options.limits) limits.push_back(limit_of("--limits", text, peak));
+  if (!limits.empty()) return limits;
+  for (const int part : parts) limits.push_back(limit_of("--limits", fmt::format("{}%", part), peak));
+  return limits;
+}
+
 std::optional<SwapProblem> read_problem(const SwapPlanOptions& options, input::File& file) {
   std::optional<swap::Machine> machine;
   if (!options.machine.empty()) {

@@ -4,7 +4,9 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "planner/input/file.h"
 #include "planner/swap/files/plan_file.h"
@@ -29,6 +31,9 @@ std::optional<std::uint64_t> parse_limit(const std::string& text, std::uint64_t 
 
 // The same; throws std::invalid_argument that names the option.
 std::uint64_t limit_of(const std::string& option, const std::string& text, std::uint64_t whole);
+
+// Those of a comparison, as given; or, if none are, these parts of the peak load, percent. Throws as limit_of does.
+std::vector<std::uint64_t> limits_of(const SwapPlanOptions& options, std::span<const int> parts, std::uint64_t peak);
 
 // The last iteration that is found in a recording or a text trace, or that of a memopt-plan-1 file, with the machine of
 // the options. Nothing where none is found: that was said on standard output. Throws std::runtime_error where the file

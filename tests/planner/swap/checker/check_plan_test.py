@@ -3,13 +3,12 @@
 import json
 import os
 import random
-import subprocess
 import unittest
 
 import cases
-import patience
 import checker
 import random_plans
+import verdicts
 
 VERIFY_PLANS = os.environ["VERIFY_PLANS"]
 PLANS = int(os.environ.get("MEMOPT_RANDOM_PLANS", "1500"))
@@ -20,28 +19,19 @@ CLOSE = {"added_ns": 2e-3, "stall_malloc_ns": 2e-3, "stall_access_ns": 2e-3, "ea
          "in_utilisation": 1e-4}
 
 
-def ours(plans):
-    lines = "".join(json.dumps(plan) + "\n" for plan in plans)
-    done = subprocess.run([VERIFY_PLANS], input=lines, capture_output=True, text=True, timeout=patience.seconds(300), check=True)
-    return [json.loads(line) for line in done.stdout.splitlines()]
-
-
 class AgainstTheChecker(unittest.TestCase):
     def setUp(self):
         self.checker = checker.load(self)
 
     def theirs(self, plan):
-        try:
-            return self.checker.check(plan)
-        except self.checker.Invalid as error:
-            return {"valid": False, "error": str(error)}
+        return verdicts.theirs(self.checker.check, self.checker.Invalid, plan)
 
     def compare(self, plans):
         """Counts the plans that hold, and those in which something waits."""
         valid = waiting = 0
-        for plan, own in zip(plans, ours(plans), strict=True):
+        for plan, own in zip(plans, verdicts.ours(VERIFY_PLANS, plans), strict=True):
             judged = self.theirs(plan)
-            shown = json.dumps(plan) + "\nchecker: %s\nours: %s" % ({k: v for k, v in judged.items()}, {k: v for k, v in own.items() if k != "written"})
+            shown = verdicts.shown(plan, judged, own)
             if "from an earlier iteration" in own.get("error", "") and judged["valid"]:
                 # Where offsets take turns, the checker sees only those that cross its first boundary; none may be early anyway.
                 self.assertGreater(judged["early_swap_ins"], 0, shown)

@@ -3,13 +3,12 @@
 import json
 import os
 import random
-import subprocess
 import unittest
 
 import cases
 import judge
-import patience
 import random_plans
+import verdicts
 
 VERIFY_PLANS = os.environ["VERIFY_PLANS"]
 PLANS = int(os.environ.get("MEMOPT_RANDOM_PLANS", "1500")) // (1 if cases.SANITIZER == "" else 5)
@@ -17,17 +16,8 @@ SEED = int(os.environ.get("MEMOPT_RANDOM_SEED", "1"))
 EXACT = ("footprint", "peak_live", "returns_elsewhere", "remapped_chunks")
 
 
-def ours(plans):
-    lines = "".join(json.dumps(plan) + "\n" for plan in plans)
-    done = subprocess.run([VERIFY_PLANS], input=lines, capture_output=True, text=True, timeout=patience.seconds(300), check=True)
-    return [json.loads(line) for line in done.stdout.splitlines()]
-
-
 def theirs(plan):
-    try:
-        return judge.judge(plan)
-    except judge.Invalid as error:
-        return {"valid": False, "error": str(error)}
+    return verdicts.theirs(judge.judge, judge.Invalid, plan)
 
 
 def with_layout(rng):
@@ -41,9 +31,9 @@ class AgainstTheJudge(unittest.TestCase):
     def compare(self, plans):
         """Counts those that hold, those in which something waits, and those in which a block returns elsewhere."""
         valid = waiting = elsewhere = 0
-        for plan, own in zip(plans, ours(plans), strict=True):
+        for plan, own in zip(plans, verdicts.ours(VERIFY_PLANS, plans), strict=True):
             judged = theirs(plan)
-            shown = json.dumps(plan) + f"\njudge: {judged}\nours: { {k: v for k, v in own.items() if k != 'written'} }"
+            shown = verdicts.shown(plan, judged, own)
             self.assertEqual(own["valid"], judged["valid"], shown)
             if not judged["valid"]:
                 continue
@@ -82,13 +72,14 @@ class AgainstTheJudge(unittest.TestCase):
         plans = []
         while len(plans) < PLANS:
             plan = with_layout(rng)
-            if not theirs(plan)["valid"]:
+            if not any("need" in swap for swap in plan["swaps"]) or not theirs(plan)["valid"]:
                 continue
-            changed = [random_plans.mutated(rng, random_plans.return_elsewhere(rng, plan)) for _ in range(10)]
-            plans += [one for one in changed if one.get("layout", True)]
+            plan = random_plans.return_elsewhere(rng, plan)
+            if theirs(plan).get("returns_elsewhere", 0) > 0:
+                plans += [one for one in (random_plans.mutated(rng, plan) for _ in range(10)) if one.get("layout", True)]
         valid, _, elsewhere = self.compare(plans)
         self.assertGreater(valid, PLANS // 10)
-        self.assertGreater(elsewhere, PLANS // 300)
+        self.assertGreater(elsewhere, PLANS // 10)
         self.assertGreater(len(plans) - valid, PLANS // 5)
 
     def test_the_judge_sees_what_our_plans_are_free_of(self):

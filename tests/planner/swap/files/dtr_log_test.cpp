@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <random>
 #include <sstream>
 
 #include "planner/json/tree.h"
@@ -384,6 +385,40 @@ TEST(DtrLog, BoundsAreKept) {
             "f: line 2: " + expected + "in lines of at most 1 MiB, found a longer one");
   EXPECT_EQ(refusal(kStart + std::string(1 << 22, '\n')),
             "f: line 4194305: " + expected + "of at most 4194304 lines, found more");
+}
+
+// What is read of a log that was changed anywhere is an iteration, or it is refused.
+TEST(DtrLog, MutationsDoNoHarm) {
+  const std::string log =
+      kStart + constant("w", 100) + constant("x", 8) + copy("COPY", "v", "w") +
+      call("conv", 5, {"x", "v"}, {{"y", 50}, {"m", 0}, {"z", 0, 1}}) +
+      line({{"INSTRUCTION", "MUTATE"}, {"NAME", "relu_"}, {"ARGS", Names{"y"}}, {"MUTATE", {0}}, {"TIME", "3"}}) +
+      release("x") + call("sum", 2, {"y", "z"}, {{"s", 4}}) + copy("COPY_FROM", "v", "s") + release("y") + release("s");
+  std::mt19937_64 random(1);
+  const std::string alphabet = "0123456789-xwyz,:[]{}\"\n \xff";
+  int read = 0;
+  for (int k = 0; k < 5000; ++k) {
+    std::string text = log;
+    for (std::uint64_t change = 1 + random() % 3; change > 0; --change) {
+      const std::size_t at = random() % text.size();
+      const std::uint64_t how = random() % 4;
+      if (how == 0) text.erase(at, 1 + random() % 8);
+      if (how == 1) text.insert(at, 1, alphabet[random() % alphabet.size()]);
+      if (how == 2) text[at] = alphabet[random() % alphabet.size()];
+      if (how == 3) text.erase(text.rfind('\n', at) + 1, text.find('\n', at) - text.rfind('\n', at));  // a line
+    }
+    PlanFile plan;
+    try {
+      input::File file = input::File::holding(text, "f");
+      plan = read_dtr_log(file);
+    } catch (const Invalid&) {
+      continue;
+    }
+    ++read;
+    plan.problem.machine = {1, 1, 0, 0};
+    EXPECT_NO_THROW(find_liveness(plan.problem)) << text;
+  }
+  EXPECT_GT(read, 100);
 }
 
 }  // namespace

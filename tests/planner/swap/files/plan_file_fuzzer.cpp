@@ -35,7 +35,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   }
   const std::string once = written(plan);
   const PlanFile again = parse_plan(once);
-  if (again.problem != plan.problem || again.decisions != plan.decisions || again.comment != plan.comment) std::abort();
+  if (again.problem != plan.problem || again.decisions != plan.decisions || again.comment != plan.comment ||
+      again.recompute != plan.recompute || again.launches != (plan.launches || !plan.recompute.empty())) {
+    std::abort();
+  }
   if (written(again) != once) std::abort();
   if (plan.problem.operations.size() > kMostOperations) return 0;
   const Report report = verify(plan.problem, plan.decisions);

@@ -39,14 +39,15 @@ TEST(Returns, StaysLieTogetherUpToAReturnThatIsFree) {
 // Out from 20 to 30, in from 70 to 80; a chunk mapped there and back.
 TEST(Returns, AreFreeWhereNothingWaitsForTheHost) {
   testing::Plan plan = testing::returns_elsewhere(20);
-  EXPECT_EQ(find_free_returns(plan.problem, plan.decisions), std::vector<bool>{true});
+  EXPECT_EQ(find_free_returns(plan.problem, find_liveness(plan.problem), plan.decisions), std::vector<bool>{true});
   plan.problem.machine.remap_ns = 21;
-  EXPECT_EQ(find_free_returns(plan.problem, plan.decisions), std::vector<bool>{false});
+  EXPECT_EQ(find_free_returns(plan.problem, find_liveness(plan.problem), plan.decisions), std::vector<bool>{false});
   plan.problem.machine.remap_ns.reset();
-  EXPECT_EQ(find_free_returns(plan.problem, plan.decisions), std::vector<bool>{false});
+  EXPECT_EQ(find_free_returns(plan.problem, find_liveness(plan.problem), plan.decisions), std::vector<bool>{false});
   plan.problem.machine.remap_ns = 0;
   plan.problem.layout = false;
-  EXPECT_EQ(find_free_returns(plan.problem, plan.decisions), std::vector<bool>{false});
+  plan.problem.limit = 200;
+  EXPECT_EQ(find_free_returns(plan.problem, find_liveness(plan.problem), plan.decisions), std::vector<bool>{false});
 }
 
 // Two instances would be there at once, and each would need the address.
@@ -60,7 +61,7 @@ TEST(Returns, NotOfWhatLivesForAnIteration) {
   operations[7] = {Kind::kNothing, kNoBlock, 70};
   plan.decisions.swaps[0] = {.block = 0, .out_after = 1, .in_after = 8, .need = 11, .returns_to = {100}};
   operations[2].age = 1;
-  EXPECT_EQ(find_free_returns(plan.problem, plan.decisions), std::vector<bool>{false});
+  EXPECT_EQ(find_free_returns(plan.problem, find_liveness(plan.problem), plan.decisions), std::vector<bool>{false});
   const auto fault = verify(plan.problem, plan.decisions).fault;
   ASSERT_TRUE(fault);
   EXPECT_NE(fault->find("swaps[0]: offset: expected none, as block 0 lives for an iteration or longer"),
@@ -70,26 +71,28 @@ TEST(Returns, NotOfWhatLivesForAnIteration) {
 
 TEST(Returns, TheHostHasTimeForOneOfTwo) {
   testing::Plan plan = testing::two_blocks();
-  plan.problem.machine.remap_ns = 15;
+  plan.problem.machine.remap_ns = 7.5;  // there and back
   plan.problem.chunk = 100;
-  plan.problem.blocks[0].persistent = plan.problem.blocks[1].persistent = true;
+  const Liveness liveness = find_liveness(plan.problem);
   plan.decisions.swaps = {{.block = 0, .out_after = 0, .in_after = 4, .need = 5},
                           {.block = 1, .out_after = 0, .in_after = 4, .need = 5}};
   const std::vector<Absence> both = {{0, 20, 40}, {1, 22, 41}};
-  EXPECT_EQ(find_free_returns(plan.problem, plan.decisions, both, 100), std::vector<bool>({true, false}));
+  EXPECT_EQ(find_free_returns(plan.problem, liveness, plan.decisions, both, 100), std::vector<bool>({true, false}));
   const std::vector<Absence> later = {{0, 20, 40}, {1, 22, 50}};
-  EXPECT_EQ(find_free_returns(plan.problem, plan.decisions, later, 100), std::vector<bool>({true, true}));
+  EXPECT_EQ(find_free_returns(plan.problem, liveness, plan.decisions, later, 100), std::vector<bool>({true, true}));
   // The same point of another iteration.
   const std::vector<Absence> shifted = {{0, 220, 240}, {1, 22, 41}};
-  EXPECT_EQ(find_free_returns(plan.problem, plan.decisions, shifted, 100), std::vector<bool>({true, false}));
+  EXPECT_EQ(find_free_returns(plan.problem, liveness, plan.decisions, shifted, 100), std::vector<bool>({true, false}));
   // Each time later than the time before.
-  EXPECT_EQ(find_free_returns(plan.problem, plan.decisions, {{0, -90, 60}}, 100), std::vector<bool>({true, false}));
-  plan.problem.machine.remap_ns = 120;
-  EXPECT_EQ(find_free_returns(plan.problem, plan.decisions, {{0, -90, 60}}, 100), std::vector<bool>({false, false}));
-  plan.problem.machine.remap_ns = 15;
+  EXPECT_EQ(find_free_returns(plan.problem, liveness, plan.decisions, {{0, -90, 60}}, 100),
+            std::vector<bool>({true, false}));
+  plan.problem.machine.remap_ns = 60;
+  EXPECT_EQ(find_free_returns(plan.problem, liveness, plan.decisions, {{0, -90, 60}}, 100),
+            std::vector<bool>({false, false}));
+  plan.problem.machine.remap_ns = 7.5;
   // What it is busy with at the end of an iteration is in the way in the next.
   const std::vector<Absence> around = {{0, -14, 1}, {1, 80, 99}};
-  EXPECT_EQ(find_free_returns(plan.problem, plan.decisions, around, 100), std::vector<bool>({false, true}));
+  EXPECT_EQ(find_free_returns(plan.problem, liveness, plan.decisions, around, 100), std::vector<bool>({false, true}));
 }
 
 // Of three blocks two are there at a time: the first with the second, the second with the third, the third with the
