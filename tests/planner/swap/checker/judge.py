@@ -3,11 +3,12 @@
 
 Written from docs/formats/plan-json.md alone (what a footprint and peak_live are, from the first description of memopt-plan-1); it shares no code
 with the planner. judge(plan) checks a plan by its operations, then simulates it by the rules of that document's "Timing", which the comments
-number. Plans without layout are not judged.
+number. Of plans without layout the offsets, windows and units are not looked at. Launches and what is computed again are not judged.
 
     judge.py FILE.json ...    a line each; exit code 1 unless all hold
 """
 import collections
+import heapq
 import json
 import math
 import sys
@@ -66,6 +67,7 @@ MACHINE = {"out_bytes_per_ns": (RATE, NEEDED), "in_bytes_per_ns": (RATE, NEEDED)
 MACHINE_2 = {**MACHINE, "remap_ns": (NUMBER, None)}
 BLOCK = {"id": (WHOLE, NEEDED), "size": (WHOLE, NEEDED), "persistent": (FLAG, False), "pinned": (FLAG, False), "offset": (OFFSETS, NEEDED),
          "window": (one_of("linear", "own"), "linear"), "name": (TEXT, "")}
+BLOCK_WITHOUT_PLACE = {**BLOCK, "offset": ((lambda value: True, ""), None)}
 SWAP = {"block": (WHOLE, NEEDED), "out_after": (WHOLE, NEEDED), "in_after": (WHOLE, None), "need": (WHOLE, None), "copy": (FLAG, True)}
 SWAP_2 = {**SWAP, "offset": (OFFSETS, None)}
 
@@ -94,11 +96,11 @@ def offsets_of(value, unit, where):
 
 class Block:
     def __init__(self, record, place, plan):
-        values = fields_of(record, BLOCK, f"element {place} of blocks")
+        values = fields_of(record, BLOCK if plan.layout else BLOCK_WITHOUT_PLACE, f"element {place} of blocks")
         self.id, self.size, self.pinned, self.persistent = (values[field] for field in ("id", "size", "pinned", "persistent"))
         self.label = f"block {self.id}"
         self.own_window = values["window"] == "own"
-        self.offsets = offsets_of(values["offset"], plan.chunk if self.own_window else plan.align, self.label)
+        self.offsets = offsets_of(values["offset"], plan.chunk if self.own_window else plan.align, self.label) if plan.layout else [0]
         require(len(self.offsets) == 1 or not self.persistent, f"{self.label} persists, so that its offsets have no turns")
         self.chunks = -(-self.size // plan.chunk)
         self.born = self.freed = self.start = None  # Positions; start is where it takes its bytes.
@@ -119,7 +121,8 @@ class Swap:
         require(not self.returns or self.out_after <= self.in_after < self.need, f"{self.label}: not out_after <= in_after < need")
         self.offsets = self.block.offsets
         self.has_offset = values.get("offset") is not None
-        if values.get("offset") is not None:
+        if self.has_offset:
+            require(plan.layout, f"{self.label} has an offset, but there is no layout")
             require(self.returns, f"{self.label} has an offset, but does not return")
             require(plan.remap_ns is not None, f"{self.label} has an offset, but the machine has no remap_ns")
             self.offsets = offsets_of(values["offset"], plan.chunk, self.label)
@@ -135,10 +138,9 @@ class Plan:
     def __init__(self, record):
         values = fields_of(record, PLAN, "the plan")
         self.version = int(values["format"][-1])
-        if not values["layout"]:
-            raise NotImplementedError("load only")
-        self.period, self.limit, self.chunk, self.align, self.lazy = (
-            values[field] for field in ("period", "limit", "chunk", "align", "lazy_malloc"))
+        self.period, self.limit, self.chunk, self.align, self.layout, self.lazy = (
+            values[field] for field in ("period", "limit", "chunk", "align", "layout", "lazy_malloc"))
+        require(self.layout or self.limit is not None, "there is neither a layout nor a limit")
         self.machine = fields_of(values["machine"], MACHINE_2 if self.version == 2 else MACHINE, "machine")
         self.remap_ns = self.machine.get("remap_ns")
         blocks = [Block(block, place, self) for place, block in enumerate(values["blocks"])]
@@ -204,7 +206,7 @@ def check_swaps(block, plan):
         return
     n = plan.n
     require(not block.pinned, f"{block.label} is pinned and swapped")
-    require(block.own_window or plan.chunk == 1, f"{block.label} is swapped and has no window of its own")
+    require(block.own_window or plan.chunk == 1 or not plan.layout, f"{block.label} is swapped and has no window of its own")
     for swap in block.swaps:
         require(not swap.has_offset or block.persistent or block.freed - block.born < n,
                 f"{swap.label} has an offset, and its block lives for an iteration or longer")
@@ -335,9 +337,84 @@ def when(times, iteration):
     return times[iteration] if iteration < len(times) else None
 
 
-class Simulation:
+class Places:
+    """With a layout: bytes are those of the offsets, free when all previous owners have let go."""
+
     def __init__(self, plan, stays):
         self.plan = plan
+        self.peak = None  # Of what is taken, where nothing else says that it fits.
+        self.early = set_previous_owners(plan, stays)
+
+    def take(self, stay, iteration):
+        """When they are free, of what asks in the iteration; None where an owner has yet to let go."""
+        latest = 0.0
+        for let_go, earlier in stay.previous[(iteration - stay.issued // self.plan.n) % self.plan.rounds]:
+            time = when(let_go, iteration + earlier)
+            if time is None:
+                return None
+            latest = max(latest, time)
+        return latest
+
+    def let_go(self, time, size):
+        """The stays' own lists say so."""
+
+
+class Pool:
+    """Without: any bytes will do, those let go earliest first (rule 6)."""
+
+    def __init__(self, plan, stays):
+        self.early = 0
+        taken = taken_at_the_beginning(plan, stays)
+        self.peak = find_peak_taken(plan, stays, taken)
+        require(self.peak <= plan.limit, f"{self.peak} bytes are taken, and the limit is {plan.limit}")
+        self.free = [(0.0, plan.limit - taken)]  # A heap: so many bytes from then on.
+
+    def take(self, stay, _):
+        wanted, time = stay.block.size, 0.0
+        while wanted:
+            time, size = heapq.heappop(self.free)
+            if size > wanted:
+                heapq.heappush(self.free, (time, size - wanted))
+            wanted -= min(size, wanted)
+        return time
+
+    def let_go(self, time, size):
+        heapq.heappush(self.free, (time, size))
+
+
+def taken_at_the_beginning(plan, stays):
+    """Bytes of what was issued before the first operation."""
+    taken = 0
+    for stay in stays:
+        if not stay.swap_out and stay.block.persistent:
+            taken += stay.block.size
+            continue
+        # Of the iterations those in which the stay's bytes were asked for before operation 0, and are given up behind it.
+        first_to_last = range(-(stay.end // plan.n), -(stay.issued // plan.n))
+        taken += stay.block.size * len(first_to_last)
+    return taken
+
+
+def find_peak_taken(plan, stays, taken):
+    """Counting only what was issued before; each iteration is like the first."""
+    # At each operation: what is allocated, what is given up behind it, and what copies in take behind that.
+    changes = [[0, 0, 0] for _ in range(plan.n)]
+    for stay in stays:
+        if stay.swap_out or not stay.block.persistent:
+            changes[stay.issued % plan.n][2 if stay.swap_in else 0] += stay.block.size
+            changes[stay.end % plan.n][1] -= stay.block.size
+    peak = taken
+    for steps in changes:
+        for change in steps:
+            taken += change
+            peak = max(peak, taken)
+    return peak
+
+
+class Simulation:
+    def __init__(self, plan, stays, memory):
+        self.plan = plan
+        self.memory = memory  # Places or Pool.
         self.iterations = 0
         self.now = 0.0
         self.out_free = self.in_free = self.host_free = 0.0  # When each is done with all that it was given.
@@ -358,16 +435,6 @@ class Simulation:
         for ins in self.ins:
             ins.sort(key=lambda entry: entry[0].swap_in.place)
 
-    def bytes_free(self, stay, iteration):
-        """When all previous owners have let go, of what asks in the iteration; None where one has yet to."""
-        latest = 0.0
-        for let_go, earlier in stay.previous[(iteration - stay.issued // self.plan.n) % self.plan.rounds]:
-            time = when(let_go, iteration + earlier)
-            if time is None:
-                return None
-            latest = max(latest, time)
-        return latest
-
     def iterate(self):
         for i, duration in enumerate(self.plan.durations):
             start = self.now
@@ -376,16 +443,18 @@ class Simulation:
                 require(returned is not None, f"deadlock: operation {i} waits for {swap.label}, whose copy in waits for what comes later")
                 start = max(start, returned)
             for stay in self.allocated[i]:  # Rule 5. Owners are before, so their ends are known.
-                start = max(start, self.bytes_free(stay, self.iterations))
+                start = max(start, self.memory.take(stay, self.iterations))
             for stay in self.allocated[i]:
                 stay.taken.append(start)
             self.now = start + duration
             for stay in self.freed[i]:
                 stay.let_go.append(self.now)
+                self.memory.let_go(self.now, stay.block.size)
             for swap in self.outs[i]:  # Rule 3.
                 if swap.copy:
                     self.out_free = max(self.now, self.out_free) + swap.out_ns
                 swap.went.append(self.out_free if swap.copy else self.now)
+                self.memory.let_go(swap.went[-1], swap.block.size)
             for stay, later in self.ins[i]:
                 self.issue_copy_in(stay, later)
             self.copy_in()
@@ -407,7 +476,7 @@ class Simulation:
         """Rule 4: those whose previous owners' ends are known, in order."""
         while self.queue:
             stay, iteration, ready = self.queue[0]
-            free = self.bytes_free(stay, iteration)
+            free = self.memory.take(stay, iteration)
             if free is None:
                 return
             self.queue.popleft()
@@ -439,8 +508,8 @@ class Simulation:
             goal *= 2
 
 
-def check_bytes(plan, stays, iterations):
-    """No two stays have the same bytes at the same simulated time, copies included."""
+def residencies(plan, stays, iterations):
+    """(time, whether bytes are taken, or let go, where, stay), in order; copies are included."""
     events = []
     for stay in stays:
         forever = not stay.swap_out and stay.block.persistent
@@ -452,8 +521,21 @@ def check_bytes(plan, stays, iterations):
                 continue  # What takes no time is checked by operations.
             low = stay.offsets[born % len(stay.offsets)]
             events += [(let_go, 0, low, stay), (taken, 1, low, stay)]
+    return sorted(events, key=lambda event: event[:3])
+
+
+def check_load(plan, stays, iterations):
+    """Those that have bytes at the same simulated time are within the limit."""
+    load = 0
+    for time, takes, _, stay in residencies(plan, stays, iterations):
+        load += stay.block.size if takes else -stay.block.size
+        require(load <= plan.limit, f"{load} bytes are resident at time {time}")
+
+
+def check_bytes(plan, stays, iterations):
+    """No two stays have the same bytes at the same simulated time."""
     lows, resident = [], []  # Sorted; they do not overlap, so that a new one can only overlap its neighbours.
-    for time, takes, low, stay in sorted(events, key=lambda event: event[:3]):
+    for time, takes, low, stay in residencies(plan, stays, iterations):
         at = bisect(lows, low)
         if not takes:
             del lows[at - 1], resident[at - 1]
@@ -491,22 +573,27 @@ def judge(record):
         own = stays_of(block, plan.n)
         count_remappings(block, own)
         stays += own
-    # The offsets of all blocks and swaps count, of a persistent block that is always elsewhere, too.
-    placed = [(block, block.offsets) for block in plan.blocks.values()] + [(swap.block, swap.offsets) for swap in plan.swaps]
-    footprint = max((max(offsets) + block.size for block, offsets in placed), default=0)
-    require(plan.limit is None or footprint <= plan.limit, f"the footprint of {footprint} bytes is above the limit of {plan.limit}")
-    early = set_previous_owners(plan, stays)
-    simulation = Simulation(plan, stays)
+    footprint = None
+    if plan.layout:
+        # The offsets of all blocks and swaps count, of a persistent block that is always elsewhere, too.
+        placed = [(block, block.offsets) for block in plan.blocks.values()] + [(swap.block, swap.offsets) for swap in plan.swaps]
+        footprint = max((max(offsets) + block.size for block, offsets in placed), default=0)
+        require(plan.limit is None or footprint <= plan.limit, f"the footprint of {footprint} bytes is above the limit of {plan.limit}")
+    memory = Places(plan, stays) if plan.layout else Pool(plan, stays)
+    simulation = Simulation(plan, stays, memory)
     added, converged = simulation.run(1 + max((stay.end // plan.n for stay in stays), default=0))
-    check_bytes(plan, stays, simulation.iterations)
-    return {"valid": True, "footprint": footprint, "peak_live": peak_live(plan), "added_ns": added, "early_swap_ins": early,
-            "returns_elsewhere": sum(swap.remapped_chunks > 0 for swap in plan.swaps),
+    (check_bytes if plan.layout else check_load)(plan, stays, simulation.iterations)
+    return {"valid": True, "footprint": footprint, "peak_taken": memory.peak, "peak_live": peak_live(plan), "added_ns": added,
+            "early_swap_ins": memory.early, "returns_elsewhere": sum(swap.remapped_chunks > 0 for swap in plan.swaps),
             "remapped_chunks": sum(swap.remapped_chunks for swap in plan.swaps), "converged": converged}
 
 
 def line_of(result):
     steady = "" if result["converged"] else ", not steady"
-    return (f"{result['footprint'] / 2**20:.2f} MiB, {result['added_ns'] / 1e6:.3f} ms added, {result['returns_elsewhere']} returns elsewhere "
+    added = f"{result['added_ns'] / 1e6:.3f} ms added"
+    if result["footprint"] is None:
+        return f"{result['peak_taken'] / 2**20:.2f} MiB (load only), {added}{steady}"
+    return (f"{result['footprint'] / 2**20:.2f} MiB, {added}, {result['returns_elsewhere']} returns elsewhere "
             f"({result['remapped_chunks']} chunks), {result['early_swap_ins']:g} early{steady}")
 
 
