@@ -1,24 +1,31 @@
 #!/usr/bin/env python3
-"""An independent judge of plans that compute again (memopt-plan-2 with launches and recompute).
+"""An independent judge of plans that compute again (memopt-plan-2 with launches and recompute), with and without swaps.
 
 Written from docs/formats/plan-json.md alone, above all its "Computing again"; it shares no code with the planner. judge(plan) walks through the
-operations and steps and keeps for each block in memory which version it is in; each instance counts its own. Plans with a layout or with swaps
-are not judged.
+operations and steps and keeps for each block in memory which version it is in; each instance counts its own. Swaps are judged by the judge of
+swap plans, as those of the iteration with its steps, which extend(plan) gives. Plans with a layout are not judged.
 
     judge.py FILE.json ...    a line each; exit code 1 unless all hold
 """
+import importlib.util
 import json
 import math
+import os
 import sys
+from bisect import bisect
 
 
-class Invalid(Exception):
-    """The plan does not hold; says why."""
+def load_swap_judge():
+    """Which is called judge, too."""
+    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, "swap", "checker", "judge.py")
+    spec = importlib.util.spec_from_file_location("swap_judge", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
-def require(condition, why):
-    if not condition:
-        raise Invalid(why)
+swap_judge = load_swap_judge()
+Invalid, require = swap_judge.Invalid, swap_judge.require
 
 
 # Reading: what is malformed is refused. bool is a kind of int to Python, so the types are compared.
@@ -40,7 +47,7 @@ def of_type(value, kind, where):
 
 class Block:
     def __init__(self, record, where):
-        of_type(record, dict, where)
+        self.record = of_type(record, dict, where)
         self.size = whole(record.get("size"), f"{where}.size")
         self.persistent, self.pinned = (of_type(record.get(field, False), bool, f"{where}.{field}") for field in ("persistent", "pinned"))
         self.allocated = self.freed = None  # Places in the list of operations.
@@ -60,8 +67,9 @@ class Iteration:
     def __init__(self, plan):
         of_type(plan, dict, "the plan")
         require(plan.get("format") in ("memopt-plan-1", "memopt-plan-2"), "format is not memopt-plan-1 or memopt-plan-2")
-        if of_type(plan.get("layout", True), bool, "layout") or of_type(plan.get("swaps", []), list, "swaps"):
-            raise NotImplementedError("plans with a layout or with swaps are not judged")
+        if of_type(plan.get("layout", True), bool, "layout"):
+            raise NotImplementedError("plans with a layout are not judged")
+        self.swaps = of_type(plan.get("swaps", []), list, "swaps")
         for field in ("launches", "recompute"):
             require(plan["format"] == "memopt-plan-2" or field not in plan, f"memopt-plan-1 has no {field}")
         if of_type(plan.get("lazy_malloc", False), bool, "lazy_malloc"):
@@ -182,10 +190,121 @@ class Iteration:
                 require(whole(step["replay"], f"{where}.replay") in self.launches, f"{where}: no launch begins with operation {step['replay']}")
 
 
+class Extended:
+    """The iteration with its steps, in which each life is a block of its own ("With swaps")."""
+    def __init__(self, iteration):
+        self.iteration = iteration
+        self.operations = []  # [kind, life, time, age]; a life's number is its place in blocks.
+        self.blocks = []
+        self.lives = {}  # By block, in order: [life, its allocation, its free]; both None where it reaches into the next iteration.
+        self.runs = []   # Of launches and replays: (first operation, end, {(life, age) that they touch}).
+        self.now = self.replayed = 0
+        for id_, block in iteration.blocks.items():
+            if block.persistent:
+                self.life(id_)
+
+    def reach(self, i):
+        """The operation of the list; what comes next is before it."""
+        self.now = self.iteration.times[i] + self.replayed
+
+    def emit(self, kind, life, age=0):
+        # Sums of times are rounded, and must not fall for that.
+        self.operations.append([kind, life, max(self.now, self.operations[-1][2] if self.operations else 0), age])
+
+    def begin(self, record):
+        self.blocks.append({**record, "id": len(self.blocks)})
+        return len(self.blocks) - 1
+
+    def life(self, id_):
+        """The present one. What persists, or is in memory when an iteration begins, has only one."""
+        if id_ not in self.lives:
+            self.lives[id_] = [[self.begin(self.iteration.blocks[id_].record), None, None]]
+        return self.lives[id_][-1][0]
+
+    def allocate(self, id_):
+        block = self.iteration.blocks[id_]
+        if block.free_age == 0:
+            self.lives.setdefault(id_, []).append([self.begin(block.record), len(self.operations), None])
+        self.emit("m", self.life(id_))
+
+    def free(self, id_, age):
+        self.emit("f", self.life(id_), age)
+        if self.iteration.blocks[id_].free_age == 0:
+            self.lives[id_][-1][2] = len(self.operations) - 1
+
+    def launch(self, launch):
+        """Its operations follow."""
+        touched = {(self.life(id_), age) for id_, age in {**launch.reads, **launch.writes}}
+        self.runs.append((len(self.operations), len(self.operations) + launch.end - launch.first, touched))
+
+    def replay(self, launch, made, besides):
+        """Of instances that it makes, and of those that it writes besides."""
+        substitutes = {}
+        for instance in launch.writes:  # In order of the first writes.
+            if instance in made:
+                self.allocate(instance[0])
+            elif instance in besides:
+                substitutes[instance] = self.begin({"size": self.iteration.blocks[instance[0]].size, "pinned": True})
+                self.emit("m", substitutes[instance])
+        first, touched, began = len(self.operations), set(), self.now
+        for i in range(launch.first, launch.end):
+            self.now = began + (self.iteration.times[i] - self.iteration.times[launch.first])
+            kind, id_, age = self.iteration.operations[i]
+            if kind == "x" or self.iteration.blocks[id_].size == 0:  # What has no bytes may have been freed.
+                self.emit("x", -1)
+                continue
+            life = substitutes.get((id_, age)) if kind == "w" else None
+            touched.add((self.life(id_) if life is None else life, age))
+            self.emit(kind, self.life(id_) if life is None else life, age)
+        self.runs.append((first, len(self.operations), touched))
+        self.replayed += launch.duration
+        self.now = began + launch.duration
+        for life in substitutes.values():
+            self.emit("f", life)
+
+    def swaps(self):
+        """Those of the plan, of lives."""
+        found = []
+        for place, record in enumerate(self.iteration.swaps):
+            where = f"swaps[{place}]"
+            id_, out = (whole(of_type(record, dict, where).get(field), f"{where}.{field}") for field in ("block", "out_after"))
+            require(id_ in self.iteration.blocks, f"{where}: unknown block {id_}")
+            lives = self.lives[id_]
+            if lives[0][1] is not None:
+                lives = [one for one in lives if one[1] <= out < one[2]]
+                require(lives, f"{where}: block {id_} is not there behind operation {out}")
+            found.append({**record, "block": lives[0][0]})
+        return found
+
+    def plan(self, original):
+        """As a plan without launches and steps, once all lives have ended."""
+        swaps = self.swaps()
+        self.reach(-1)
+        period = max(self.now, self.operations[-1][2] if self.operations else 0)
+        kept = {field: value for field, value in original.items() if field not in ("launches", "recompute")}
+        return {**kept, "period": period, "ops": self.operations, "blocks": self.blocks, "swaps": swaps}
+
+    def check_runs(self, swaps):
+        """No swap is within a launch, or a replay, that touches its block."""
+        n = len(self.operations)
+        runs = {}  # By life, with the positions of the instance.
+        for first, end, touched in self.runs:
+            for life, age in touched:
+                persistent = self.blocks[life].get("persistent", False)
+                runs.setdefault(life, []).extend((first + lap * n, end + lap * n) for lap in ((0, 1) if persistent else (age,)))
+        for place, swap in enumerate(swaps):
+            own = sorted(runs.get(swap["block"], []))
+            following = bisect(own, swap["out_after"] + 1, key=lambda run: run[1])  # The first that ends behind the copy out.
+            for first, end in own[following:following + 1]:
+                back = swap.get("need") is not None and swap["need"] <= first
+                require(back, f"swaps[{place}] is within the launch or replay of operations {first} to {end - 1}")
+
+
 class Memory:
     """What is in memory while an iteration runs."""
     def __init__(self, iteration):
         self.iteration = iteration
+        self.extended = Extended(iteration)
         self.versions = {}  # Of the instances in memory; 0 where nothing was written in this iteration.
         self.freed = set()  # By the program.
         self.bytes = self.footprint = 0
@@ -216,11 +335,18 @@ class Memory:
     def operation(self, i, kind, instance):
         if kind == "m":
             self.take(instance, 0)
-        elif kind == "f":
+            self.extended.allocate(instance[0])
+            return
+        if kind == "f":
+            if instance in self.versions:
+                self.extended.free(*instance)
             self.release(instance)
             self.freed.add(instance)
-        elif i in self.iteration.launches:
+            return
+        if i in self.iteration.launches:
             self.run(self.iteration.launches[i])
+            self.extended.launch(self.iteration.launches[i])
+        self.extended.emit(kind, -1 if kind == "x" else self.extended.life(instance[0]), instance[1])
 
     def run(self, launch):
         where = f"operation {launch.first}"
@@ -235,6 +361,7 @@ class Memory:
         require((id_, 0) in self.versions, f"{where}: block {id_} is not in memory")
         require(self.versions[id_, 0] > 0, f"{where}: block {id_} has not been written")
         require(self.iteration.within[before] is None, f"{where} is within a launch")
+        self.extended.free(id_, 0)
         self.release((id_, 0))
 
     def replay(self, before, launch, where):
@@ -243,22 +370,25 @@ class Memory:
         for id_, _ in {**launch.reads, **launch.writes}:
             require(self.iteration.blocks[id_].free_age == 0, f"{where}: block {id_}, which its launch touches, lives on into the next iteration")
         self.require_read(launch, where)
-        besides = 0
+        made, besides = set(), set()
         for instance, version in launch.writes.items():
             held, remakeable = self.versions.get(instance), self.iteration.blocks[instance[0]].remakeable
             if remakeable and held is None and version == 1:                # Rule 1,
                 self.take(instance, version)
+                made.add(instance)
             elif remakeable and held is not None and held == version - 1:  # 2,
                 self.versions[instance] = version
             elif held != version:                                           # 4; 3 changes nothing.
-                besides += self.size(instance)
-        self.footprint = max(self.footprint, self.bytes + besides)
+                besides.add(instance)
+        self.footprint = max(self.footprint, self.bytes + sum(map(self.size, besides)))
+        self.extended.replay(launch, made, besides)
 
 
 def simulate(iteration, steps):
     memory = Memory(iteration)
     place = 0
     for i in range(len(iteration.operations) + 1):
+        memory.extended.reach(i)
         while place < len(steps) and steps[place]["before"] == i:
             step, where = steps[place], f"recompute[{place}]"
             if "drop" in step:
@@ -274,13 +404,26 @@ def simulate(iteration, steps):
     return memory
 
 
+def extend(plan):
+    """The iteration with its steps, which must hold."""
+    iteration = Iteration(plan)
+    return simulate(iteration, iteration.steps).extended
+
+
 def judge(plan):
     iteration = Iteration(plan)
     memory = simulate(iteration, iteration.steps)
-    require(iteration.limit is None or memory.footprint <= iteration.limit, f"the footprint, {memory.footprint}, is above the limit")
     replayed = [iteration.launches[step["replay"]].duration for step in iteration.steps if "replay" in step]
-    return {"valid": True, "footprint": memory.footprint, "added_ns": math.fsum(replayed), "replays": len(replayed),
-            "drops": len(iteration.steps) - len(replayed), "peak_live": simulate(iteration, []).footprint}
+    swapped = {"peak_taken": memory.footprint, "added_ns": 0, "converged": True}
+    if iteration.swaps:
+        with_steps = memory.extended.plan(plan)
+        swapped = swap_judge.judge(with_steps)
+        memory.extended.check_runs(with_steps["swaps"])
+    footprint = swapped["peak_taken"]
+    require(iteration.limit is None or footprint <= iteration.limit, f"the footprint, {footprint}, is above the limit")
+    return {"valid": True, "footprint": footprint, "added_ns": math.fsum([*replayed, swapped["added_ns"]]), "replays": len(replayed),
+            "drops": len(iteration.steps) - len(replayed), "swaps": len(iteration.swaps), "waits_ns": swapped["added_ns"],
+            "converged": swapped["converged"], "peak_live": simulate(iteration, []).footprint}
 
 
 def main(files):
@@ -290,7 +433,7 @@ def main(files):
             with open(name, encoding="utf-8") as file:
                 result = judge(json.load(file))
             print(f"{name}: {result['footprint'] / 2**20:.2f} MiB, {result['added_ns'] / 1e6:.3f} ms added, {result['replays']} replays, "
-                  f"{result['drops']} drops")
+                  f"{result['drops']} drops, {result['swaps']} swaps{'' if result['converged'] else ', not steady'}")
         except (Invalid, NotImplementedError, OSError, ValueError, RecursionError) as why:
             print(f"{name}: does not hold: {why}")
             all_hold = False

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """What we say that drops and replays come to, against a judge that shares no code with us; and plans of `memoptctl plan --recompute`."""
+import itertools
 import json
 import os
 import random
@@ -10,6 +11,7 @@ import tempfile
 import unittest
 
 import cases
+import checker
 import judge
 import patience
 import random_iterations
@@ -28,6 +30,32 @@ STRATEGIES = ("memopt", "dtr", "dtr:eq", "dtr:local", "dtr:lru", "dtr:size", "dt
 
 def theirs(plan):
     return verdicts.theirs(judge.judge, judge.Invalid, plan)
+
+
+def with_swaps(rng):
+    """A plan whose steps hold, with swaps, and a limit that mostly leaves just enough."""
+    while True:
+        plan = random_iterations.iteration(rng)
+        plan["recompute"] = random_iterations.steps(rng, plan)
+        if not theirs(plan)["valid"]:
+            continue
+        plan["machine"] = random_iterations.machine(rng)
+        plan["swaps"] = random_iterations.swaps(rng, plan, judge.extend(plan))
+        if not plan["swaps"]:
+            continue
+        result = theirs(dict(plan, limit=1 << 40))
+        if result["valid"]:
+            peak = result["footprint"]
+            plan["limit"] = rng.choice([plan["limit"], peak, peak + rng.randint(0, 100), peak - (rng.random() < 0.2)])
+        return plan
+
+
+def mutations_with_swaps(rng):
+    """Without an end."""
+    while True:
+        plan = with_swaps(rng)
+        if theirs(plan)["valid"]:
+            yield from (random_iterations.mutated(rng, plan) for _ in range(5))
 
 
 class AgainstTheJudge(unittest.TestCase):
@@ -72,6 +100,138 @@ class AgainstTheJudge(unittest.TestCase):
         valid, _ = self.compare(plans)
         self.assertGreater(valid, PLANS // 10)
         self.assertGreater(len(plans) - valid, PLANS // 10)
+
+
+class TheIterationWithItsSteps(unittest.TestCase):
+    """What swaps of such plans are of, and what the judge makes of them."""
+
+    def example(self):
+        """Block 0 is a weight. A launch makes 1 and 2, and another changes 2. Block 1 is dropped, made again, and then swapped."""
+        ops = [["m", 1, 0], ["m", 2, 0],
+               ["r", 0, 0], ["w", 1, 0], ["w", 2, 0],
+               ["r", 2, 10], ["w", 2, 10],
+               ["x", -1, 20],
+               ["r", 1, 120], ["x", -1, 130], ["r", 1, 230], ["r", 2, 240],
+               ["f", 2, 250], ["f", 1, 255]]
+        return {"format": "memopt-plan-2", "layout": False, "limit": 210, "period": 260, "ops": ops,
+                "blocks": [{"id": 0, "size": 10, "persistent": True}, {"id": 1, "size": 100}, {"id": 2, "size": 50}],
+                "launches": [[2, 3], [5, 2]], "recompute": [{"before": 7, "drop": 1}, {"before": 8, "replay": 2}],
+                "machine": {"out_bytes_per_ns": 4, "in_bytes_per_ns": 10},
+                "swaps": [{"block": 1, "out_after": 15, "in_after": 16, "need": 17}]}
+
+    def test_an_example(self):
+        # Lives: 0 the weight, 1 and 3 block 1, 2 block 2, 4 what is written instead of block 2, which is in version 2.
+        expected = [["m", 1, 0], ["m", 2, 0],
+                    ["r", 0, 0], ["w", 1, 0], ["w", 2, 0],
+                    ["r", 2, 10], ["w", 2, 10],
+                    ["f", 1, 20],
+                    ["x", -1, 20],
+                    ["m", 3, 120], ["m", 4, 120], ["r", 0, 120], ["w", 3, 120], ["w", 4, 120], ["f", 4, 130],
+                    ["r", 3, 130], ["x", -1, 140], ["r", 3, 240], ["r", 2, 250],
+                    ["f", 2, 260], ["f", 3, 265]]
+        plan = self.example()
+        extended = judge.extend(plan).plan(plan)
+        self.assertEqual([operation[:3] for operation in extended["ops"]], expected)
+        self.assertEqual({operation[3] for operation in extended["ops"]}, {0})
+        self.assertEqual([block["size"] for block in extended["blocks"]], [10, 100, 50, 100, 50])
+        self.assertEqual(extended["period"], 270)
+        self.assertEqual(extended["swaps"], [{"block": 3, "out_after": 15, "in_after": 16, "need": 17}])
+        # The copy in, of 10 ns, is issued when the block is needed. All are in memory while the replay runs.
+        result = theirs(plan)
+        self.assertEqual((result["added_ns"], result["waits_ns"], result["footprint"]), (20, 10, 210))
+        self.assertEqual((result["replays"], result["drops"], result["swaps"]), (1, 1, 1))
+        self.assertFalse(theirs(dict(plan, limit=209))["valid"])
+
+    def test_where_a_swap_may_be(self):
+        plan = self.example()
+        for swap, why in (({"block": 1, "out_after": 4}, None),  # Of the first life, dropped while away.
+                          ({"block": 1, "out_after": 3}, "is within the launch or replay of operations 2 to 4"),
+                          ({"block": 1, "out_after": 0, "in_after": 0, "need": 2}, None),
+                          ({"block": 1, "out_after": 0, "in_after": 0, "need": 3}, "is within the launch or replay of operations 2 to 4"),
+                          ({"block": 1, "out_after": 4, "in_after": 8, "need": 15}, "ends behind the lifetime"),
+                          ({"block": 1, "out_after": 7}, "block 1 is not there behind operation 7"),
+                          ({"block": 1, "out_after": 8}, "block 1 is not there behind operation 8"),
+                          ({"block": 1, "out_after": 12, "in_after": 13, "need": 15}, "is within the launch or replay of operations 11 to 13"),
+                          ({"block": 1, "out_after": 13, "in_after": 13, "need": 15}, None),
+                          ({"block": 1, "out_after": 20}, "block 1 is not there behind operation 20"),
+                          # The replay does not touch block 2, but what is written instead.
+                          ({"block": 2, "out_after": 6, "in_after": 16, "need": 18}, None),
+                          ({"block": 2, "out_after": 5, "in_after": 16, "need": 18}, "is accessed at position 6"),
+                          ({"block": 0, "out_after": 4, "in_after": 8, "need": 11}, None),
+                          ({"block": 0, "out_after": 4, "in_after": 8, "need": 12}, "is accessed at position 11"),
+                          ({"block": 0, "out_after": 2, "in_after": 8, "need": 11}, "is within the launch or replay of operations 2 to 4"),
+                          ({"block": 0, "out_after": 11, "in_after": 21, "need": 23}, "is within the launch or replay of operations 11 to 13"),
+                          ({"block": 0, "out_after": 13, "in_after": 21, "need": 23}, None)):
+            result = theirs(dict(plan, swaps=[swap]))
+            self.assertEqual(result["valid"], why is None, (swap, result))
+            if why:
+                self.assertIn(why, result["error"], swap)
+
+    def test_launches_without_steps(self):
+        plan = dict(self.example(), recompute=[])
+        for out_after, valid in ((3, False), (4, True)):
+            result = theirs(dict(plan, swaps=[{"block": 1, "out_after": out_after, "in_after": 6, "need": 8}]))
+            self.assertEqual((result["valid"], result.get("added_ns", 0)), (valid, 0))
+
+    def test_what_is_freed_by_the_program(self):
+        """Behind its free a block is made again, and dropped; the free of what was dropped before is left out."""
+        plan = dict(self.example(), swaps=[], launches=[[2, 3]])
+        plan["recompute"] = [{"before": 12, "drop": 2}, {"before": 14, "replay": 2}, {"before": 14, "drop": 1}, {"before": 14, "drop": 2}]
+        extended = judge.extend(plan).plan(plan)
+        self.assertEqual([operation[:3] for operation in extended["ops"]][11:],
+                         [["r", 2, 240], ["f", 2, 250], ["f", 1, 255],
+                          ["m", 3, 260], ["m", 4, 260], ["r", 0, 260], ["w", 3, 260], ["w", 4, 260],
+                          ["f", 3, 270], ["f", 4, 270]])
+        self.assertEqual(extended["period"], 270)
+
+    def test_a_block_without_bytes(self):
+        """It can't be made again; where a launch that names it is replayed, the program may have freed it."""
+        plan = dict(self.example(), swaps=[], launches=[[2, 2]], period=30, blocks=[{"id": 1, "size": 100}, {"id": 2, "size": 0}])
+        plan["ops"] = [["m", 1, 0], ["m", 2, 0], ["w", 2, 0], ["w", 1, 5], ["f", 2, 10], ["x", -1, 10], ["r", 1, 20], ["f", 1, 30]]
+        plan["recompute"] = [{"before": 5, "drop": 1}, {"before": 6, "replay": 2}]
+        self.assertEqual([operation[:3] for operation in judge.extend(plan).plan(plan)["ops"]],
+                         [["m", 0, 0], ["m", 1, 0], ["w", 1, 0], ["w", 0, 5], ["f", 1, 10], ["f", 0, 10], ["x", -1, 10],
+                          ["m", 2, 20], ["x", -1, 20], ["w", 2, 25], ["r", 2, 30], ["f", 2, 40]])
+
+    def test_without_swaps_it_is_as_large(self):
+        """And nothing waits."""
+        rng = random.Random(SEED + 4)
+        seen = 0
+        while seen < PLANS // 20:
+            plan = random_iterations.iteration(rng)
+            plan["recompute"] = random_iterations.steps(rng, plan)
+            judged = theirs(plan)
+            if not judged["valid"] or judged["drops"] == 0:
+                continue
+            seen += 1
+            extended = judge.swap_judge.judge(judge.extend(plan).plan(plan))
+            self.assertEqual(extended["peak_taken"], judged["footprint"], json.dumps(plan))
+            self.assertAlmostEqual(extended["added_ns"], 0, delta=1e-6, msg=json.dumps(plan))
+
+    def test_its_swaps_by_the_checker(self):
+        """It knows of no launches, but sees the rest."""
+        other = checker.load(self)
+        rng = random.Random(SEED + 5)
+        plans = [with_swaps(rng) for _ in range(PLANS // 20)]
+        plans += itertools.islice(mutations_with_swaps(rng), PLANS // 20)
+        valid = waiting = 0
+        for plan in plans:
+            judged = theirs(plan)
+            try:
+                extended = dict(judge.extend(plan).plan(plan), format="memopt-plan-1")
+            except judge.Invalid:
+                continue
+            result = verdicts.theirs(other.check, other.Invalid, extended)
+            shown = verdicts.shown(plan, judged, result)
+            self.assertEqual(judged["valid"] or "within the launch" in judged["error"], result["valid"], shown)
+            if not judged["valid"]:
+                continue
+            valid += 1
+            waiting += judged["waits_ns"] > 1e-6
+            if judged["converged"] and result["converged"]:
+                self.assertAlmostEqual(judged["waits_ns"], result["added_ns"], delta=2e-3, msg=shown)
+        self.assertGreater(valid, len(plans) // 4)
+        self.assertGreater(waiting, len(plans) // 6)
 
 
 class Commands(unittest.TestCase):

@@ -1,10 +1,12 @@
 """Small random iterations made like training steps, with random steps that compute again (memopt-plan-2), for tests of what judges such plans.
 
-    iteration(rng)        a legal iteration without steps
-    steps(rng, plan)      a list for its "recompute", which holds often, but not always
-    mutated(rng, plan)    a copy with one launch, step or operation changed
+    iteration(rng)                a legal iteration without steps
+    steps(rng, plan)              a list for its "recompute", which holds often, but not always
+    machine(rng)                  one on which copies take about as long as some launches
+    swaps(rng, plan, extended)    a list for its "swaps", most of which hold; extended: the judge's, of a plan whose steps hold
+    mutated(rng, plan)            a copy with one launch, step, swap or operation changed
 
-rng is a random.Random. Shares no code with the planner or the judge.
+rng is a random.Random. Shares no code with the planner; with the judge only where swaps are placed.
 """
 import collections
 import copy
@@ -329,6 +331,84 @@ def steps(rng, plan):
     return found
 
 
+def machine(rng):
+    return {"out_bytes_per_ns": rng.choice([1, 3, 10, 300]), "in_bytes_per_ns": rng.choice([1, 4, 12.5, 300]),
+            "out_latency_ns": rng.choice([0, 0, 3, 5.5]), "in_latency_ns": rng.choice([0, 0, 4])}
+
+
+def accesses_of_lives(extended):
+    """By life, in order: [first, end, whether written] of what touches it, a launch or replay being one; and where each is allocated and freed."""
+    n = len(extended.operations)
+    run_at = {position: run for run in extended.runs for position in range(*run[:2])}
+    accesses = collections.defaultdict(list)
+    ends = collections.defaultdict(dict)
+    for i, (kind, life, _, age) in enumerate(extended.operations):
+        if kind in "mf":
+            ends[life][kind] = i + age * n
+        elif kind in "rw":
+            first, end, touched = run_at.get(i, (i, i + 1, ()))
+            if (life, age) not in touched:  # It has no bytes.
+                first, end = i, i + 1
+            accesses[life].append([first + age * n, end + age * n, kind == "w"])
+    merged = collections.defaultdict(list)
+    for life, found in accesses.items():
+        for access in sorted(found):
+            if merged[life] and merged[life][-1][:2] == access[:2]:
+                merged[life][-1][2] |= access[2]
+            else:
+                merged[life].append(access)
+    return merged, ends
+
+
+def swaps(rng, plan, extended):
+    n = len(extended.operations)
+    accesses, ends = accesses_of_lives(extended)
+    records = {record["id"]: record for record in plan["blocks"]}
+    share = rng.choice([0.1, 0.3, 0.6])
+    found = []
+    for block, lives in extended.lives.items():
+        persistent = records[block].get("persistent", False)
+        if records[block].get("pinned") and rng.random() < 0.95:
+            continue
+        for life, _, _ in lives:
+            points = accesses[life]
+            if persistent:
+                points = points + [[first + n, end + n, written] for first, end, written in points[:1]]
+            else:
+                born, freed = ends[life]["m"], ends[life]["f"]
+                points = [[born, born + 1, False], *points, [freed, freed + 1, False]]
+            found += swaps_of_life(rng, block, points, share, n if persistent else None)
+    rng.shuffle(found)
+    return found
+
+
+def swaps_of_life(rng, block, points, share, persistent):
+    """In gaps between what touches the life; of a persistent block out_after has to be below `persistent`, the number of operations."""
+    found = []
+    host_is_current = False
+    for (first, end, written), (following, its_end, _) in zip(points, points[1:]):
+        host_is_current &= not written
+        earliest, latest = end - 1, following
+        if rng.random() < 0.01:  # Into a launch.
+            earliest, latest = rng.randint(first, end - 1), rng.randint(following, its_end - 1)
+        if rng.random() >= share:
+            continue
+        out = rng.choice([earliest, earliest, rng.randint(earliest, latest - 1)])
+        if persistent and out >= persistent:
+            continue
+        swap = {"block": block, "out_after": out}
+        if host_is_current and rng.random() < 0.7 or rng.random() < 0.02:
+            swap["copy"] = False
+        host_is_current = True
+        is_last = [following, its_end] == points[-1][:2] and not persistent
+        if is_last and rng.random() < 0.6:
+            return [*found, swap]
+        swap["need"] = rng.choice([latest, latest, rng.randint(out + 1, latest)])
+        swap["in_after"] = rng.choice([swap["need"] - 1, rng.randint(out, swap["need"] - 1)])
+        found.append(swap)
+    return found
+
+
 def random_step(rng, plan, launches):
     before = rng.randint(0, len(plan["ops"]))
     if rng.random() < 0.5 and plan["blocks"]:
@@ -357,7 +437,7 @@ def perturb(rng, plan, found, launches):
 
 def mutated(rng, plan):
     """Mostly something that can still be read, so that not only what is malformed is tried."""
-    lists = [name for name in ("launches", "recompute", "recompute", "ops") if plan.get(name)]
+    lists = [name for name in ("launches", "recompute", "recompute", "ops", *["swaps"] * 8) if plan.get(name)]
     while True:
         copied = copy.deepcopy(plan)
         name = rng.choice(lists)
@@ -373,6 +453,8 @@ def mutated(rng, plan):
         elif name == "launches":
             field = rng.choice([0, 1, 1, 1])
             elements[place][field] = max(0, elements[place][field] + rng.choice([-2, -1, -1, -1, 1]))
+        elif name == "swaps":
+            mutate_swap(rng, copied, place)
         else:
             mutate_step(rng, copied, place)
         if copied != plan:
@@ -406,3 +488,17 @@ def mutate_step(rng, plan, place):
     else:
         listed = [first for first, _ in plan["launches"]]
         step["replay"] = rng.choice(listed) if listed and rng.random() < 0.8 else rng.randint(0, len(plan["ops"]))
+
+
+def mutate_swap(rng, plan, place):
+    swap = plan["swaps"][place]
+    field = rng.choice(["out_after", "out_after", "in_after", "need", "need", "copy", "block", "never"])
+    if field == "copy":
+        swap["copy"] = not swap.get("copy", True)
+    elif field == "block":
+        swap["block"] = rng.choice(plan["blocks"])["id"] if rng.random() < 0.95 else len(plan["blocks"])
+    elif field == "never":
+        for name in ("in_after", "need") if rng.random() < 0.8 else ("need",):
+            swap.pop(name, None)
+    elif field in swap:
+        swap[field] = max(0, swap[field] + rng.choice([-8, -3, -2, -1, -1, 1, 1, 2, 3, 8, len(plan["ops"])]))
