@@ -102,6 +102,43 @@ class AgainstTheJudge(unittest.TestCase):
         self.assertGreater(len(plans) - valid, PLANS // 10)
 
 
+class WithSwaps(unittest.TestCase):
+    def compare(self, plans):
+        """Counts those that hold, those of them in which something is replayed, and those in which something waits."""
+        valid = replayed = waiting = 0
+        for plan, own in zip(plans, verdicts.ours(VERIFY, plans), strict=True):
+            judged = theirs(plan)
+            shown = verdicts.shown(plan, judged, own)
+            self.assertEqual(own["valid"], judged["valid"], shown)
+            if not judged["valid"]:
+                continue
+            valid += 1
+            replayed += judged["replays"] > 0
+            waiting += judged["waits_ns"] > 1e-6
+            for field in ("replays", "drops"):
+                self.assertEqual(own[field], judged[field], field + ": " + shown)
+            if judged["converged"] and own.get("converged", True):
+                self.assertAlmostEqual(own["added_ns"], judged["added_ns"], delta=2e-3, msg=shown)
+            self.assertEqual(theirs(json.loads(own["written"])), judged, shown)
+        return valid, replayed, waiting
+
+    def test_random_plans_with_swaps(self):
+        rng = random.Random(SEED + 2)
+        plans = [with_swaps(rng) for _ in range(PLANS // 8)]
+        valid, replayed, waiting = self.compare(plans)
+        self.assertGreater(valid, len(plans) // 3)
+        self.assertGreater(len(plans) - valid, len(plans) // 10)
+        self.assertGreater(replayed, len(plans) // 6)
+        self.assertGreater(waiting, len(plans) // 6)
+
+    def test_mutations_of_plans_with_swaps(self):
+        plans = list(itertools.islice(mutations_with_swaps(random.Random(SEED + 3)), PLANS // 8))
+        valid, replayed, _ = self.compare(plans)
+        self.assertGreater(valid, len(plans) // 6)
+        self.assertGreater(len(plans) - valid, len(plans) // 6)
+        self.assertGreater(replayed, len(plans) // 12)
+
+
 class TheIterationWithItsSteps(unittest.TestCase):
     """What swaps of such plans are of, and what the judge makes of them."""
 
