@@ -105,13 +105,19 @@ class Run {
     std::uint64_t scratch = 0;
     for (const Use& write : launch.writes) {
       State& state = blocks_[write.block];
-      if (!state.there && write.version == 1 && graph_.can_be_made(write.block)) {
-        take(bytes(write.block));
-        state = {true, write.version, state.instances};
-      } else if (state.there && state.version + 1 == write.version && graph_.can_be_made(write.block)) {
-        state.version = write.version;
-      } else if (!state.there || state.version != write.version) {
-        scratch += bytes(write.block);
+      switch (outcome(write, graph_.can_be_made(write.block), state.there, state.version)) {
+        case Outcome::kMade:
+          take(bytes(write.block));
+          state = {true, write.version, state.instances};
+          break;
+        case Outcome::kChanged:
+          state.version = write.version;
+          break;
+        case Outcome::kThere:
+          break;
+        case Outcome::kBesides:
+          scratch += bytes(write.block);
+          break;
       }
     }
     take(scratch);

@@ -28,6 +28,20 @@ struct Step {
 
 using Steps = std::vector<Step>;  // in order
 
+// What a replay comes to for a block that its launch writes.
+enum class Outcome : std::uint8_t {
+  kMade,     // it takes its bytes, and is in this version
+  kChanged,  // it was in the version before
+  kThere,    // it is in this version already, and stays so
+  kBesides,  // it stays as it is, or away; as many bytes are written besides, for as long as the replay
+};
+
+inline Outcome outcome(const Use& write, bool can_be_made, bool is_there, std::uint32_t version) {
+  if (can_be_made && !is_there && write.version == 1) return Outcome::kMade;
+  if (can_be_made && is_there && version + 1 == write.version) return Outcome::kChanged;
+  return is_there && version == write.version ? Outcome::kThere : Outcome::kBesides;
+}
+
 struct Cost {
   std::optional<std::string> fault;  // nothing else holds if there is one
   std::uint64_t peak = 0;            // largest sum of what is in memory

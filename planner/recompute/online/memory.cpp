@@ -16,11 +16,12 @@ constexpr std::uint64_t kMostReplays = 100;
 class Memory {
  public:
   Memory(const swap::Problem& problem, const swap::Liveness& liveness, const Graph& graph, std::uint64_t budget,
-         Policy& policy, double most_ns, const std::function<bool()>& ends)
+         std::span<const Absence> absences, Policy& policy, double most_ns, const std::function<bool()>& ends)
       : problem_(problem),
         liveness_(liveness),
         graph_(graph),
         budget_(budget),
+        absences_(absences),
         policy_(policy),
         most_ns_(most_ns),
         ends_(ends),
@@ -35,18 +36,29 @@ class Memory {
         ahead_[i] = ahead_[i + 1];
       }
     }
+    for (std::uint32_t k = 0; k < absences.size(); ++k) {
+      leaves_.emplace_back(absences[k].from, k);
+      if (absences[k].to != kNone) returns_.emplace_back(absences[k].to, k);
+      ++blocks_[absences[k].block].absences;
+    }
+    std::sort(leaves_.begin(), leaves_.end());
+    std::sort(returns_.begin(), returns_.end());
   }
 
-  std::optional<Steps> run() {
+  std::optional<Steps> run(std::vector<EarlyReturn>& early) {
+    early_ = &early;
     const std::uint64_t n = problem_.operations.size();
     for (std::uint32_t b = 0; b < blocks_.size(); ++b) {
       const std::uint64_t before = problem_.blocks[b].persistent ? 1 : liveness_.of[b].freed / n;
       load_ += before * problem_.blocks[b].bytes;
       blocks_[b].in_memory = before != 0;
     }
+    for (std::uint32_t k = 0; k < absences_.size(); ++k) {
+      if (absences_[k].to < absences_[k].from) leave(k);  // since the iteration before
+    }
     if (load_ > budget_) return std::nullopt;
     for (at_ = 0; at_ < n; ++at_) {
-      if (!follow()) return std::nullopt;
+      if (!leave_and_return() || !follow()) return std::nullopt;
     }
     for (std::uint32_t b = 0; b < blocks_.size(); ++b) {
       if (is_whole(b) && !blocks_[b].alive) drop(b);
@@ -60,10 +72,59 @@ class Memory {
     bool in_memory = false;     // its bytes are taken
     std::uint32_t version = 0;  // that is in memory
     std::uint32_t locks = 0;
-    std::uint32_t place = kNone;  // in there_, where it is whole
+    std::uint32_t place = kNone;    // in there_, where it is whole
+    std::uint32_t absence = kNone;  // in which it is away
+    std::uint32_t absences = 0;     // that it has not come back from
   };
 
   bool is_whole(std::uint32_t b) const { return blocks_[b].place != kNone; }
+
+  // What is swapped, before the operation ahead.
+  bool leave_and_return() {
+    for (; left_ < leaves_.size() && leaves_[left_].first == at_; ++left_) leave(leaves_[left_].second);
+    for (; returned_ < returns_.size() && returns_[returned_].first == at_; ++returned_) {
+      const std::uint32_t k = returns_[returned_].second;
+      if (blocks_[absences_[k].block].absence == k && !come_back(absences_[k].block)) return false;
+    }
+    return true;
+  }
+
+  void leave(std::uint32_t k) {
+    const std::uint32_t b = absences_[k].block;
+    State& state = blocks_[b];
+    if (!state.in_memory) return;
+    state.absence = k;
+    state.in_memory = false;
+    load_ -= problem_.blocks[b].bytes;
+    if (state.place != kNone) remove(b);
+  }
+
+  bool come_back(std::uint32_t b) {
+    if (!make_room(problem_.blocks[b].bytes)) return false;
+    State& state = blocks_[b];
+    load_ += problem_.blocks[b].bytes;
+    state.in_memory = true;
+    state.absence = kNone;
+    --state.absences;
+    if (graph_.can_be_made(b) && state.version == graph_.last_version(b)) add(b);
+    return true;
+  }
+
+  // Of all that the launch touches.
+  bool come_back_early(const Launch& launch) {
+    for (const std::vector<Use>* uses : {&launch.reads, &launch.writes}) {
+      for (const Use& use : *uses) {
+        const std::uint32_t k = blocks_[use.block].absence;
+        if (k == kNone) continue;
+        // It would be there when the next iteration begins, which it is not.
+        if (absences_[k].to < absences_[k].from && at_ >= absences_[k].from) return false;
+        early_->push_back({k, at_, static_cast<std::uint32_t>(steps_.size())});
+        if (!come_back(use.block)) return false;
+        early_->back().steps = static_cast<std::uint32_t>(steps_.size());
+      }
+    }
+    return true;
+  }
 
   bool follow() {
     const swap::Operation& operation = problem_.operations[at_];
@@ -77,7 +138,11 @@ class Memory {
         return true;
       case Kind::kFree:
         blocks_[b].alive = false;
-        if (!graph_.can_be_made(b)) {
+        if (blocks_[b].absence != kNone) {
+          blocks_[b].absence = kNone;  // freed while it is away
+          --blocks_[b].absences;
+          blocks_[b].version = 0;
+        } else if (!graph_.can_be_made(b)) {
           load_ -= problem_.blocks[b].bytes;
           blocks_[b].in_memory = false;
         } else if (blocks_[b].in_memory) {
@@ -96,6 +161,7 @@ class Memory {
     prepared_ = l;
     const Launch& launch = graph_.launches[l];
     lock(launch, 1);
+    if (!come_back_early(launch)) return false;
     for (const Use& read : launch.reads) {
       // In an earlier version it has never left.
       if (read.version == graph_.last_version(read.block) && !fetch(read.block)) return false;
@@ -132,9 +198,21 @@ class Memory {
         is_whole(write.block)) {
       return;
     }
-    state.place = static_cast<std::uint32_t>(there_.size());
-    there_.push_back(write.block);
+    add(write.block);
     policy_.made(write.block);
+  }
+
+  void add(std::uint32_t b) {
+    blocks_[b].place = static_cast<std::uint32_t>(there_.size());
+    there_.push_back(b);
+  }
+
+  void remove(std::uint32_t b) {
+    State& state = blocks_[b];
+    there_[state.place] = there_.back();
+    blocks_[there_.back()].place = state.place;
+    there_.pop_back();
+    state.place = kNone;
   }
 
   void give_up(std::uint32_t b) {
@@ -143,10 +221,7 @@ class Memory {
     state.in_memory = false;
     state.version = 0;
     if (state.place == kNone) return;
-    there_[state.place] = there_.back();
-    blocks_[there_.back()].place = state.place;
-    there_.pop_back();
-    state.place = kNone;
+    remove(b);
     policy_.dropped(b);
   }
 
@@ -168,7 +243,7 @@ class Memory {
   std::uint32_t least() {
     candidates_.clear();
     for (const std::uint32_t b : there_) {
-      if (blocks_[b].locks == 0 && graph_.may_be_dropped(b, at_))
+      if (blocks_[b].locks == 0 && blocks_[b].absences == 0 && graph_.may_be_dropped(b, at_))
         candidates_.emplace_back(policy_.at_least(b, now_, at_), b);
     }
     std::make_heap(candidates_.begin(), candidates_.end(), std::greater<>());
@@ -207,6 +282,7 @@ class Memory {
         if (at_ < launch.end || at_ > launch.valid_until) return false;
         lock(launch, 1);
         top.locked = true;
+        if (!come_back_early(launch)) return false;
       }
       std::uint32_t missing = kNone;
       for (; top.next < launch.reads.size(); ++top.next) {
@@ -269,6 +345,7 @@ class Memory {
   const swap::Liveness& liveness_;
   const Graph& graph_;
   const std::uint64_t budget_;
+  const std::span<const Absence> absences_;
   Policy& policy_;
   const double most_ns_;
   const std::function<bool()>& ends_;
@@ -276,7 +353,10 @@ class Memory {
   std::vector<std::uint32_t> ahead_;  // by operation: the next launch
   std::uint32_t prepared_ = kNone;
   std::vector<std::pair<double, std::uint32_t>> candidates_;
-  std::vector<std::uint32_t> there_;  // whole, and can be made again
+  std::vector<std::uint32_t> there_;                                       // whole, and can be made again
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> leaves_, returns_;  // operation, absence
+  std::size_t left_ = 0, returned_ = 0;
+  std::vector<EarlyReturn>* early_ = nullptr;
   Steps steps_;
   std::uint64_t load_ = 0;
   std::uint32_t at_ = 0;
@@ -289,7 +369,15 @@ class Memory {
 std::optional<Steps> run_online(const swap::Problem& problem, const swap::Liveness& liveness, const Graph& graph,
                                 std::uint64_t budget, Policy& policy, double most_ns,
                                 const std::function<bool()>& ends) {
-  return Memory(problem, liveness, graph, budget, policy, most_ns, ends).run();
+  std::vector<EarlyReturn> early;
+  return run_online(problem, liveness, graph, budget, {}, policy, most_ns, ends, early);
+}
+
+std::optional<Steps> run_online(const swap::Problem& problem, const swap::Liveness& liveness, const Graph& graph,
+                                std::uint64_t budget, std::span<const Absence> absences, Policy& policy, double most_ns,
+                                const std::function<bool()>& ends, std::vector<EarlyReturn>& early) {
+  early.clear();
+  return Memory(problem, liveness, graph, budget, absences, policy, most_ns, ends).run(early);
 }
 
 }  // namespace memopt::recompute

@@ -64,11 +64,12 @@ const std::vector<Weights>& beginnings() {
 class Climb {
  public:
   Climb(const swap::Problem& problem, const swap::Liveness& liveness, const Graph& graph, const Foreseen& foreseen,
-        std::uint64_t budget, const SearchLimits& limits, Clock::time_point end, unsigned number)
+        std::uint64_t budget, const Beside* beside, const SearchLimits& limits, Clock::time_point end, unsigned number)
       : problem_(problem),
         liveness_(liveness),
         graph_(graph),
         budget_(budget),
+        beside_(beside),
         limits_(limits),
         end_(end),
         policy_(problem, foreseen),
@@ -108,6 +109,7 @@ class Climb {
 
   double best_ns() const { return best_ns_; }
   Steps take_steps() { return std::move(steps_); }
+  std::vector<EarlyReturn> take_early() { return std::move(early_); }
 
  private:
   static constexpr double kNone_ = std::numeric_limits<double>::infinity();
@@ -133,18 +135,25 @@ class Climb {
   double attempt(const Weights& weights, double most) {
     ++tried_;
     policy_.begin(weights);
-    auto steps = run_online(problem_, liveness_, graph_, budget_, policy_,
-                            std::min(most, kMostIterations * problem_.period), [this] { return is_stopped(); });
+    std::vector<EarlyReturn> early;
+    auto steps = run_online(
+        problem_, liveness_, graph_, budget_, beside_ ? beside_->absences : std::span<const Absence>(), policy_,
+        std::min(most, kMostIterations * problem_.period), [this] { return is_stopped(); }, early);
     if (!steps) return kNone_;
     double ns = 0;
     for (const Step& step : *steps) {
       if (step.kind == Step::Kind::kReplay) ns += graph_.launches[step.what].ns;
     }
+    // Waits are found for what may be the best only.
+    if (beside_ && ns < best_ns_) ns = beside_->added_ns(*steps, early);
     if (ns < best_ns_) {
-      const Cost cost = find_cost(problem_, liveness_, graph_, *steps);
-      if (cost.fault || cost.peak > budget_) return kNone_;
+      if (!beside_) {
+        const Cost cost = find_cost(problem_, liveness_, graph_, *steps);
+        if (cost.fault || cost.peak > budget_) return kNone_;
+      }
       best_ns_ = ns;
       steps_ = std::move(*steps);
+      early_ = std::move(early);
       weights_ = weights;
     }
     return ns;
@@ -175,6 +184,7 @@ class Climb {
   const swap::Liveness& liveness_;
   const Graph& graph_;
   const std::uint64_t budget_;
+  const Beside* const beside_;  // may be none
   const SearchLimits& limits_;
   const Clock::time_point end_;
   Foresight policy_;
@@ -184,8 +194,28 @@ class Climb {
   std::uint64_t tried_ = 0;
   double best_ns_ = kNone_;
   Steps steps_;
+  std::vector<EarlyReturn> early_;
   Weights weights_;
 };
+
+// Each as far as it comes; never none.
+std::vector<std::unique_ptr<Climb>> climb(const swap::Problem& problem, const swap::Liveness& liveness,
+                                          const Graph& graph, const Foreseen& foreseen, std::uint64_t budget,
+                                          const Beside* beside, const SearchLimits& limits, Clock::time_point end) {
+  std::vector<std::unique_ptr<Climb>> climbs;
+  for (unsigned k = 0; k < std::max(1U, limits.threads); ++k) {
+    climbs.push_back(std::make_unique<Climb>(problem, liveness, graph, foreseen, budget, beside, limits, end, k));
+  }
+  std::vector<std::jthread> threads;
+  for (std::size_t k = 1; k < climbs.size(); ++k) threads.emplace_back([&climb = *climbs[k]] { climb.run(); });
+  climbs[0]->run();
+  threads.clear();  // joins
+  return climbs;
+}
+
+Clock::time_point end_of(const SearchLimits& limits) {
+  return limits.time != std::chrono::nanoseconds::max() ? Clock::now() + limits.time : Clock::time_point::max();
+}
 
 }  // namespace
 
@@ -193,7 +223,7 @@ std::optional<Found> search(const swap::Problem& problem, const swap::Liveness& 
                             std::uint64_t budget, const SearchLimits& limits) {
   const bool timed = limits.time != std::chrono::nanoseconds::max();
   const Clock::time_point begin = Clock::now();
-  const Clock::time_point end = timed ? begin + limits.time : Clock::time_point::max();
+  const Clock::time_point end = end_of(limits);
   std::optional<Found> best;
   const auto offer = [&](Steps steps) {
     Cost cost = find_cost(problem, liveness, graph, steps);
@@ -226,15 +256,20 @@ std::optional<Found> search(const swap::Problem& problem, const swap::Liveness& 
     }
   }
   const Foreseen foreseen(problem, liveness, graph);
-  std::vector<std::unique_ptr<Climb>> climbs;
-  for (unsigned k = 0; k < std::max(1U, limits.threads); ++k) {
-    climbs.push_back(std::make_unique<Climb>(problem, liveness, graph, foreseen, budget, limits, end, k));
+  for (const auto& one : climb(problem, liveness, graph, foreseen, budget, nullptr, limits, end))
+    offer(one->take_steps());
+  return best;
+}
+
+std::optional<FoundBeside> search_beside(const swap::Problem& problem, const swap::Liveness& liveness,
+                                         const Graph& graph, std::uint64_t budget, const Beside& beside,
+                                         const SearchLimits& limits) {
+  const Foreseen foreseen(problem, liveness, graph);
+  std::optional<FoundBeside> best;
+  for (const auto& one : climb(problem, liveness, graph, foreseen, budget, &beside, limits, end_of(limits))) {
+    if (std::isinf(one->best_ns()) || (best && best->added_ns <= one->best_ns())) continue;
+    best = FoundBeside{one->take_steps(), one->take_early(), one->best_ns()};
   }
-  std::vector<std::jthread> threads;
-  for (std::size_t k = 1; k < climbs.size(); ++k) threads.emplace_back([&climb = *climbs[k]] { climb.run(); });
-  climbs[0]->run();
-  threads.clear();  // joins
-  for (const auto& climb : climbs) offer(climb->take_steps());
   return best;
 }
 

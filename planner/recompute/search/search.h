@@ -9,10 +9,14 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <optional>
+#include <span>
+#include <vector>
 
 #include "planner/recompute/model/graph.h"
 #include "planner/recompute/model/plan.h"
+#include "planner/recompute/online/memory.h"
 
 namespace memopt::recompute {
 
@@ -29,6 +33,24 @@ struct Found {
   Steps steps;
   Cost cost;
 };
+
+// Beside swaps that are there already.
+struct Beside {
+  std::span<const Absence> absences;
+  // What a plan adds, waits included; infinite: it does not hold. Called by several threads.
+  std::function<double(const Steps& steps, std::span<const EarlyReturn> early)> added_ns;
+};
+
+struct FoundBeside {
+  Steps steps;
+  std::vector<EarlyReturn> early;
+  double added_ns = 0;
+};
+
+// Without published plans, which know no swaps.
+std::optional<FoundBeside> search_beside(const swap::Problem& problem, const swap::Liveness& liveness,
+                                         const Graph& graph, std::uint64_t budget, const Beside& beside,
+                                         const SearchLimits& limits);
 
 // Nothing: no policy found a way within the budget, which does not say that there is none.
 std::optional<Found> search(const swap::Problem& problem, const swap::Liveness& liveness, const Graph& graph,

@@ -19,7 +19,7 @@ class Greedy {
         evaluator_(problem, liveness, candidates, Evaluator::Places::kNone),
         refused_(candidates.evictions.size()) {}
 
-  Choice run(const Choice& start, const std::atomic<bool>* cancelled) {
+  Choice run(const Choice& start, const std::function<bool()>& ends) {
     Choice now = start;
     Evaluator::Prices prices;
     prices.above_goal = 0;
@@ -29,7 +29,7 @@ class Greedy {
     evaluator_.keep();
     find_ranges();
     std::size_t most = 1;
-    while (cancelled == nullptr || !cancelled->load(std::memory_order_relaxed)) {
+    while (!ends || !ends()) {
       const std::vector<std::uint32_t> chosen = best(now, most);
       if (chosen.empty()) return now;
       Choice trial = now;
@@ -126,8 +126,8 @@ class Greedy {
 }  // namespace
 
 Choice greedy(const Problem& problem, const Liveness& liveness, const EvictionCandidates& candidates,
-              const Choice& start, const std::atomic<bool>* cancelled) {
-  return Greedy(problem, liveness, candidates).run(start, cancelled);
+              const Choice& start, const std::function<bool()>& ends) {
+  return Greedy(problem, liveness, candidates).run(start, ends);
 }
 
 }  // namespace memopt::swap

@@ -6,14 +6,14 @@
 // and engines, and with high loads weighed by a power instead of the highest alone.
 #pragma once
 
-#include <atomic>
+#include <functional>
 
 #include "planner/swap/evaluation/evaluator.h"
 
 namespace memopt::swap {
 
-// `start` with more of its evictions used. No operation waits. Where it is cancelled, those that were found until then.
+// `start` with more of its evictions used. No operation waits. Where `ends` says so, those that were found until then.
 Choice greedy(const Problem& problem, const Liveness& liveness, const EvictionCandidates& candidates,
-              const Choice& start, const std::atomic<bool>* cancelled = nullptr);
+              const Choice& start, const std::function<bool()>& ends = {});
 
 }  // namespace memopt::swap

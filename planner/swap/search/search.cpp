@@ -27,6 +27,8 @@ std::chrono::nanoseconds nanoseconds(double seconds) {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(Seconds(seconds));
 }
 
+// Part of the time, and seconds, for the greedy choice: whichever is more.
+constexpr double kGreedy = 0.4, kLeastGreedy = 0.25;
 // Temperatures, of the peak load. Where items are placed: the first and the last one.
 constexpr double kHot = 0.007;
 constexpr double kCold = 0.0005;
@@ -242,7 +244,9 @@ class Search {
 
   // What takes most from the load, laid out afterwards.
   void begin_greedily() {
-    greedy_ = greedy(problem_, liveness_, candidates_, nothing_evicted(candidates_), limits_.cancelled);
+    const double most = std::max(kGreedy * all_.seconds(), kLeastGreedy);
+    const auto ends = [&] { return all_.is_cancelled() || (timed() && all_.elapsed() > most); };
+    greedy_ = greedy(problem_, liveness_, candidates_, nothing_evicted(candidates_), ends);
     if (!problem_.layout) return;
     auto decisions = finish(problem_, liveness_, candidates_, greedy_, Items::kAnywhere, layouts_.brief());
     if (decisions) incumbent_.offer(std::move(*decisions), 0);

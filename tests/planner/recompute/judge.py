@@ -269,6 +269,7 @@ class Extended:
             where = f"swaps[{place}]"
             id_, out = (whole(of_type(record, dict, where).get(field), f"{where}.{field}") for field in ("block", "out_after"))
             require(id_ in self.iteration.blocks, f"{where}: unknown block {id_}")
+            require(self.iteration.blocks[id_].size > 0, f"{where}: block {id_} has no bytes")
             lives = self.lives[id_]
             if lives[0][1] is not None:
                 lives = [one for one in lives if one[1] <= out < one[2]]

@@ -347,6 +347,36 @@ class Commands(unittest.TestCase):
             self.assertRegex(again.stdout, r"(?m)^footprint ")
         self.assertEqual(min(added.values()), added["memopt"])
 
+    def test_plans_that_swap_as_well(self):
+        iteration = self.layers(40)
+        iteration["machine"] = {"out_bytes_per_ns": 0.4, "in_bytes_per_ns": 0.4, "out_latency_ns": 10000}
+        added = {}
+        for strategy in ("memopt", "memopt:recompute", "memopt:swap"):
+            out = self.path("plan.json")
+            done = self.plan(self.write(iteration), "--recompute", "--swap", "--strategy", strategy, "--limit", "10MiB", "--json", out,
+                             "--time-budget", "1.5")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            with open(out, encoding="utf-8") as file:
+                plan = json.load(file)
+            result = judge.judge(plan)
+            self.assertLessEqual(result["footprint"], 10 << 20)
+            self.assertRegex(done.stdout, rf"(?m)^added time +{result['added_ns'] / 1e6:.3f} ms an iteration of [\d.]+ ms, [\d.]+ %; "
+                                          rf"replays {(result['added_ns'] - result['waits_ns']) / 1e6:.3f} ms, [\d.]+ %, "
+                                          rf"waits {result['waits_ns'] / 1e6:.3f} ms, ")
+            self.assertRegex(done.stdout, rf"(?m)^swaps +{result['swaps']}; ")
+            self.assertEqual(result["replays"] > 0, strategy != "memopt:swap")
+            self.assertEqual(result["swaps"] > 0, strategy != "memopt:recompute")
+            added[strategy] = result["added_ns"]
+        self.assertLess(added["memopt"], 0.8 * min(added["memopt:recompute"], added["memopt:swap"]))
+        done = self.plan(self.write(iteration), "--recompute", "--swap", "--compare", "--limits", "50%", "--strategies",
+                         "memopt,memopt:swap,dtr", "--machine", "h200", "--time-budget", "0.5", "--json", out)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        with open(out, encoding="utf-8") as file:
+            row = json.load(file)["limits"][0]
+        self.assertEqual(set(row), {"limit", "plans"})  # there is no bound
+        self.assertEqual((row["plans"]["memopt"]["added_ns"], row["plans"]["memopt:swap"]["added_ns"]), (0, 0))  # copies are fast
+        self.assertGreater(row["plans"]["dtr"]["added_ns"], 0)
+
     def test_a_comparison(self):
         out = self.path("table.json")
         done = self.plan(self.write(self.layers(30)), "--recompute", "--compare", "--limits", "90%,50%,30%,2%", "--time-budget", "0.3", "--json", out)
@@ -373,7 +403,9 @@ class Commands(unittest.TestCase):
                 (iteration, ("--limit", "1MiB"), 3, r"memopt finds no plan within 1\.00 MiB; the least limit it reaches is 3\.00 MiB \(3145728 bytes\)$"),
                 (iteration, ("--limit", "2%", "--strategy", "dtr:lru"), 3, r"dtr:lru finds no plan within 0\.14 MiB; the least limit it reaches is \d\.00 MiB"),
                 (iteration, ("--limit", "50%", "--strategy", "best"), 2, r"--strategy: expected memopt, dtr, dtr:eq, .*, not best$"),
-                (iteration, ("--limit", "50%", "--plot", "x.svg"), 2, r"--plot is for swaps, and --recompute plans none$"),
+                (iteration, ("--limit", "50%", "--plot", "x.svg"), 2, r"--plot is for swaps alone, and not for --recompute$"),
+                (iteration, ("--limit", "50%", "--machine", "h200"), 2, r"--machine is for swaps, and --recompute plans none without --swap$"),
+                (iteration, ("--limit", "50%", "--strategy", "memopt:swap"), 2, r"--strategy: expected memopt, dtr, .*, not memopt:swap$"),
                 (iteration, ("--limit", "50%", "--strategy", "dtr", "--time-budget", "3"), 2, r"--time-budget is for the strategy memopt; dtr does not"),
                 (iteration, ("--limit", "50%", "--strategy", "chen:sqrt", "--seed", "3"), 2, r"--seed is for the strategy memopt; chen:sqrt does not"),
                 (iteration, ("--limit", "50%", "--limits", "3"), 2, r"--limits is for --compare$"),

@@ -368,7 +368,7 @@ def swaps(rng, plan, extended):
     found = []
     for block, lives in extended.lives.items():
         persistent = records[block].get("persistent", False)
-        if records[block].get("pinned") and rng.random() < 0.95:
+        if (records[block].get("pinned") or records[block]["size"] == 0) and rng.random() < 0.98:
             continue
         for life, _, _ in lives:
             points = accesses[life]

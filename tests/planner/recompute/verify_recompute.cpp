@@ -1,12 +1,14 @@
-// Reads plans that compute again (memopt-plan-2, one a line) and writes, a line each, what we say they come to: JSON
-// with the names of the judge (judge.py), which shares no code with us.
+// Reads plans that compute again (memopt-plan-2, one a line), and swap or not, and writes, a line each, what we say
+// they come to: JSON with the names of the judge (judge.py), which shares no code with us.
 #include <iostream>
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <string>
 
+#include "planner/recompute/combined/extended.h"
 #include "planner/recompute/model/plan.h"
 #include "planner/swap/files/plan_file.h"
+#include "planner/swap/simulation/verify.h"
 
 namespace {
 
@@ -31,11 +33,26 @@ json result_of(const std::string& line) {
     }
     const recompute::Cost cost = recompute::find_cost(plan.problem, liveness, graph, steps);
     if (cost.fault) return {{"valid", false}, {"error", *cost.fault}};
-    if (plan.problem.limit && cost.peak > *plan.problem.limit) return {{"valid", false}, {"error", "above the limit"}};
     std::ostringstream written;
     swap::write_plan(plan, written);
-    return {{"valid", true},           {"footprint", cost.peak}, {"added_ns", cost.added_ns},
-            {"replays", cost.replays}, {"drops", cost.drops},    {"written", written.str()}};
+    json result = {{"valid", true},
+                   {"added_ns", cost.added_ns},
+                   {"replays", cost.replays},
+                   {"drops", cost.drops},
+                   {"written", written.str()}};
+    if (!plan.decisions.swaps.empty()) {
+      const recompute::Extended extended = recompute::extend(plan.problem, graph, steps);
+      const swap::Decisions decisions{recompute::swaps_of_lives(extended, plan.decisions.swaps), {}};
+      const swap::Report report = swap::verify(extended.problem, decisions);
+      if (const auto fault = recompute::find_launch_fault(extended.problem, decisions.swaps))
+        return {{"valid", false}, {"error", *fault}};
+      if (report.fault) return {{"valid", false}, {"error", *report.fault}};
+      result["added_ns"] = cost.added_ns + report.timing.added_ns;
+      return result;
+    }
+    if (plan.problem.limit && cost.peak > *plan.problem.limit) return {{"valid", false}, {"error", "above the limit"}};
+    result["footprint"] = cost.peak;
+    return result;
   } catch (const swap::Invalid& error) {
     return {{"valid", false}, {"error", error.what()}};
   }

@@ -105,6 +105,10 @@ void PlanLine::add_to(CLI::App& command) {
           "all of them with --compare; of logs for DTR's "
           "simulator, and iterations with launches (memopt-plan-2). No program can carry that out yet")
       ->group(kRecompute);
+  app_->add_flag("--swap", swaps_.swap,
+                 "with --recompute: swap as well; memopt then chooses among both, memopt:recompute and memopt:swap are "
+                 "for one of them alone")
+      ->group(kRecompute);
   app_->footer(
       "Exit code: 0; 1 if FILE can't be read or has nothing to plan swaps for; 2 wrong use; 3 if no plan fits into the "
       "limit, the least that does being named; 4 if no iteration was found in FILE.");
@@ -120,6 +124,7 @@ int PlanLine::run() {
   for (const CLI::Option* const one : app_->get_options()) {
     if (one->get_group() == kSwaps && one->count() > 0) swaps_.given.push_back(one->get_name());
   }
+  if (swaps_.swap && !recompute_) return wrong("--swap is for --recompute; without it, swaps are what is planned");
   if (recompute_) {
     if (!layout_.buffers.empty()) return wrong("--buffers is of the layout, and --recompute plans none");
     swaps_.file = layout_.file;

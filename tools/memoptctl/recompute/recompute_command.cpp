@@ -17,6 +17,8 @@
 
 #include "planner/json/tree.h"
 #include "planner/recompute/bounds/bound.h"
+#include "planner/recompute/combined/combine.h"
+#include "planner/recompute/combined/extended.h"
 #include "planner/recompute/model/graph.h"
 #include "planner/recompute/model/plan.h"
 #include "planner/recompute/online/dtr.h"
@@ -50,12 +52,19 @@ struct Strategy {
   std::string name;
   std::optional<recompute::Heuristic> heuristic = {};
   std::optional<recompute::Chen> chen = {};
+  std::optional<recompute::Means> means = {};  // of our own; none: nothing is swapped
 
   bool searches() const { return !heuristic && !chen; }  // our own
 };
 
-std::vector<Strategy> all_strategies() {
+// With swaps, our own is there three times: both together, and each alone.
+std::vector<Strategy> all_strategies(bool swaps) {
   std::vector<Strategy> all = {{.name = "memopt"}};
+  if (swaps) {
+    all.front().means = recompute::Means::kBoth;
+    all.push_back({.name = "memopt:recompute"});
+    all.push_back({.name = "memopt:swap", .means = recompute::Means::kSwaps});
+  }
   for (const recompute::Heuristic heuristic : recompute::kHeuristics) {
     const std::string name(recompute::name_of(heuristic));
     all.push_back({.name = heuristic == recompute::Heuristic::kDtr ? name : "dtr:" + name, .heuristic = heuristic});
@@ -66,9 +75,9 @@ std::vector<Strategy> all_strategies() {
   return all;
 }
 
-Strategy strategy_of(const char* option, const std::string& name) {
+Strategy strategy_of(const char* option, const std::string& name, bool swaps) {
   std::string names;
-  for (const Strategy& one : all_strategies()) {
+  for (const Strategy& one : all_strategies(swaps)) {
     if (one.name == name) return one;
     names += (names.empty() ? "" : ", ") + one.name;
   }
@@ -76,14 +85,19 @@ Strategy strategy_of(const char* option, const std::string& name) {
 }
 
 void refuse_others(const SwapPlanOptions& options) {
-  for (const char* const name : {"--objective", "--machine", "--plot", "--clean-drops", "--remap-time", "--layout-time",
-                                 "--no-bound", "--bound-time"}) {
-    if (options.has(name)) throw std::invalid_argument(std::string(name) + " is for swaps, and --recompute plans none");
+  for (const char* const name :
+       {"--objective", "--plot", "--clean-drops", "--remap-time", "--layout-time", "--no-bound", "--bound-time"}) {
+    if (options.has(name))
+      throw std::invalid_argument(std::string(name) + " is for swaps alone, and not for --recompute");
   }
+  if (options.has("--machine") && !options.swap)
+    throw std::invalid_argument("--machine is for swaps, and --recompute plans none without --swap");
   for (const char* const name : {"--limits", "--strategies"}) {
     if (options.has(name) && !options.compare) throw std::invalid_argument(std::string(name) + " is for --compare");
   }
 }
+
+using recompute::Combined;  // also of plans without swaps
 
 class Planner {
  public:
@@ -100,7 +114,7 @@ class Planner {
     return recompute::least_added_ns(problem_, liveness_, graph_, limit, [&] { return is_over(end); });
   }
 
-  std::optional<recompute::Found> plan(const Strategy& strategy, std::uint64_t limit) const {
+  std::optional<Combined> plan(const Strategy& strategy, std::uint64_t limit) const {
     return plan(strategy, limit, options_.seconds);
   }
 
@@ -111,7 +125,7 @@ class Planner {
     while (enough - too_low > precision && !interrupted()) {
       const std::uint64_t half = too_low + (enough - too_low) / 2;
       if (auto found = plan(strategy, half, options_.seconds / kHalves)) {
-        enough = std::min(half, found->cost.peak);
+        enough = std::min(half, found->load);
       } else {
         too_low = half;
       }
@@ -120,21 +134,35 @@ class Planner {
   }
 
  private:
-  std::optional<recompute::Found> plan(const Strategy& strategy, std::uint64_t limit, double seconds) const {
+  std::optional<Combined> plan(const Strategy& strategy, std::uint64_t limit, double seconds) const {
     if (!strategy.searches()) {
       auto steps = published(strategy, limit);
       if (!steps) return std::nullopt;
       recompute::Cost cost = recompute::find_cost(problem_, liveness_, graph_, *steps);
-      return checked(strategy, {std::move(*steps), std::move(cost)}, limit);
+      return checked(strategy, without_swaps({std::move(*steps), std::move(cost)}), limit);
     }
     recompute::SearchLimits limits;
     limits.time = std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::duration<double>(seconds));
     limits.threads = options_.threads != 0 ? options_.threads : std::max(1U, std::thread::hardware_concurrency());
     limits.seed = options_.seed;
     limits.cancelled = &cancelled_;
+    if (strategy.means) {
+      auto found = recompute::combine(problem_, liveness_, graph_, limit, *strategy.means, limits);
+      if (!found) return std::nullopt;
+      return checked(strategy, std::move(*found), limit);
+    }
     auto found = recompute::search(problem_, liveness_, graph_, limit, limits);
     if (!found) return std::nullopt;
-    return checked(strategy, std::move(*found), limit);
+    return checked(strategy, without_swaps(std::move(*found)), limit);
+  }
+
+  static Combined without_swaps(recompute::Found found) {
+    const std::uint64_t load = found.cost.peak;
+    Combined plan;
+    plan.steps = std::move(found.steps);
+    plan.cost = std::move(found.cost);
+    plan.load = load;
+    return plan;
   }
 
   std::optional<recompute::Steps> published(const Strategy& strategy, std::uint64_t limit) const {
@@ -150,10 +178,10 @@ class Planner {
     return interrupted() || std::chrono::steady_clock::now() > end;
   }
 
-  static recompute::Found checked(const Strategy& strategy, recompute::Found found, std::uint64_t limit) {
+  static Combined checked(const Strategy& strategy, Combined found, std::uint64_t limit) {
     if (found.cost.fault)
       throw std::runtime_error("a plan of " + strategy.name + " does not hold: " + *found.cost.fault);
-    if (found.cost.peak > limit) throw std::runtime_error("a plan of " + strategy.name + " is above the limit");
+    if (found.load > limit) throw std::runtime_error("a plan of " + strategy.name + " is above the limit");
     return found;
   }
 
@@ -171,15 +199,17 @@ std::string seconds_since(std::chrono::steady_clock::time_point begin) {
   return fmt::format("{:.2f} s{}", seconds, interrupted() ? ", interrupted: the best until then" : "");
 }
 
-void write(SwapProblem& input, const recompute::Graph& graph, const recompute::Steps& steps, std::uint64_t limit,
+void write(SwapProblem& input, const recompute::Graph& graph, const Combined& plan, std::uint64_t limit,
            const std::string& path) {
   swap::PlanFile& file = input.file;
   file.launches = true;
   file.problem.layout = false;
   file.problem.limit = limit;
   file.decisions = {};
+  if (!plan.decisions.swaps.empty())
+    file.decisions.swaps = swaps_of_blocks(extend(file.problem, graph, plan.steps), plan.decisions.swaps);
   file.recompute.clear();
-  for (const recompute::Step& step : steps) {
+  for (const recompute::Step& step : plan.steps) {
     const bool drop = step.kind == recompute::Step::Kind::kDrop;
     file.recompute.push_back({step.before, drop, drop ? step.what : graph.launches[step.what].first});
   }
@@ -189,7 +219,7 @@ void write(SwapProblem& input, const recompute::Graph& graph, const recompute::S
 }
 
 int plan_once(const SwapPlanOptions& options, SwapProblem& input) {
-  const Strategy strategy = strategy_of("--strategy", options.strategy);
+  const Strategy strategy = strategy_of("--strategy", options.strategy, options.swap);
   for (const char* const name : {"--time-budget", "--threads", "--seed"}) {
     if (!strategy.searches() && options.has(name)) {
       throw std::invalid_argument(
@@ -223,34 +253,44 @@ int plan_once(const SwapPlanOptions& options, SwapProblem& input) {
   for (std::uint32_t b = 0; b < problem.blocks.size(); ++b) blocks += graph.can_be_made(b) ? 1 : 0;
   std::vector<std::pair<std::string, std::string>> rows;
   if (!input.times.empty()) rows.emplace_back("times", input.times);
-  rows.emplace_back("footprint", mib(found->cost.peak) + " (load only)");
-  const double bound = planner.bound(limit);
-  rows.emplace_back("added time",
-                    fmt::format("{} an iteration of {}, {:.2f} %; bound {}, {:.2f} %",
-                                milliseconds(found->cost.added_ns), milliseconds(problem.period),
-                                part(found->cost.added_ns, problem), milliseconds(bound), part(bound, problem)));
+  rows.emplace_back("footprint", mib(found->load) + " (load only)");
+  const auto of_period = [&](double ns) { return fmt::format("{}, {:.2f} %", milliseconds(ns), part(ns, problem)); };
+  rows.emplace_back("added time", fmt::format("{} an iteration of {}, {:.2f} %", milliseconds(found->added_ns()),
+                                              milliseconds(problem.period), part(found->added_ns(), problem)));
+  // The bound knows no swaps.
+  if (options.swap) {
+    rows.back().second +=
+        fmt::format("; replays {}, waits {}", of_period(found->cost.added_ns), of_period(found->waits_ns));
+  } else {
+    rows.back().second += "; bound " + of_period(planner.bound(limit));
+  }
   rows.emplace_back("peak load", mib(input.liveness.peak));
   rows.emplace_back("replays", fmt::format("{} of {} launches", found->cost.replays, graph.launches.size()));
   rows.emplace_back(
       "drops", fmt::format("{}; {} of {} blocks can be made again", found->cost.drops, blocks, problem.blocks.size()));
+  if (options.swap) {
+    rows.emplace_back("swaps", fmt::format("{}; {} out, {} in", found->decisions.swaps.size(), mib(found->bytes_out),
+                                           mib(found->bytes_in)));
+    rows.emplace_back("machine", machine_text(problem.machine));
+  }
   rows.emplace_back("planning time", seconds);
   for (const auto& [name, value] : rows) fmt::print("{:<14}  {}\n", name, value);
-  if (!options.json.empty()) write(input, graph, found->steps, limit, options.json);
+  if (!options.json.empty()) write(input, graph, *found, limit, options.json);
   return 0;
 }
 
 std::vector<Strategy> compared_strategies(const SwapPlanOptions& options) {
-  if (options.strategies.empty()) return all_strategies();
+  if (options.strategies.empty()) return all_strategies(options.swap);
   std::vector<Strategy> result;
-  for (const std::string& name : options.strategies) result.push_back(strategy_of("--strategies", name));
+  for (const std::string& name : options.strategies) result.push_back(strategy_of("--strategies", name, options.swap));
   return result;
 }
 
 struct Row {
   std::size_t number = 0;
   std::uint64_t limit = 0;
-  std::vector<std::optional<recompute::Cost>> costs;  // by strategy
-  double bound = 0;
+  std::vector<std::optional<Combined>> plans;  // by strategy, without what they do
+  std::optional<double> bound;                 // none with swaps, of which it knows nothing
 };
 
 std::size_t width(const Strategy& strategy) { return std::max(kCellWidth, strategy.name.size() + 2); }
@@ -258,35 +298,41 @@ std::size_t width(const Strategy& strategy) { return std::max(kCellWidth, strate
 void print_row(const Row& row, const std::vector<Strategy>& strategies, const SwapProblem& input) {
   const double peak = static_cast<double>(std::max<std::uint64_t>(1, input.liveness.peak));
   fmt::print("{:>11} {:>7}", mib(row.limit), fmt::format("{:.0f} %", 100 * static_cast<double>(row.limit) / peak));
-  fmt::print("{:>{}}",
-             std::isinf(row.bound) ? "infinite" : fmt::format("{:.2f} %", part(row.bound, input.file.problem)),
-             kCellWidth);
-  for (std::size_t k = 0; k < row.costs.size(); ++k) {
-    const auto& cost = row.costs[k];
-    fmt::print("{:>{}}", cost ? fmt::format("{:.2f} %", part(cost->added_ns, input.file.problem)) : "-",
+  if (row.bound) {
+    fmt::print("{:>{}}",
+               std::isinf(*row.bound) ? "infinite" : fmt::format("{:.2f} %", part(*row.bound, input.file.problem)),
+               kCellWidth);
+  }
+  for (std::size_t k = 0; k < row.plans.size(); ++k) {
+    const auto& plan = row.plans[k];
+    fmt::print("{:>{}}", plan ? fmt::format("{:.2f} %", part(plan->added_ns(), input.file.problem)) : "-",
                width(strategies[k]));
   }
   fmt::print("\n");
 }
 
 void write_comparison(const std::vector<Row>& rows, const std::vector<Strategy>& strategies, const SwapProblem& input,
-                      const std::string& path) {
+                      bool swaps, const std::string& path) {
   nlohmann::json limits = nlohmann::json::array();
   for (const Row& row : rows) {
     nlohmann::json plans = nlohmann::json::object();
-    for (std::size_t k = 0; k < row.costs.size(); ++k) {
-      const auto& cost = row.costs[k];
-      plans[strategies[k].name] = cost ? nlohmann::json{{"footprint", cost->peak},
-                                                        {"added_ns", cost->added_ns},
-                                                        {"replays", cost->replays},
-                                                        {"drops", cost->drops}}
-                                       : nlohmann::json();
+    for (std::size_t k = 0; k < row.plans.size(); ++k) {
+      nlohmann::json& entry = plans[strategies[k].name];
+      const auto& plan = row.plans[k];
+      if (!plan) continue;
+      entry = {{"footprint", plan->load},
+               {"added_ns", plan->added_ns()},
+               {"replays", plan->cost.replays},
+               {"drops", plan->cost.drops}};
+      if (swaps) entry.update({{"waits_ns", plan->waits_ns}, {"bytes_out", plan->bytes_out}});
     }
-    const bool infeasible = std::isinf(row.bound);
-    limits.push_back({{"limit", row.limit},
-                      {"infeasible", infeasible},
-                      {"least_added_ns_bound", infeasible ? nlohmann::json() : nlohmann::json(row.bound)},
-                      {"plans", plans}});
+    nlohmann::json entry = {{"limit", row.limit}, {"plans", plans}};
+    if (row.bound) {
+      const bool infeasible = std::isinf(*row.bound);
+      entry["infeasible"] = infeasible;
+      entry["least_added_ns_bound"] = infeasible ? nlohmann::json() : nlohmann::json(*row.bound);
+    }
+    limits.push_back(std::move(entry));
   }
   const nlohmann::json document = {{"format", kFormat},
                                    {"name", input.file.problem.name},
@@ -304,40 +350,44 @@ int compare(const SwapPlanOptions& options, const SwapProblem& input) {
   const std::vector<std::uint64_t> limits = limits_of(options, kParts, input.liveness.peak);
   const Planner planner(options, input);
   if (!input.times.empty()) fmt::print("times      {}\n", input.times);
-  fmt::print("peak load  {}\niteration  {}; below: what replays add to it, within a load of\n\n",
-             mib(input.liveness.peak), milliseconds(input.file.problem.period));
-  fmt::print("{:>19}{:>{}}", "limit", "bound", kCellWidth);
+  if (options.swap) fmt::print("machine    {}\n", machine_text(input.file.problem.machine));
+  fmt::print("peak load  {}\niteration  {}; below: what {} to it, within a load of\n\n", mib(input.liveness.peak),
+             milliseconds(input.file.problem.period), options.swap ? "replays and waits add" : "replays add");
+  fmt::print("{:>19}", "limit");
+  if (!options.swap) fmt::print("{:>{}}", "bound", kCellWidth);
   for (const Strategy& strategy : strategies) fmt::print("{:>{}}", strategy.name, width(strategy));
   fmt::print("\n");
   // The narrowest first: what is found there holds within all others.
   std::vector<Row> rows;
-  for (std::size_t k = 0; k < limits.size(); ++k) rows.push_back({k, limits[k], {}, 0});
+  for (std::size_t k = 0; k < limits.size(); ++k) rows.push_back({k, limits[k], {}, {}});
   std::stable_sort(rows.begin(), rows.end(), [](const Row& a, const Row& b) { return a.limit < b.limit; });
   std::size_t done = 0;
-  std::optional<recompute::Cost> narrower;
+  std::vector<std::optional<Combined>> narrower(strategies.size());
   for (; done < rows.size() && !interrupted(); ++done) {
     Row& row = rows[done];
-    row.bound = planner.bound(row.limit);
-    for (const Strategy& strategy : strategies) {
-      if (interrupted()) break;
-      auto found = planner.plan(strategy, row.limit);
-      std::optional<recompute::Cost> cost;
-      if (found) cost = std::move(found->cost);
-      if (strategy.searches()) {
-        if (narrower && (!cost || narrower->added_ns < cost->added_ns)) cost = narrower;
-        narrower = cost;
+    if (!options.swap) row.bound = planner.bound(row.limit);
+    for (std::size_t k = 0; k < strategies.size() && !interrupted(); ++k) {
+      auto plan = planner.plan(strategies[k], row.limit);
+      if (plan) {
+        plan->steps.clear();
+        plan->decisions = {};
       }
-      row.costs.push_back(std::move(cost));
+      if (strategies[k].searches()) {
+        auto& best = narrower[k];
+        if (best && (!plan || best->added_ns() < plan->added_ns())) plan = best;
+        best = plan;
+      }
+      row.plans.push_back(std::move(plan));
     }
     // What was not asked says nothing.
-    if (interrupted() && (row.costs.size() < strategies.size() || !row.costs.back())) break;
+    if (interrupted() && (row.plans.size() < strategies.size() || !row.plans.back())) break;
     print_row(row, strategies, input);
     std::fflush(stdout);
   }
   if (interrupted()) fmt::print("\ninterrupted: the best until then; {} of {} limits\n", done, rows.size());
   rows.resize(done);
   std::sort(rows.begin(), rows.end(), [](const Row& a, const Row& b) { return a.number < b.number; });
-  if (!options.json.empty()) write_comparison(rows, strategies, input, options.json);
+  if (!options.json.empty()) write_comparison(rows, strategies, input, options.swap, options.json);
   return 0;
 }
 

@@ -19,6 +19,7 @@ struct SwapPlanOptions {
   bool clean_drops = false;  // of memopt's own, swap::Problem::clean_drops
   double remap_us = 0;       // of memopt's own, swap::Machine::remap_ns; only if it is given
   double seconds = 2;        // for each search of memopt's own
+  bool swap = false;         // of --recompute: swaps besides
   unsigned threads = 0;      // of it; 0: as many as there are processors
   std::uint64_t seed = 1;
   double layout_seconds = 0.2;  // for each layout that other strategies try

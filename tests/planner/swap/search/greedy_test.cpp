@@ -28,5 +28,22 @@ TEST(Greedy, TakesFromThePeakWhatCanBeBackInTime) {
   EXPECT_LT(static_cast<double>(load.height()), 0.85 * static_cast<double>(liveness.peak));
 }
 
+// What was chosen until it is told to end is what is there.
+TEST(Greedy, EndsWhenItIsTold) {
+  const Problem problem = testing::layers(100, 4096);
+  const Liveness liveness = find_liveness(problem);
+  CandidateLimits every;
+  every.least_bytes = 0;
+  const EvictionCandidates candidates = find_eviction_candidates(problem, liveness, every);
+  const Choice none = nothing_evicted(candidates);
+  const auto used = [&](int rounds) {
+    const Choice chosen = greedy(problem, liveness, candidates, none, [&rounds] { return rounds-- == 0; });
+    return std::count(chosen.evicted.begin(), chosen.evicted.end(), 1);
+  };
+  EXPECT_EQ(used(0), 0);
+  EXPECT_EQ(used(1), 1);
+  EXPECT_LT(used(3), used(1000));
+}
+
 }  // namespace
 }  // namespace memopt::swap

@@ -1,0 +1,40 @@
+// Swaps and recomputation together. Swaps that hide behind the computation cost nothing, so they are chosen first, as
+// many as there is time for: of all blocks, or of those only that are dear to make again, by several prices, since the
+// time for copies is what is short (as in Capuchin, Peng et al., ASPLOS 2020, 4.4, which decides block by block).
+// Beside them launches are replayed, by the search that also plans without swaps, for which they are absences
+// (memory.h). What that comes to is simulated, waits included; the best goes on for the rest of the time.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "planner/recompute/model/graph.h"
+#include "planner/recompute/model/plan.h"
+#include "planner/recompute/search/search.h"
+#include "planner/swap/model/liveness.h"
+#include "planner/swap/model/model.h"
+
+namespace memopt::recompute {
+
+struct Combined {
+  Steps steps;
+  Cost cost;                                  // of the steps alone
+  swap::Decisions decisions;                  // of extend(problem, graph, steps), whose limit is the budget
+  double waits_ns = 0;                        // an iteration, beside the replays
+  std::uint64_t bytes_out = 0, bytes_in = 0;  // an iteration
+  std::uint64_t load = 0;                     // the least limit under which it takes no longer
+
+  double added_ns() const { return cost.added_ns + waits_ns; }
+};
+
+// What is computed again, what is swapped, or both.
+enum class Means : std::uint8_t { kSwaps, kBoth };
+
+// The fastest plan that is found within `budget` bytes; with kBoth no slower than those that are found by search()
+// alone, and by swaps alone, in the parts of the time that they have. Copies are the problem's machine's. Nothing where
+// none is found. Without a time limit the same seed and threads give the same plan; `attempts` are then of each load
+// that is tried. Thread-safe.
+std::optional<Combined> combine(const swap::Problem& problem, const swap::Liveness& liveness, const Graph& graph,
+                                std::uint64_t budget, Means means, const SearchLimits& limits);
+
+}  // namespace memopt::recompute
