@@ -61,7 +61,6 @@ class Maker {
   // Of blocks that live within the iteration. Of one that lives on into the next, a replay would be of another
   // instance.
   void find_makers() {
-    const std::uint64_t n = problem_.operations.size();
     graph_.makers.resize(problem_.blocks.size());
     graph_.made_until.resize(problem_.blocks.size());
     graph_.last_use.resize(problem_.blocks.size());
@@ -73,7 +72,7 @@ class Maker {
       const Launch& first = graph_.launches[graph_.makers[b].front()];
       const swap::Block& block = problem_.blocks[b];
       const std::uint64_t used = liveness_.accesses_of(b).front().position;
-      if (block.persistent || block.pinned || liveness_.of[b].freed >= n || used < first.first || used >= first.end ||
+      if (block.persistent || block.pinned || lives_on(b) || used < first.first || used >= first.end ||
           has(first.reads, b)) {
         graph_.makers[b].clear();
       }
@@ -88,17 +87,17 @@ class Maker {
       until = std::min(until, there_until(read, launch));
     }
     for (const Use& write : launch.writes) {
-      // Of those that are not made again, one that is changed in place could not be read as it was, and one that is
-      // there for good must not be written anew.
+      // Of those that are not made again, one that is changed in place could not be read as it was, and one that lives
+      // on into the next iteration is not touched. What else is written anew (a workspace that is there all the time)
+      // a replay writes to bytes of its own.
       const bool made = graph_.can_be_made(write.block);
-      if (!made && (has(launch.reads, write.block) || is_for_good(write.block))) until = 0;
+      if (!made && (has(launch.reads, write.block) || lives_on(write.block))) until = 0;
     }
     return until;
   }
 
-  bool is_for_good(std::uint32_t b) const {
-    return problem_.blocks[b].persistent || problem_.blocks[b].pinned ||
-           liveness_.of[b].freed >= problem_.operations.size();
+  bool lives_on(std::uint32_t b) const {
+    return !problem_.blocks[b].persistent && liveness_.of[b].freed >= problem_.operations.size();
   }
 
   std::uint64_t made_until(std::uint32_t b) const {
@@ -131,7 +130,7 @@ class Maker {
     const std::uint64_t n = problem_.operations.size();
     const bool persistent = problem_.blocks[b].persistent;
     // It may be another iteration's instance.
-    if (!persistent && liveness_.of[b].freed >= n) return 0;
+    if (lives_on(b)) return 0;
     std::uint64_t until = persistent ? n : liveness_.of[b].freed;
     for (const swap::Access& access : liveness_.accesses_of(b)) {
       const std::uint64_t at = persistent ? access.position % n : access.position;

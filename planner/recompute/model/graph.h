@@ -4,7 +4,8 @@
 // are the launches that write it in its life: the first does not read it, those behind change it. Replayed in order,
 // they make it again. What lives on into the next iteration has none, and a launch that touches it is not replayed.
 // What they read besides has to be as it was then: a block that can be made again itself, or one that nothing has
-// changed or freed since.
+// changed or freed since. What is there all the time and is written without being read, such as a workspace, keeps no
+// launch from being replayed: the replay writes to bytes of its own for as long as it runs.
 #pragma once
 
 #include <cstdint>

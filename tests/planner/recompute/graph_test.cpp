@@ -74,6 +74,51 @@ TEST(RecomputeGraph, WhatCanNotBeMadeAgain) {
   EXPECT_EQ(graph.last_need[early], graph.last_use[of_early]);
 }
 
+// A convolution's workspace: there all the time, and written anew by each of them. What it holds at the end of the last
+// one is not lost by a replay, which writes to bytes of its own.
+TEST(RecomputeGraph, ALaunchThatWritesAPersistentBlockAnewMayBeReplayed) {
+  Program program;
+  const auto workspace = program.persistent(70);
+  const auto x = program.allocate(100);
+  program.launch(5, {}, {workspace, x});
+  const auto y = program.allocate(20);
+  program.launch(7, {x}, {workspace, y});
+  program.launch(1, {y}, {});
+  program.release(y);
+  program.launch(1, {x}, {});
+  program.release(x);
+  const swap::Problem& problem = program.problem();
+  const swap::Liveness liveness = swap::find_liveness(problem);
+  const Graph graph = make_graph(problem, liveness);
+  EXPECT_FALSE(graph.can_be_made(workspace));
+  EXPECT_EQ(graph.launches[0].valid_until, program.operations());
+  EXPECT_TRUE(graph.may_be_dropped(x, graph.last_use[x]));
+  // Behind y's release: the workspace is in its second version, so the replay needs 70 bytes besides.
+  const std::uint32_t before = graph.launches[3].first;
+  const Steps steps = {{graph.launches[2].first, Step::Kind::kDrop, x}, {before, Step::Kind::kReplay, 0}};
+  const Cost cost = find_cost(problem, liveness, graph, steps);
+  EXPECT_EQ(cost.fault, std::nullopt);
+  EXPECT_EQ(cost.added_ns, 5);
+  EXPECT_EQ(cost.peak, 240u);
+}
+
+// What it wrote there is read until the next launch writes it: then its reader is not replayed any more.
+TEST(RecomputeGraph, WhatIsWrittenAnewIsReadUpToThat) {
+  Program program;
+  const auto saved = program.persistent(10);
+  const auto x = program.allocate(100);
+  program.launch(5, {}, {saved, x});
+  const auto y = program.make(100, 5, {saved});
+  const auto z = program.allocate(100);
+  program.launch(5, {x}, {saved, z});
+  program.launch(1, {x, y, z}, {});
+  for (const auto b : {x, y, z}) program.release(b);
+  const Graph graph = graph_of(program.problem());
+  EXPECT_EQ(graph.made_until[x], program.operations());
+  EXPECT_EQ(graph.made_until[y], graph.launches[2].first + 1);
+  EXPECT_FALSE(graph.may_be_dropped(y, graph.last_use[y]));
+}
+
 TEST(RecomputeGraph, InstancesOfOtherIterationsStay) {
   Program program;
   const auto x = program.make(100, 5, {});

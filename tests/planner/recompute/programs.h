@@ -116,11 +116,13 @@ inline swap::Problem layers(int count) {
   return program.problem();
 }
 
-// Anything: several inputs and outputs, changes in place, what is read early and late.
+// Anything: several inputs and outputs, changes in place, what is read early and late, and what is there all the time
+// and is written anew.
 inline swap::Problem random_program(std::mt19937_64& random, int launches) {
   Program program;
   std::vector<std::uint32_t> alive;
   std::vector<std::uint32_t> weights = {program.persistent(random() % 50), program.persistent(random() % 50)};
+  const std::uint32_t workspace = program.persistent(random() % 50);
   const auto some = [&](std::size_t most) {
     std::vector<std::uint32_t> chosen;
     for (std::size_t k = random() % (most + 1); k > 0 && !alive.empty(); --k) {
@@ -149,7 +151,10 @@ inline swap::Problem random_program(std::mt19937_64& random, int launches) {
       std::vector<std::uint32_t> made;
       for (std::uint64_t k = random() % 5 == 0 ? 2 : 1; k > 0; --k)
         made.push_back(program.allocate(10 * (1 + random() % 9)));
-      program.launch(ns, reads, made);
+      std::vector<std::uint32_t> writes = made;
+      if (random() % 3 == 0) writes.push_back(workspace);
+      if (random() % 8 == 0) reads.push_back(workspace);
+      program.launch(ns, reads, writes);
       alive.insert(alive.end(), made.begin(), made.end());
     }
     while (alive.size() > 5 || (!alive.empty() && random() % 6 == 0)) {
