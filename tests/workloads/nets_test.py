@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""The generated traces of networks: peaks as published, consistent operations, times that grow."""
+"""The generated traces of networks: peaks as published, consistent operations, times that grow; and the same as launches."""
 import collections
+import json
 import os
 import re
 import subprocess
@@ -12,6 +13,7 @@ import cases
 
 NETS = os.path.join(os.environ["TEST_NETS"], "nets.py")
 NAMES = ["resnet18", "resnet34", "resnet50", "resnet101", "vgg11", "vgg13", "vgg16", "vgg19"]
+IMAGENET = ["resnet50-imagenet", "resnet200-imagenet", "resnet992-imagenet"]
 # Zhang et al. 2019, Table I, in MiB.
 PUBLISHED = dict(zip(NAMES, (1452, 2824, 4418, 8367, 389, 509, 647, 785)))
 LINE = re.compile(r"(Malloc|Free|Read|Mutable|Layer) (0x[0-9a-f]+) ([1-9][0-9]*) ([0-9]+)")
@@ -30,8 +32,8 @@ def operations(*arguments):
 
 
 class Nets(unittest.TestCase):
-    def test_lists_the_eight(self):
-        self.assertEqual(sorted(nets("--list").stdout.split()), sorted(NAMES))
+    def test_lists_all(self):
+        self.assertEqual(sorted(nets("--list").stdout.split()), sorted(NAMES + IMAGENET))
 
     def test_peaks_are_within_five_percent_of_the_published(self):
         rows = [line.split() for line in nets("--table").stdout.splitlines()[1:]]
@@ -137,12 +139,73 @@ class Nets(unittest.TestCase):
 
     def test_bad_arguments_are_named(self):
         for arguments, words in ((["vgg12"], "vgg12"), ([], "which network"), (["vgg11", "--batch", "0"], "--batch"),
+                                 (["vgg11", "--launches", "--iterations", "2"], "--iterations is for traces"),
                                  (["vgg11", "-o", "/nowhere/at/all"], "/nowhere/at/all: No such file")):
             with self.subTest(arguments=arguments):
                 done = nets(*arguments)
                 self.assertNotEqual(done.returncode, 0)
                 self.assertIn(words, done.stderr)
                 self.assertEqual(done.stdout, "")
+
+
+class Launches(unittest.TestCase):
+    def iteration(self, *arguments):
+        done = nets(*arguments, "--launches")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return json.loads(done.stdout)
+
+    def test_a_steady_step_of_the_trace(self):
+        """What is allocated, freed and written is the trace's second step; only statistics are read and changed by launches of their own."""
+        for arguments, normalisations in ((("vgg11", "--batch", "7"), 9), (("resnet18", "--batch", "3", "--device", "h200", "--accumulate", "2"), 2 * 19),
+                                          (("resnet50-imagenet", "--batch", "2"), 53)):
+            with self.subTest(arguments=arguments):
+                plan = self.iteration(*arguments)
+                size = {block["id"]: block["size"] for block in plan["blocks"]}
+                trace = [operation for operation in operations(*arguments, "--iterations", "2") if operation[0] != "Layer"]
+                step = trace[len(trace) // 2:]
+                self.assertEqual([(kind, size[block]) for kind, block, *_ in plan["ops"] if kind in "mf"],
+                                 [("m" if verb == "Malloc" else "f", of) for verb, _, of, _ in step if verb in ("Malloc", "Free")])
+                self.assertEqual(collections.Counter(size[op[1]] for op in plan["ops"] if op[0] == "w"),
+                                 collections.Counter(of for verb, _, of, _ in step if verb == "Mutable"))
+                self.assertEqual(sum(op[0] == "r" for op in plan["ops"]), sum(verb == "Read" for verb, *_ in step) + 4 * normalisations)
+                # Some microseconds for each launch more; in a trace each access has a whole number of nanoseconds.
+                longer = plan["period"] - (trace[-1][3] - trace[len(trace) // 2 - 1][3])
+                self.assertLess(abs(longer - normalisations * (2500 if "h200" in arguments else 3000)), 0.02 * plan["period"])
+
+    def test_each_operation_is_within_the_life_of_its_instance(self):
+        for name in "vgg16", "resnet34":
+            with self.subTest(network=name):
+                plan = self.iteration(name, "--batch", "2")
+                persistent = {block["id"] for block in plan["blocks"] if block.get("persistent")}
+                gradients = {op[1] for op in plan["ops"] if op[0] == "f" and op[3:] == [1]}
+                self.assertTrue(gradients)
+                live = {(block, 1) for block in gradients}    # of the step before
+                for kind, block, _, *age in plan["ops"]:
+                    instance = block, *(age or [0])
+                    if kind == "m":
+                        self.assertNotIn(instance, live)
+                        live.add(instance)
+                    elif kind == "f":
+                        live.remove(instance)
+                    else:
+                        self.assertTrue(block in persistent or instance in live)
+                self.assertEqual(live, {(block, 0) for block in gradients})
+                accesses = [i for i, op in enumerate(plan["ops"]) if op[0] in "rw"]
+                self.assertEqual(accesses, [i for first, count in plan["launches"] for i in range(first, first + count)])
+
+    def test_what_makes_an_activation_changes_nothing_that_stays(self):
+        plan = self.iteration("resnet18", "--batch", "2")
+        persistent = {block["id"] for block in plan["blocks"] if block.get("persistent")}
+        written = set()
+        changing = 0
+        for first, count in plan["launches"]:
+            ops = plan["ops"][first:first + count]
+            reads, writes = ({op[1] for op in ops if op[0] == kind} for kind in "rw")
+            changes = reads & writes & persistent
+            self.assertFalse(changes and writes - persistent - written, f"launch {first}")
+            changing += bool(changes)
+            written |= writes
+        self.assertEqual(changing, 19 + 2 * 78)    # statistics; momentum and weight of each parameter
 
 
 if __name__ == "__main__":

@@ -1,4 +1,5 @@
-"""Training steps of VGG and ResNet as a framework without a memory plan runs them, on CIFAR-10 (3 x 32 x 32, ten classes).
+"""Training steps of VGG and ResNet as a framework without a memory plan runs them, on CIFAR-10 (3 x 32 x 32, ten classes); deep
+ResNets on ImageNet (3 x 224 x 224, a thousand classes).
 
 The rules, the same for every network:
 
@@ -6,6 +7,11 @@ The rules, the same for every network:
   normalisation and ReLU, one of 10. ResNet: a stem of 64 channels, stages of 64, 128 (both at 32 x 32), 256 and 512 channels;
   blocks of two 3 x 3 convolutions (18, 34) or three of them (50, 101; no bottleneck); 1 x 1 projection where the stride is 2,
   elsewhere the shortcut is the identity, with channels that are missing taken as zero; average pooling, a linear layer of 10.
+  On ImageNet: a stem of 64 7 x 7 filters with stride 2 and max pooling; four stages of bottleneck blocks (1 x 1, 3 x 3, 1 x 1 with
+  four times the channels), the first of each with a projection. That is the network of Chen et al.'s "Training Deep Nets with
+  Sublinear Memory Cost" (2016; dmlc/mxnet-memonger, example_resnet.py, with stages of 3, 24, 36 and 3 blocks: 200 layers), but for
+  ReLU, which is behind the sum here. They made it deeper stage by stage; how far for a thousand layers is not said. Ours has five
+  times as many blocks in each stage: 992 layers.
 - Kept from forward to backward: what each convolution, normalisation and ReLU puts out. In a residual block the last
   normalisation's output dies at the sum, which goes through ReLU in place; ReLU's gradient is taken from what it kept.
 - Freed as soon as nothing reads it any more: an activation after the gradient of the layer that read it, a gradient of an
@@ -17,11 +23,14 @@ The rules, the same for every network:
   before the update), so they cross the iteration's boundary, and a peak in backward holds those of two steps.
 - Each layer's forward takes a scratch block of the size of its output and each gradient one of its own size, freed directly
   after.
+- As launches: each kernel is one. Normalisation changes its running statistics by a launch of its own, so that the one that makes
+  its output changes nothing in place; a trace has one kernel for both.
 - Time is the roofline of a device, by default a GTX 1080 Ti; an allocation or a free takes the host 10 us on any.
 """
-from recorder import GTX_1080_TI, Recorder
+from recorder import GTX_1080_TI, LaunchRecorder, Recorder
 
 CHANNELS, HEIGHT, CLASSES = 3, 32, 10    # of the images
+IMAGENET_HEIGHT, IMAGENET_CLASSES = 224, 1000
 FLOAT = 4
 
 
@@ -33,10 +42,16 @@ def _resnet(convolutions, *blocks):
     return ("resnet", convolutions, *blocks)
 
 
+def _imagenet(*blocks):
+    return ("imagenet", blocks)
+
+
 NETWORKS = {
     "vgg11": _vgg(1, 1, 2, 2, 2), "vgg13": _vgg(2, 2, 2, 2, 2), "vgg16": _vgg(2, 2, 3, 3, 3), "vgg19": _vgg(2, 2, 4, 4, 4),
     "resnet18": _resnet(2, 2, 2, 2, 2), "resnet34": _resnet(2, 3, 4, 6, 3),
     "resnet50": _resnet(3, 3, 4, 6, 3), "resnet101": _resnet(3, 3, 4, 23, 3),
+    "resnet50-imagenet": _imagenet(3, 4, 6, 3), "resnet200-imagenet": _imagenet(3, 24, 36, 3),
+    "resnet992-imagenet": _imagenet(15, 120, 180, 15),
 }
 
 
@@ -71,9 +86,10 @@ class Training:
     def put_out(self, shape):
         return Activation(self.recorder.malloc(FLOAT * self.batch * shape[0] * shape[1] ** 2), shape)
 
-    def put_out_filled(self, shape, reads, also_written=(), flops=0):
+    def put_out_filled(self, shape, reads, also_written=(), flops=0, updates=()):
+        """`updates` are changed by what is written to `also_written`."""
         y = self.put_out(shape)
-        self.recorder.kernel(reads, [*also_written, y.block], flops)
+        self.recorder.kernel(reads, [*also_written, y.block], flops, updates, also_written)
         self.recorder.scratch(y.block.size)
         return y
 
@@ -185,7 +201,7 @@ class Normalisation:
     def forward(self, x):
         self.x = x
         self.y = self.training.put_out_filled(x.shape, [x.block, self.scale.weight, self.shift.weight],
-                                              self.running + self.saved, 8 * x.block.size / FLOAT)
+                                              self.saved, 8 * x.block.size / FLOAT, updates=self.running)
         self.training.hold(x)
         return self.y
 
@@ -280,17 +296,19 @@ class Linear:
 class Residual:
     """Sum of a branch and its input (or a projection of it), through ReLU in place."""
 
-    def __init__(self, training, inputs, outputs, convolutions, stride):
+    def __init__(self, training, inputs, convolutions, projected):
+        """`convolutions`: kernel, channels and stride of each."""
         self.training, self.recorder = training, training.recorder
         self.branch = []
-        for i in range(convolutions):
-            self.branch.append(Convolution(training, inputs if i == 0 else outputs, outputs, 3, stride if i == 0 else 1))
-            self.branch.append(Normalisation(training, outputs))
-            if i + 1 < convolutions:
+        channels, height_over = inputs, 1
+        for i, (kernel, outputs, stride) in enumerate(convolutions):
+            self.branch += [Convolution(training, channels, outputs, kernel, stride), Normalisation(training, outputs)]
+            if i + 1 < len(convolutions):
                 self.branch.append(Relu(training))
+            channels, height_over = outputs, height_over * stride
         self.projection = []
-        if stride > 1:
-            self.projection = [Convolution(training, inputs, outputs, 1, stride), Normalisation(training, outputs)]
+        if projected:
+            self.projection = [Convolution(training, inputs, channels, 1, height_over), Normalisation(training, channels)]
         self.x = self.left = self.right = self.y = None
 
     def forward(self, x):
@@ -369,23 +387,59 @@ def _resnet_layers(training, convolutions, blocks):
         outputs = 64 << stage
         for i in range(count):
             stride = 2 if stage >= 2 and i == 0 else 1
-            yield Residual(training, channels, outputs, convolutions, stride)
+            shapes = [(3, outputs, stride if i == 0 else 1) for i in range(convolutions)]
+            yield Residual(training, channels, shapes, projected=stride > 1)
             channels, height = outputs, height // stride
     yield Pooling(training, height, maximum=False)
     yield from (Linear(training, channels, CLASSES), Loss(training))
 
 
+def _imagenet_layers(training, blocks):
+    yield from (Convolution(training, CHANNELS, 64, 7, 2), Normalisation(training, 64), Relu(training), Pooling(training, 2, maximum=True))
+    channels, height = 64, IMAGENET_HEIGHT // 4
+    for stage, count in enumerate(blocks):
+        inner = 64 << stage
+        for i in range(count):
+            stride = 2 if stage > 0 and i == 0 else 1
+            yield Residual(training, channels, [(1, inner, 1), (3, inner, stride), (1, 4 * inner, 1)], projected=i == 0)
+            channels, height = 4 * inner, height // stride
+    yield Pooling(training, height, maximum=False)
+    yield from (Linear(training, channels, IMAGENET_CLASSES), Loss(training))
+
+
+def _network(recorder, name, batch):
+    """Its training, and the images."""
+    family, *shape = NETWORKS[name]
+    training = Training(recorder, batch)
+    height = IMAGENET_HEIGHT if family == "imagenet" else HEIGHT
+    images = Activation(recorder.persistent(FLOAT * batch * CHANNELS * height ** 2), (CHANNELS, height))
+    training.hold(images)    # for good
+    if family == "vgg":
+        training.layers.extend(_vgg_layers(training, *shape))
+    elif family == "resnet":
+        training.layers.extend(_resnet_layers(training, shape[0], shape[1:]))
+    else:
+        training.layers.extend(_imagenet_layers(training, *shape))
+    return training, images
+
+
 def training_trace(name, batch, iterations, device=GTX_1080_TI, batches=1):
     """Operations of so many training steps: (verb, pointer, size, nanoseconds)."""
-    family, *shape = NETWORKS[name]
     recorder = Recorder(device)
-    training = Training(recorder, batch)
-    images = Activation(recorder.persistent(FLOAT * batch * CHANNELS * HEIGHT ** 2), (CHANNELS, HEIGHT))
-    training.hold(images)    # for good
-    training.layers.extend(_vgg_layers(training, *shape) if family == "vgg" else _resnet_layers(training, shape[0], shape[1:]))
+    training, images = _network(recorder, name, batch)
     for _ in range(iterations):
         training.step(images, batches)
     return recorder.operations
+
+
+def training_iteration(name, batch, device=GTX_1080_TI, batches=1):
+    """A steady training step as memopt-plan-2 with launches (docs/formats/plan-json.md)."""
+    recorder = LaunchRecorder(device)
+    training, images = _network(recorder, name, batch)
+    for _ in range(2):    # gradients of the first live on into the second
+        recorder.begin_step()
+        training.step(images, batches)
+    return recorder.iteration(name)
 
 
 def peak_load(operations):
