@@ -20,6 +20,9 @@ import verdicts
 VERIFY = os.environ["VERIFY_RECOMPUTE"]
 MEMOPTCTL = os.environ["MEMOPTCTL"]
 LOGS = os.path.join(os.environ.get("MEMOPT_SHARED", ""), "dtr")
+TABLES = os.path.join(os.environ.get("MEMOPT_SHARED", ""), "g10")
+HERE = os.path.dirname(os.path.abspath(__file__))
+NETS = os.path.join(HERE, "..", "..", "..", "integration", "workloads", "nets", "nets.py")
 PLANS = int(os.environ.get("MEMOPT_RANDOM_PLANS", "3000")) // (1 if cases.SANITIZER == "" else 5)
 SEED = int(os.environ.get("MEMOPT_RANDOM_SEED", "1"))
 EXACT = ("footprint", "replays", "drops")
@@ -416,17 +419,34 @@ class Commands(unittest.TestCase):
             self.assertEqual(done.returncode, code, done.stderr)
             self.assertRegex(done.stderr, re.compile(message, re.MULTILINE))
 
+    def accepted(self, limit, *files):
+        """How many plans of all strategies for these there are; the judge has accepted each."""
+        done = subprocess.run([sys.executable, os.path.join(HERE, "logs_table.py"), MEMOPTCTL, "--limits", limit, "--seconds", "0.5", *files],
+                              capture_output=True, text=True, timeout=patience.seconds(200))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        found = re.search(rf"(?m)^plans that were found, all accepted: (\d+) of {len(STRATEGIES) * len(files)}$", done.stdout)
+        self.assertTrue(found, done.stdout)
+        return int(found.group(1))
+
     @cases.in_plain_builds
     def test_published_logs(self):
         if not os.path.isdir(LOGS):
             self.skipTest("MEMOPT_SHARED names no folder with logs for DTR's simulator")
-        table = os.path.join(os.path.dirname(os.path.abspath(__file__)), "logs_table.py")
         logs = [os.path.join(LOGS, name + ".log.gz") for name in ("resnet32-56", "tv_densenet121-84", "unroll_gan-512")]
-        done = subprocess.run([sys.executable, table, MEMOPTCTL, "--limits", "50", "--seconds", "0.5", *logs], capture_output=True, text=True,
-                              timeout=patience.seconds(200))
-        self.assertEqual(done.returncode, 0, done.stderr)
-        # All but chen:sqrt's, and of the first one chen:drop-cheap's.
-        self.assertRegex(done.stdout, r"(?m)^plans that were found, all accepted: (2[7-9]|3[0-3]) of 33$")
+        self.assertGreaterEqual(self.accepted("50", *logs), 27)  # All but chen:sqrt's, and of the first one chen:drop-cheap's.
+
+    @cases.in_plain_builds
+    def test_generated_networks(self):
+        networks = {self.path("vgg16"): "100", self.path("resnet18"): "20"}
+        for network, batch in networks.items():
+            subprocess.run([sys.executable, NETS, os.path.basename(network), "--launches", "--batch", batch, "-o", network], check=True)
+        self.assertEqual(self.accepted("80", *networks), 2 * len(STRATEGIES))
+
+    @cases.in_plain_builds
+    def test_published_tables(self):
+        if not os.path.isdir(TABLES):
+            self.skipTest("MEMOPT_SHARED names no folder with G10's kernel tables")
+        self.assertGreaterEqual(self.accepted("70", os.path.join(TABLES, "BERT-256", "kernels.config.gz")), 9)
 
 
 if __name__ == "__main__":

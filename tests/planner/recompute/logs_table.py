@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Plans of `memoptctl plan LOG --recompute` by all strategies, and whether the judge of these tests, which shares no code with it, accepts them:
+"""Plans of `memoptctl plan FILE --recompute` by all strategies, and whether the judge of these tests, which shares no code with it, accepts them:
 
-  logs_table.py MEMOPTCTL [--limits 70,50,40] [--seconds 1] LOG...
+  logs_table.py MEMOPTCTL [--limits 70,50,40] [--seconds 1] FILE...
 
-One line for each log and limit: what each strategy's plan adds by the judge, percent of the iteration; -: no plan. Behind it how many were
+One line for each file and limit: what each strategy's plan adds by the judge, percent of the iteration; -: no plan. Behind it how many were
 accepted. Exit code 1 if one was not, or if it adds something else than was printed.
 """
 import argparse
@@ -46,7 +46,7 @@ def main():
     parser.add_argument("memoptctl")
     parser.add_argument("--limits", default="70,50,40", help="percent of the peak load")
     parser.add_argument("--seconds", default="1", help="of each search of memopt's own")
-    parser.add_argument("logs", nargs="+", metavar="LOG")
+    parser.add_argument("logs", nargs="+", metavar="FILE")
     options = parser.parse_args()
     print(f"{'':24}{'limit':>6}" + "".join(f"{name:>16}" for name in STRATEGIES), flush=True)
     accepted = cases = 0

@@ -28,10 +28,10 @@ constexpr const char* kLayout = "layout";
 
 void PlanLine::add_to(CLI::App& command) {
   app_ = &command;
-  app_->add_option(
-          "file", layout_.file,
-          "written by memoptctl record, a text trace, a log for DTR's simulator, or an iteration (memopt-plan-1 "
-          "or -2); -: standard input; packed by gzip or zstd or not")
+  app_->add_option("file", layout_.file,
+                   "written by memoptctl record, a text trace, a log for DTR's simulator, a kernel table of G10's, or "
+                   "an iteration "
+                   "(memopt-plan-1 or -2); -: standard input; packed by gzip or zstd or not")
       ->type_name("FILE")
       ->required();
   app_->add_option("--json", layout_.json, "write the plan with every operation here (memopt-plan-1 or -2)")
@@ -103,7 +103,8 @@ void PlanLine::add_to(CLI::App& command) {
           "drop blocks and compute them again, instead of swapping: by --strategy memopt, dtr, dtr:eq, dtr:local, "
           "dtr:lru, dtr:size, dtr:msps, chen:sqrt, chen:budget, chen:recursive or chen:drop-cheap within --limit, or "
           "all of them with --compare; of logs for DTR's "
-          "simulator, and iterations with launches (memopt-plan-2). No program can carry that out yet")
+          "simulator, kernel tables of G10's, and iterations with launches (memopt-plan-2). No program can carry that "
+          "out yet")
       ->group(kRecompute);
   app_->add_flag("--swap", swaps_.swap,
                  "with --recompute: swap as well; memopt then chooses among both, memopt:recompute and memopt:swap are "
@@ -120,7 +121,7 @@ int PlanLine::run() {
     return kExitWrongUse;
   };
   input::File file(layout_.file);
-  const bool iteration = is_plan_file(file);
+  const bool iteration = is_iteration(file);
   for (const CLI::Option* const one : app_->get_options()) {
     if (one->get_group() == kSwaps && one->count() > 0) swaps_.given.push_back(one->get_name());
   }

@@ -402,7 +402,7 @@ int recompute_plan(const SwapPlanOptions& options, input::File& file) {
     if (!input->launches) {
       throw std::runtime_error(file.name() +
                                ": what its launches write is not known; --recompute is for logs for DTR's simulator, "
-                               "and for iterations with launches (memopt-plan-2)");
+                               "kernel tables of G10's, and iterations with launches (memopt-plan-2)");
     }
     if (input->file.problem.lazy_malloc)
       throw std::runtime_error(file.name() +

@@ -10,6 +10,7 @@
 
 #include "planner/sending/swap_plan.h"
 #include "planner/swap/files/dtr_log.h"
+#include "planner/swap/files/g10_tables.h"
 #include "planner/swap/model/machines.h"
 #include "tools/memoptctl/common/printable.h"
 #include "tools/memoptctl/plan/file_plan.h"
@@ -47,7 +48,7 @@ std::optional<SwapProblem> observed(input::File& file) {
 
 }  // namespace
 
-bool is_plan_file(const input::File& file) { return file.begins_with('{'); }
+bool is_iteration(const input::File& file) { return file.begins_with('{') || swap::is_g10_table(file); }
 
 std::optional<std::uint64_t> parse_limit(const std::string& text, std::uint64_t whole) {
   double number = 0;
@@ -98,7 +99,13 @@ std::optional<SwapProblem> read_problem(const SwapPlanOptions& options, input::F
     result->file.problem.machine = swap::parse_machine("gtx1080ti");
     result->times = "the log's; calls one after the other";
     result->launches = true;
-  } else if (is_plan_file(file)) {
+  } else if (swap::is_g10_table(file)) {
+    result.emplace();
+    result->file = swap::read_g10_table(file);
+    result->file.problem.machine = swap::parse_machine("gtx1080ti");
+    result->times = "the table's, cycles at 1.2 GHz; kernels one after the other";
+    result->launches = true;
+  } else if (is_iteration(file)) {
     result.emplace();
     result->file = swap::read_plan(file);
     result->launches = result->file.launches;

@@ -23,8 +23,9 @@ struct SwapProblem {
   bool launches = false;             // which operations are one, and all that each reads and writes, is known
 };
 
-// Whether the file is JSON rather than a recording or a text trace: it begins with a brace.
-bool is_plan_file(const input::File& file);
+// Whether the file is one iteration, rather than a recording or a text trace in which one has to be found: JSON, which
+// begins with a brace, or a kernel table of G10's.
+bool is_iteration(const input::File& file);
 
 // Bytes: a number, with K, M or G (binary), KiB, MiB, GiB behind it, or a percentage of `whole`. Nothing if it is none.
 std::optional<std::uint64_t> parse_limit(const std::string& text, std::uint64_t whole);
@@ -35,7 +36,7 @@ std::uint64_t limit_of(const std::string& option, const std::string& text, std::
 // Those of a comparison, as given; or, if none are, these parts of the peak load, percent. Throws as limit_of does.
 std::vector<std::uint64_t> limits_of(const SwapPlanOptions& options, std::span<const int> parts, std::uint64_t peak);
 
-// The last iteration that is found in a recording or a text trace, or that of a memopt-plan-1 file, with the machine of
+// The last iteration that is found in a recording or a text trace, or that of a file that is one, with the machine of
 // the options. Nothing where none is found: that was said on standard output. Throws std::runtime_error where the file
 // can't be read or planned, std::invalid_argument for options that can't be. The limit is the file's own still; a
 // problem that needs one has it as 0 until it is set, if the options have one to set.

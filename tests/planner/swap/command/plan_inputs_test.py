@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""`memoptctl plan` with swaps on recordings, text traces, logs for DTR's simulator and machines by name."""
+"""`memoptctl plan` with swaps on recordings, text traces, logs for DTR's simulator, G10's kernel tables and machines by name."""
 import gzip
 import json
 import os
@@ -16,6 +16,7 @@ FAKE_AGENT = os.path.join(SOURCE, "tests", "tools", "memoptctl", "recording", "f
 FAST = (*SOON, "--no-bound")
 NONE = ("--strategy", "none", "--no-bound")
 DTR = os.path.join(SHARED, "dtr")
+G10 = os.path.join(SHARED, "g10")
 
 
 def preset(name):
@@ -155,6 +156,59 @@ class Logs(PlanCase):
                                    ("treelstm-6", "162.29", "120.491"), ("unroll_gan-512", "240.97", "125.451")):
             with self.subTest(name):
                 printed = self.succeed(os.path.join(DTR, name + ".log.gz"), *NONE, "--layout-time", "0.2")
+                self.assertRegex(printed, rf"(?m)^peak load +{re.escape(peak)} MiB live")
+                self.assertRegex(printed, rf"(?m)^added time +0\.000 ms an iteration of {re.escape(length)} ms$")
+
+
+def kernel(name, inputs, outputs):
+    lines = [f"Kernel ID: 0, Name: {name}", f"Parent OP ID:0; Name: {name}", "Execution Time: 12000000", "Input Tensors:", *inputs, "Output Tensors:",
+             *outputs, "_" * 68]
+    return "".join(line + "\n" for line in lines)
+
+
+def tensor(number, size, weight=0):
+    return f"tensor{number} Is weight (global)?: {weight}, Size in byte: {size}, Range:0--{size}"
+
+
+# As LOG.
+W, BIG, OTHER = tensor(0, MIB, 1), tensor(1, 4 * MIB), tensor(3, 4 * MIB)
+TABLE = (kernel("first", [W], [BIG]) + kernel("second", [W], [tensor(2, MIB)]) + kernel("third", [W], [OTHER]) + kernel("fourth", [W], []) +
+         kernel("fifth", [W, BIG], []))
+
+
+class Tables(PlanCase):
+    def test_plain_or_packed(self):
+        path = self.write(TABLE, "kernels.config")
+        with gzip.open(self.path("packed"), "wt", encoding="ascii") as packed:
+            packed.write(TABLE)
+        time = re.compile(r"(?m)^planning time.*$")
+        plain, unpacked = (time.sub("", self.succeed(file, *NONE)) for file in (path, self.path("packed")))
+        self.assertEqual(plain, unpacked)
+        self.assertRegex(plain, r"(?m)^times +the table's, cycles at 1\.2 GHz; kernels one after the other$")
+        self.assertRegex(plain, r"(?m)^added time +0\.000 ms an iteration of 50\.000 ms$")
+        self.assertRegex(plain, r"(?m)^peak load +9\.00 MiB live, 9\.00 MiB resident$")
+        self.assertRegex(plain, r"(?m)^machine +gtx1080ti: ")
+        self.assertRegex(self.succeed(path, "--machine", "h200", *NONE), r"(?m)^machine +h200: ")
+
+    def test_swaps_without_being_asked(self):
+        path = self.write(TABLE, "kernels.config")
+        printed = self.succeed(path, *FAST, "--json", self.path("plan.json"))
+        self.assertRegex(printed, r"(?m)^footprint +6\.00 MiB$")
+        if os.path.exists(CHECKER):
+            self.succeed(path, *NONE, "--json", self.path("base.json"))
+            self.judge(self.path("plan.json"), self.path("base.json"), printed)
+
+    def test_what_is_wrong_is_told_with_its_line(self):
+        path = self.write(TABLE.replace(OTHER, tensor(1, MIB)), "kernels.config")
+        self.refuse(1, r"kernels.config: line 23: expected tensor1 as on line 7, found tensor1 Is", path, *NONE)
+        self.refuse(2, "--buffers is for recordings and text traces", self.write(TABLE, "kernels.config"), "--buffers", self.path("out"))
+
+    @cases.in_plain_builds
+    @unittest.skipUnless(os.path.isdir(G10), "MEMOPT_SHARED names no folder with G10's tables")
+    def test_the_published_tables(self):
+        for name, peak, length in (("BERT-256", "48906.56", "7285.466"), ("ViT-1280", "58771.65", "3715.951")):
+            with self.subTest(name):
+                printed = self.succeed(os.path.join(G10, name, "kernels.config.gz"), *NONE, "--layout-time", "0.2")
                 self.assertRegex(printed, rf"(?m)^peak load +{re.escape(peak)} MiB live")
                 self.assertRegex(printed, rf"(?m)^added time +0\.000 ms an iteration of {re.escape(length)} ms$")
 
