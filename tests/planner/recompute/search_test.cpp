@@ -151,7 +151,7 @@ TEST(Recompute, WithoutTimeLimitPlansRepeat) {
 // Every policy's plan holds, none is better than the best there is, and ours is nearly always that.
 TEST(Recompute, PlansOfSmallProgramsAgainstAllThereAre) {
   std::mt19937_64 random(5);
-  const int wanted = kSanitized ? 3 : 30;
+  const int wanted = kSanitized ? 8 : 30;
   int possible = 0, found_best = 0, published = 0, published_best = 0;
   double all_bounds = 0, all_best = 0;
   for (int k = 0; k < wanted; ++k) {
