@@ -25,11 +25,10 @@ constexpr double kBetweenBlocks = 0.7;   // of attempts: other weights for some 
 constexpr double kWorse = 0.01;          // of its time, a plan may be worse than the one before, at first
 constexpr std::uint64_t kRestart = 400;  // attempts without success, from the best on again
 
-// The first of them goes on for so long whatever happens, so that there is a plan.
+// The first of each kind of published ones goes on for so long whatever happens, so that there is a plan; the others
+// end in a part of the time.
 constexpr std::chrono::seconds kGrace{1};
-constexpr double kPublished = 0.3;  // of the time, at most, for published policies
-// Seconds of all the time for each launch, below which Chen et al.'s plans, which take about a tenth, are left out.
-constexpr double kOfLaunch = 1e-3;
+constexpr double kPublished = 0.35;
 
 Clock::duration part_of(std::chrono::nanoseconds time, double part) {
   return std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(time) * part);
@@ -230,30 +229,29 @@ std::optional<Found> search(const swap::Problem& problem, const swap::Liveness& 
     if (cost.fault || cost.peak > budget || (best && best->cost.added_ns <= cost.added_ns)) return;
     best = Found{std::move(steps), std::move(cost)};
   };
-  // The quickest of them whatever happens, as long as there is time; the others in a part of it.
-  bool first = true;
-  for (const Heuristic heuristic : {Heuristic::kDtrEq, Heuristic::kDtr, Heuristic::kMsps, Heuristic::kDtrLocal,
-                                    Heuristic::kLru, Heuristic::kSize}) {
-    const auto ends = [&] {
-      const Clock::duration so_far = Clock::now() - begin;
-      if (first && so_far < kGrace) return timed && begin + so_far >= end;
-      const bool cancelled = limits.cancelled != nullptr && limits.cancelled->load(std::memory_order_relaxed);
-      return cancelled || (timed && Clock::now() >= begin + part_of(limits.time, kPublished));
+  // Until so much of the time is over, and for so long at least.
+  const auto until = [&](double part, Clock::duration least = Clock::duration::zero()) {
+    const Clock::time_point over =
+        timed ? std::min(end, begin + std::max(part_of(limits.time, part), least)) : Clock::time_point::max();
+    return [over, cancelled = limits.cancelled] {
+      return (cancelled != nullptr && cancelled->load(std::memory_order_relaxed)) || Clock::now() >= over;
     };
+  };
+  const auto try_policy = [&](Heuristic heuristic, const std::function<bool()>& ends) {
     const double most = best ? best->cost.added_ns : kMostIterations * problem.period;
     const auto policy = make_dtr(problem, graph, heuristic);
     if (auto steps = run_online(problem, liveness, graph, budget, *policy, most, ends)) offer(std::move(*steps));
-    first = false;
-  }
-  if (!timed ||
-      kOfLaunch * static_cast<double>(graph.launches.size()) < std::chrono::duration<double>(limits.time).count()) {
-    const auto ends = [&] {
-      return (limits.cancelled != nullptr && limits.cancelled->load(std::memory_order_relaxed)) ||
-             (timed && Clock::now() >= end);
-    };
-    for (const Chen strategy : kChens) {
-      if (auto steps = chen(problem, liveness, graph, strategy, budget, ends)) offer(std::move(*steps));
-    }
+  };
+  const auto try_segments = [&](Chen strategy, const std::function<bool()>& ends) {
+    if (auto steps = chen(problem, liveness, graph, strategy, budget, ends)) offer(std::move(*steps));
+  };
+  // The quickest of both kinds first, so that there is a plan.
+  try_policy(Heuristic::kDtrEq, until(kPublished / 3, kGrace));
+  try_segments(Chen::kRecursive, until(2 * kPublished / 3, 2 * kGrace));
+  for (const Chen strategy : {Chen::kSqrt, Chen::kDropCheap, Chen::kBudget}) try_segments(strategy, until(kPublished));
+  for (const Heuristic heuristic :
+       {Heuristic::kDtr, Heuristic::kMsps, Heuristic::kDtrLocal, Heuristic::kLru, Heuristic::kSize}) {
+    try_policy(heuristic, until(kPublished));
   }
   const Foreseen foreseen(problem, liveness, graph);
   for (const auto& one : climb(problem, liveness, graph, foreseen, budget, nullptr, limits, end))
