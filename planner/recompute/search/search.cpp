@@ -229,12 +229,14 @@ std::optional<Found> search(const swap::Problem& problem, const swap::Liveness& 
     if (cost.fault || cost.peak > budget || (best && best->cost.added_ns <= cost.added_ns)) return;
     best = Found{std::move(steps), std::move(cost)};
   };
-  // Until so much of the time is over, and for so long at least.
+  // Until so much of the time is over; for so long at least, if there is time, whatever happens.
   const auto until = [&](double part, Clock::duration least = Clock::duration::zero()) {
+    const Clock::time_point enough = std::min(end, begin + least);
     const Clock::time_point over =
-        timed ? std::min(end, begin + std::max(part_of(limits.time, part), least)) : Clock::time_point::max();
-    return [over, cancelled = limits.cancelled] {
-      return (cancelled != nullptr && cancelled->load(std::memory_order_relaxed)) || Clock::now() >= over;
+        timed ? std::max(enough, begin + part_of(limits.time, part)) : Clock::time_point::max();
+    return [enough, over, cancelled = limits.cancelled] {
+      const Clock::time_point now = Clock::now();
+      return now >= over || (now >= enough && cancelled != nullptr && cancelled->load(std::memory_order_relaxed));
     };
   };
   const auto try_policy = [&](Heuristic heuristic, const std::function<bool()>& ends) {
