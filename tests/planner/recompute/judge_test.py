@@ -397,6 +397,21 @@ class Commands(unittest.TestCase):
             self.assertLessEqual(row["least_added_ns_bound"], row["plans"]["memopt"]["added_ns"])
             self.assertLessEqual(row["plans"]["memopt"]["added_ns"], min(plan["added_ns"] for plan in row["plans"].values() if plan))
 
+    def test_bounds_are_left_out_if_asked_for(self):
+        iteration = self.write(self.layers(10))
+        out = self.path("table.json")
+        done = self.plan(iteration, "--recompute", "--limit", "60%", "--strategy", "dtr:eq", "--no-bound")
+        self.assertRegex(done.stdout, r"(?m)^added time +[\d.]+ ms an iteration of [\d.]+ ms, [\d.]+ %$")
+        for arguments, asked in ((("--no-bound",), False), (("--bound-time", "2"), True)):
+            done = self.plan(iteration, "--recompute", "--compare", "--limits", "60%,1%", "--strategies", "dtr:eq", "--json", out, *arguments)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertEqual(re.search(r"(?m)^ +limit +bound +dtr:eq$", done.stdout) is not None, asked, done.stdout)
+            with open(out, encoding="utf-8") as file:
+                limits = json.load(file)["limits"]
+            for row in limits:
+                self.assertEqual({"infeasible", "least_added_ns_bound"} & set(row), {"infeasible", "least_added_ns_bound"} if asked else set())
+        self.assertEqual([row["infeasible"] for row in limits], [False, True])
+
     def test_what_is_refused(self):
         iteration = self.layers(5)
         unknown = dict(iteration, format="memopt-plan-1")

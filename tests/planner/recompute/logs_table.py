@@ -23,7 +23,7 @@ STRATEGIES = ("memopt", "dtr", "dtr:eq", "dtr:local", "dtr:lru", "dtr:size", "dt
 def planned(options, log, limit, strategy, out):
     """Nanoseconds that are added, and of an iteration; None: no plan. Exits where it is not accepted."""
     budget = ("--time-budget", options.seconds) if strategy == "memopt" else ()
-    done = subprocess.run([options.memoptctl, "plan", log, "--recompute", "--limit", f"{limit}%", "--strategy", strategy, "--json", out, *budget],
+    done = subprocess.run([options.memoptctl, "plan", log, "--recompute", "--limit", f"{limit}%", "--strategy", strategy, "--json", out, "--no-bound", *budget],
                           capture_output=True, text=True, check=False)
     if done.returncode == 3:
         return None

@@ -28,6 +28,7 @@
 #include "tools/memoptctl/common/interruption.h"
 #include "tools/memoptctl/common/output_text.h"
 #include "tools/memoptctl/common/printable.h"
+#include "tools/memoptctl/recompute/recompute_bound.h"
 #include "tools/memoptctl/swap/swap_problem.h"
 #include "tools/memoptctl/swap/swap_text.h"
 
@@ -39,10 +40,11 @@ constexpr int kExitInfeasible = 3;
 constexpr int kExitNoIteration = 4;
 constexpr const char* kFormat = "memopt-recompute-compare-1";
 constexpr int kParts[] = {90, 80, 70, 60, 50, 40, 30, 20, 10};  // of the peak load, percent
-// A published policy whose replays take longer is given up. A strategy, or a bound, that takes longer itself ends with
-// the best until then.
+// A published policy whose replays take longer is given up. A strategy that takes longer itself ends with the best
+// until then.
 constexpr double kMostIterations = 20;
 constexpr std::chrono::seconds kLongest{60};
+constexpr double kBoundSeconds = 5;     // where --bound-time does not say
 constexpr std::size_t kCellWidth = 10;  // at least
 // Of the peak load, to which the least limit is named, and the part of the time that each step to it has.
 constexpr std::uint64_t kPrecision = 256;
@@ -85,10 +87,13 @@ Strategy strategy_of(const char* option, const std::string& name, bool swaps) {
 }
 
 void refuse_others(const SwapPlanOptions& options) {
-  for (const char* const name :
-       {"--objective", "--plot", "--clean-drops", "--remap-time", "--layout-time", "--no-bound", "--bound-time"}) {
+  for (const char* const name : {"--objective", "--plot", "--clean-drops", "--remap-time", "--layout-time"}) {
     if (options.has(name))
       throw std::invalid_argument(std::string(name) + " is for swaps alone, and not for --recompute");
+  }
+  for (const char* const name : {"--no-bound", "--bound-time"}) {
+    if (options.has(name) && options.swap)
+      throw std::invalid_argument(std::string(name) + ": there is no bound of plans that swap as well");
   }
   if (options.has("--machine") && !options.swap)
     throw std::invalid_argument("--machine is for swaps, and --recompute plans none without --swap");
@@ -109,9 +114,19 @@ class Planner {
 
   const recompute::Graph& graph() const { return graph_; }
 
-  double bound(std::uint64_t limit) const {
+  RecomputeBound bound(std::uint64_t limit) const {
+    return recompute_bound(problem_, liveness_, graph_, limit,
+                           options_.has("--bound-time") ? options_.bound_seconds : kBoundSeconds);
+  }
+
+  // Null: there may be a plan.
+  const char* why_there_is_none(std::uint64_t limit) const {
     const auto end = in_a_while();
-    return recompute::least_added_ns(problem_, liveness_, graph_, limit, [&] { return is_over(end); });
+    const auto ends = [&] { return is_over(end); };
+    if (std::isinf(recompute::least_added_ns(problem_, liveness_, graph_, limit, ends))) {
+      return "what can't be made again, or one launch touches, is more";
+    }
+    return options_.bound && std::isinf(bound(limit).ns) ? "of what has to leave, not all can come back" : nullptr;
   }
 
   std::optional<Combined> plan(const Strategy& strategy, std::uint64_t limit) const {
@@ -236,9 +251,8 @@ int plan_once(const SwapPlanOptions& options, SwapProblem& input) {
   const auto found = planner.plan(strategy, limit);
   const std::string seconds = seconds_since(begin);
   if (!found) {
-    if (!interrupted() && std::isinf(planner.bound(limit))) {
-      fmt::print(stderr, "memoptctl: no plan is within {}: what can't be made again, or one launch touches, is more\n",
-                 mib(limit));
+    if (const char* const why = interrupted() ? nullptr : planner.why_there_is_none(limit)) {
+      fmt::print(stderr, "memoptctl: no plan is within {}: {}\n", mib(limit), why);
     }
     if (interrupted()) throw std::runtime_error("interrupted before there was a plan within " + mib(limit));
     const std::uint64_t least = planner.least_limit(strategy, limit);
@@ -258,11 +272,13 @@ int plan_once(const SwapPlanOptions& options, SwapProblem& input) {
   rows.emplace_back("added time", fmt::format("{} an iteration of {}, {:.2f} %", milliseconds(found->added_ns()),
                                               milliseconds(problem.period), part(found->added_ns(), problem)));
   // The bound knows no swaps.
+  std::optional<RecomputeBound> bound;
   if (options.swap) {
     rows.back().second +=
         fmt::format("; replays {}, waits {}", of_period(found->cost.added_ns), of_period(found->waits_ns));
-  } else {
-    rows.back().second += "; bound " + of_period(planner.bound(limit));
+  } else if (options.bound && !interrupted()) {
+    bound = planner.bound(limit);
+    rows.back().second += "; bound " + of_period(bound->ns);
   }
   rows.emplace_back("peak load", mib(input.liveness.peak));
   rows.emplace_back("replays", fmt::format("{} of {} launches", found->cost.replays, graph.launches.size()));
@@ -274,7 +290,8 @@ int plan_once(const SwapPlanOptions& options, SwapProblem& input) {
     rows.emplace_back("machine", machine_text(problem.machine));
   }
   rows.emplace_back("planning time", seconds);
-  for (const auto& [name, value] : rows) fmt::print("{:<14}  {}\n", name, value);
+  if (bound && !bound->missing.empty()) rows.emplace_back("no linear bound", bound->missing);
+  for (const auto& [name, value] : rows) fmt::print("{:<15}  {}\n", name, value);
   if (!options.json.empty()) write(input, graph, *found, limit, options.json);
   return 0;
 }
@@ -290,7 +307,7 @@ struct Row {
   std::size_t number = 0;
   std::uint64_t limit = 0;
   std::vector<std::optional<Combined>> plans;  // by strategy, without what they do
-  std::optional<double> bound;                 // none with swaps, of which it knows nothing
+  std::optional<RecomputeBound> bound;         // none with swaps, of which it knows nothing
 };
 
 std::size_t width(const Strategy& strategy) { return std::max(kCellWidth, strategy.name.size() + 2); }
@@ -299,8 +316,8 @@ void print_row(const Row& row, const std::vector<Strategy>& strategies, const Sw
   const double peak = static_cast<double>(std::max<std::uint64_t>(1, input.liveness.peak));
   fmt::print("{:>11} {:>7}", mib(row.limit), fmt::format("{:.0f} %", 100 * static_cast<double>(row.limit) / peak));
   if (row.bound) {
-    fmt::print("{:>{}}",
-               std::isinf(*row.bound) ? "infinite" : fmt::format("{:.2f} %", part(*row.bound, input.file.problem)),
+    const double ns = row.bound->ns;
+    fmt::print("{:>{}}", std::isinf(ns) ? "infinite" : fmt::format("{:.2f} %", part(ns, input.file.problem)),
                kCellWidth);
   }
   for (std::size_t k = 0; k < row.plans.size(); ++k) {
@@ -326,13 +343,14 @@ void write_comparison(const std::vector<Row>& rows, const std::vector<Strategy>&
                {"drops", plan->cost.drops}};
       if (swaps) entry.update({{"waits_ns", plan->waits_ns}, {"bytes_out", plan->bytes_out}});
     }
-    nlohmann::json entry = {{"limit", row.limit}, {"plans", plans}};
+    nlohmann::json its = {{"limit", row.limit}, {"plans", plans}};
     if (row.bound) {
-      const bool infeasible = std::isinf(*row.bound);
-      entry["infeasible"] = infeasible;
-      entry["least_added_ns_bound"] = infeasible ? nlohmann::json() : nlohmann::json(*row.bound);
+      const bool infeasible = std::isinf(row.bound->ns);
+      its["infeasible"] = infeasible;
+      its["least_added_ns_bound"] = infeasible ? nlohmann::json() : nlohmann::json(row.bound->ns);
+      if (!row.bound->missing.empty()) its["no_linear_bound"] = row.bound->missing;
     }
-    limits.push_back(std::move(entry));
+    limits.push_back(std::move(its));
   }
   const nlohmann::json document = {{"format", kFormat},
                                    {"name", input.file.problem.name},
@@ -350,11 +368,12 @@ int compare(const SwapPlanOptions& options, const SwapProblem& input) {
   const std::vector<std::uint64_t> limits = limits_of(options, kParts, input.liveness.peak);
   const Planner planner(options, input);
   if (!input.times.empty()) fmt::print("times      {}\n", input.times);
+  const bool has_bound = options.bound && !options.swap;
   if (options.swap) fmt::print("machine    {}\n", machine_text(input.file.problem.machine));
   fmt::print("peak load  {}\niteration  {}; below: what {} to it, within a load of\n\n", mib(input.liveness.peak),
              milliseconds(input.file.problem.period), options.swap ? "replays and waits add" : "replays add");
   fmt::print("{:>19}", "limit");
-  if (!options.swap) fmt::print("{:>{}}", "bound", kCellWidth);
+  if (has_bound) fmt::print("{:>{}}", "bound", kCellWidth);
   for (const Strategy& strategy : strategies) fmt::print("{:>{}}", strategy.name, width(strategy));
   fmt::print("\n");
   // The narrowest first: what is found there holds within all others.
@@ -365,7 +384,7 @@ int compare(const SwapPlanOptions& options, const SwapProblem& input) {
   std::vector<std::optional<Combined>> narrower(strategies.size());
   for (; done < rows.size() && !interrupted(); ++done) {
     Row& row = rows[done];
-    if (!options.swap) row.bound = planner.bound(row.limit);
+    if (has_bound) row.bound = planner.bound(row.limit);
     for (std::size_t k = 0; k < strategies.size() && !interrupted(); ++k) {
       auto plan = planner.plan(strategies[k], row.limit);
       if (plan) {
@@ -386,6 +405,11 @@ int compare(const SwapPlanOptions& options, const SwapProblem& input) {
   }
   if (interrupted()) fmt::print("\ninterrupted: the best until then; {} of {} limits\n", done, rows.size());
   rows.resize(done);
+  for (const Row& row : rows) {
+    if (!row.bound || row.bound->missing.empty()) continue;
+    fmt::print("\nno linear bound, but that of one launch at a time: {}\n", row.bound->missing);
+    break;
+  }
   std::sort(rows.begin(), rows.end(), [](const Row& a, const Row& b) { return a.number < b.number; });
   if (!options.json.empty()) write_comparison(rows, strategies, input, options.swap, options.json);
   return 0;

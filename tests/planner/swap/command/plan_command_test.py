@@ -188,7 +188,7 @@ class PlanCommand(PlanCase):
                                 (("--strategy", "none", "--threads", "1"), "--threads is for the strategy memopt; none"),
                                 (("--strategy", "autoswap:doa", "--objective", "time"), "--objective is for the strategy memopt"),
                                 (("--strategy", "autoswap:doa", "--clean-drops"), "--clean-drops is for the strategy memopt"),
-                                (("--remap-time", "5", "--recompute", "--limit", "50%"), "--remap-time is for swaps, and --recompute plans none"),
+                                (("--remap-time", "5", "--recompute", "--limit", "50%"), "--remap-time is for swaps alone, and not for --recompute"),
                                 (("--strategy", "none", "--remap-time", "5"), "--remap-time is for the strategy memopt"),
                                 (("--layout-time", "1"), "--layout-time is for none and autoswap; memopt does not look at it"),
                                 (("--buffers", self.path("out")), "--buffers is for recordings and text traces"),
