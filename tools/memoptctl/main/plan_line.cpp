@@ -94,12 +94,12 @@ void PlanLine::add_to(CLI::App& command) {
       0.001, 3600)
       ->capture_default_str();
   app_->add_flag("!--no-bound", swaps_.bound, "show no lower bounds")->group(kSwaps);
-  accept_number(
-      option("--bound-time", swaps_.bound_seconds,
-             "seconds for a lower bound, without it where that is not enough (with --recompute 5 if it is not given, "
-             "and the best until then)",
-             "N"),
-      0.05, 86400)
+  accept_number(option("--bound-time", swaps_.bound_seconds,
+                       "seconds for a lower bound, without it where that is not enough (where launches are computed "
+                       "again 5 if not given, "
+                       "and the best until then)",
+                       "N"),
+                0.05, 86400)
       ->capture_default_str();
   app_->add_flag(
           "--recompute", recompute_,
