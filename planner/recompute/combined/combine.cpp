@@ -35,8 +35,15 @@ class Combination {
   std::optional<Combined> run(Means means) {
     if (means == Means::kSwaps || liveness_.peak <= budget_) {
       swap_alone(limits_.time);
-      return std::move(best_);
+    } else {
+      choose();
     }
+    if (best_ && !best_->decisions.swaps.empty()) find_load();
+    return std::move(best_);
+  }
+
+ private:
+  void choose() {
     for (const double price : prices()) {
       if (is_over()) break;
       HiddenSwaps hidden = find_hidden_swaps(problem_, liveness_, graph_, price, kMostSwapped, swaps(share(kHidden)));
@@ -45,10 +52,8 @@ class Combination {
     if (!is_over() && replay_alone(share(kReplays))) hidden_.swaps.clear();
     if (!is_over() && swap_alone(share(kSwaps))) hidden_.swaps.clear();
     if (!is_over()) go_on();
-    return std::move(best_);
   }
 
- private:
   bool is_over() const {
     return (limits_.cancelled != nullptr && limits_.cancelled->load(std::memory_order_relaxed)) ||
            (best_ && best_->added_ns() == 0) || (timed() && elapsed() >= limits_.time);
@@ -100,6 +105,11 @@ class Combination {
       if (prices.empty() || prices.back() < price) prices.push_back(price);
     }
     return prices;
+  }
+
+  void find_load() {
+    const Extended extended = extended_by(best_->steps);
+    best_->load = swap::least_limit(extended.problem, swap::find_liveness(extended.problem), best_->decisions);
   }
 
   // The best of them is what more time is worth most for.
@@ -180,9 +190,7 @@ class Combination {
     if (liveness.peak <= budget_) return with_swaps(steps, extended, {});
     swap::SearchPlan found = swap::search(extended.problem, liveness, swap::Objective::kTime, swaps(time));
     if (!found.feasible) return std::nullopt;
-    auto one = with_swaps(steps, extended, std::move(found.decisions));
-    if (one) one->load = found.footprint;
-    return one;
+    return with_swaps(steps, extended, std::move(found.decisions));
   }
 
   const swap::Problem& problem_;
