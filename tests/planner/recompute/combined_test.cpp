@@ -185,6 +185,35 @@ TEST_F(Combining, TogetherTheyAreBetterThanEither) {
   EXPECT_LT(both->added_ns(), 0.8 * replays->cost.added_ns);
 }
 
+// Several outputs, changes in place, blocks that persist: whatever is swapped and computed again, it holds, and is no
+// slower than without swaps.
+TEST_F(Combining, PlansOfRandomProgramsHold) {
+  std::mt19937_64 random(5);
+  int both = 0, possible = 0;
+  for (int k = 0; k < (kSanitized ? 25 : 100); ++k) {
+    swap::Problem problem = random_program(random, 15);
+    const double rate = 0.5 * static_cast<double>(1 + random() % 12);
+    problem.machine = {rate, rate, 0, 0};
+    const Iteration iteration(std::move(problem));
+    const std::uint64_t budget = iteration.liveness.peak * (55 + random() % 40) / 100;
+    SearchLimits limits;
+    limits.time = std::chrono::nanoseconds::max();
+    limits.attempts = 30;
+    const auto found = combine(iteration.problem, iteration.liveness, iteration.graph, budget, Means::kBoth, limits);
+    const auto replays = search(iteration.problem, iteration.liveness, iteration.graph, budget, limits);
+    EXPECT_TRUE(found || !replays) << k;
+    if (!found) continue;
+    ++possible;
+    check(iteration, budget, *found);
+    if (replays) {
+      EXPECT_LE(found->added_ns(), replays->cost.added_ns + 1e-6) << k;
+    }
+    both += !found->steps.empty() && !found->decisions.swaps.empty() ? 1 : 0;
+  }
+  EXPECT_GT(possible, kSanitized ? 10 : 50);
+  EXPECT_GT(both, kSanitized ? 0 : 5);
+}
+
 TEST_F(Combining, TheSameSeedGivesTheSamePlan) {
   const Iteration iteration = with_copies(2);
   const auto one = plan(iteration, 1400, Means::kBoth), other = plan(iteration, 1400, Means::kBoth);
