@@ -69,6 +69,10 @@ class Drops {
   Steps steps_;
 };
 
+bool begins_launch(const Graph& graph, std::uint32_t i) {
+  return graph.launch_at[i] != kNone && graph.launches[graph.launch_at[i]].first == i;
+}
+
 }  // namespace
 
 class Following {
@@ -81,18 +85,14 @@ class Following {
       if (i == forward_.turn) strategy_.turn(remaking_);
       if (problem_.operations[i].kind == Kind::kFree) {
         if (graph_.can_be_made(problem_.operations[i].block)) remaking_.forget(problem_.operations[i].block);
-      } else if (begins_launch(i) && !launch(graph_.launch_at[i])) {
+      } else if (begins_launch(graph_, i) && !launch(graph_.launch_at[i])) {
         return std::nullopt;
       }
     }
-    return steps();
+    return with_drops(problem_, graph_, forward_, remaking_.replays_);
   }
 
  private:
-  bool begins_launch(std::uint32_t i) const {
-    return graph_.launch_at[i] != kNone && graph_.launches[graph_.launch_at[i]].first == i;
-  }
-
   bool launch(std::uint32_t l) {
     const Launch& launch = graph_.launches[l];
     remaking_.before_ = forward_.before[l];
@@ -105,17 +105,6 @@ class Following {
     if (!missing_.empty() && !strategy_.provide(remaking_, l, missing_)) return false;
     for (const Use& write : launch.writes) remaking_.version_[write.block] = write.version;
     return true;
-  }
-
-  Steps steps() const {
-    Drops drops(graph_, forward_);
-    std::size_t left = remaking_.replays_.size();
-    for (auto i = static_cast<std::uint32_t>(problem_.operations.size()); i-- > 0;) {
-      if (begins_launch(i)) drops.launch(graph_.launches[graph_.launch_at[i]]);
-      for (; left > 0 && remaking_.replays_[left - 1].before == i; --left)
-        drops.replay(remaking_.replays_[left - 1].launch, i);
-    }
-    return drops.take();
   }
 
   const swap::Problem& problem_;
@@ -165,6 +154,17 @@ bool Remaking::replay(std::uint32_t l) {
 std::optional<Steps> follow(const swap::Problem& problem, const Graph& graph, const Forward& forward,
                             Strategy& strategy) {
   return Following(problem, graph, forward, strategy).run();
+}
+
+Steps with_drops(const swap::Problem& problem, const Graph& graph, const Forward& forward,
+                 std::span<const Replay> replays) {
+  Drops drops(graph, forward);
+  std::size_t left = replays.size();
+  for (auto i = static_cast<std::uint32_t>(problem.operations.size()); i-- > 0;) {
+    if (begins_launch(graph, i)) drops.launch(graph.launches[graph.launch_at[i]]);
+    for (; left > 0 && replays[left - 1].before == i; --left) drops.replay(replays[left - 1].launch, i);
+  }
+  return drops.take();
 }
 
 }  // namespace memopt::recompute

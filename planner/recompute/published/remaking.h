@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "planner/recompute/model/graph.h"
@@ -14,6 +15,10 @@
 #include "planner/recompute/published/forward.h"
 
 namespace memopt::recompute {
+
+struct Replay {
+  std::uint32_t before = 0, launch = 0;  // an operation; what is replayed
+};
 
 // What a strategy takes to be in memory. What it holds for there, though nothing reads it again, costs no memory.
 class Remaking {
@@ -38,10 +43,6 @@ class Remaking {
  private:
   friend class Following;
 
-  struct Replay {
-    std::uint32_t before = 0, launch = 0;
-  };
-
   bool replay(std::uint32_t launch);
 
   const Graph& graph_;
@@ -63,5 +64,10 @@ class Strategy {
 // Nothing: the strategy found no way. O(n + a + r) for r replays, beside the strategy.
 std::optional<Steps> follow(const swap::Problem& problem, const Graph& graph, const Forward& forward,
                             Strategy& strategy);
+
+// Those of the replays, in order of their operations, that are of use, and the drops that follow from them. Whether
+// each replay finds what it reads is not looked at. O(n + a + r).
+Steps with_drops(const swap::Problem& problem, const Graph& graph, const Forward& forward,
+                 std::span<const Replay> replays);
 
 }  // namespace memopt::recompute

@@ -5,9 +5,11 @@ import json
 import os
 import random
 import re
+import signal
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 import cases
@@ -26,9 +28,10 @@ NETS = os.path.join(HERE, "..", "..", "..", "integration", "workloads", "nets", 
 PLANS = int(os.environ.get("MEMOPT_RANDOM_PLANS", "3000")) // (1 if cases.SANITIZER == "" else 5)
 SEED = int(os.environ.get("MEMOPT_RANDOM_SEED", "1"))
 EXACT = ("footprint", "replays", "drops")
-# Ours, and what is published.
+# Ours, and what is published. Checkmate's programs take minutes, but for small iterations.
 STRATEGIES = ("memopt", "dtr", "dtr:eq", "dtr:local", "dtr:lru", "dtr:size", "dtr:msps", "chen:sqrt", "chen:budget", "chen:recursive",
               "chen:drop-cheap")
+CHECKMATE = ("checkmate", "checkmate:lp")
 
 
 def theirs(plan):
@@ -382,7 +385,8 @@ class Commands(unittest.TestCase):
 
     def test_a_comparison(self):
         out = self.path("table.json")
-        done = self.plan(self.write(self.layers(30)), "--recompute", "--compare", "--limits", "90%,50%,30%,2%", "--time-budget", "0.3", "--json", out)
+        done = self.plan(self.write(self.layers(30)), "--recompute", "--compare", "--limits", "90%,50%,30%,2%", "--time-budget", "0.3", "--json", out,
+                         "--strategies", ",".join(STRATEGIES))
         self.assertEqual(done.returncode, 0, done.stderr)
         with open(out, encoding="utf-8") as file:
             table = json.load(file)
@@ -411,6 +415,56 @@ class Commands(unittest.TestCase):
             for row in limits:
                 self.assertEqual({"infeasible", "least_added_ns_bound"} & set(row), {"infeasible", "least_added_ns_bound"} if asked else set())
         self.assertEqual([row["infeasible"] for row in limits], [False, True])
+
+    def without_checkmate(self, done):
+        if "is not in this build" in done.stderr:
+            self.assertNotEqual(done.returncode, 0)
+            self.skipTest(done.stderr.strip())
+
+    def test_checkmate(self):
+        iteration = self.write(self.layers(8))
+        added = {}
+        for strategy in CHECKMATE:
+            out = self.path(f"{strategy}.json")
+            done = self.plan(iteration, "--recompute", "--strategy", strategy, "--limit", "7MiB", "--json", out)
+            self.without_checkmate(done)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            result = self.judged(out, done.stdout)
+            self.assertLessEqual(result["footprint"], 7 << 20)
+            program = re.search(r"(?m)^program +\d+ columns, \d+ rows, \d+ stages; solved; nothing in it is below ([\d.]+) ms, [\d.]+ %$", done.stdout)
+            self.assertLessEqual(float(program.group(1)), result["added_ns"] / 1e6 + 0.001)
+            added[strategy] = result["added_ns"]
+        self.assertLessEqual(added["checkmate"], added["checkmate:lp"])
+        table = self.path("table.json")
+        done = self.plan(iteration, "--recompute", "--compare", "--strategies", ",".join(CHECKMATE), "--limits", "7MiB,2MiB", "--json", table)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        with open(table, encoding="utf-8") as file:
+            rows = json.load(file)["limits"]
+        self.assertEqual({name: plan["added_ns"] for name, plan in rows[0]["plans"].items()}, added)
+        self.assertEqual(rows[1]["plans"], dict.fromkeys(CHECKMATE))
+        done = self.plan(iteration, "--recompute", "--strategy", "checkmate", "--limit", "2MiB")
+        self.assertEqual(done.returncode, 3, done.stderr)
+        self.assertRegex(done.stderr, r"(?m)^memoptctl: checkmate finds no plan within 2\.00 MiB: its program has no solution$")
+
+    def test_checkmate_of_what_is_too_large(self):
+        done = self.plan(self.write(self.layers(400)), "--recompute", "--strategy", "checkmate", "--limit", "50%")
+        self.without_checkmate(done)
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertRegex(done.stderr, r"checkmate: the iteration is too large for it: its program has more than \d+ columns")
+
+    def test_checkmate_ends_at_an_interrupt(self):
+        line = [MEMOPTCTL, "plan", self.write(self.layers(90)), "--recompute", "--strategy", "checkmate", "--limit", "20%"]
+        begin = time.monotonic()
+        with subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+            time.sleep(2)
+            process.send_signal(signal.SIGINT)
+            stdout, stderr = process.communicate(timeout=patience.seconds(40))
+        if "is not in this build" in stderr:
+            self.skipTest(stderr.strip())
+        # Three seconds for the solver to end, after which it is ended.
+        self.assertLess(time.monotonic() - begin, patience.seconds(20))
+        self.assertIn("interrupted", stdout + stderr)
+        self.assertIn(process.returncode, (0, 1))
 
     def test_what_is_refused(self):
         iteration = self.layers(5)

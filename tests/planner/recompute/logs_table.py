@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Plans of `memoptctl plan FILE --recompute` by all strategies, and whether the judge of these tests, which shares no code with it, accepts them:
 
-  logs_table.py MEMOPTCTL [--limits 70,50,40] [--seconds 1] FILE...
+  logs_table.py MEMOPTCTL [--limits 70,50,40] [--seconds 1] [--strategies A,B] FILE...
 
 One line for each file and limit: what each strategy's plan adds by the judge, percent of the iteration; -: no plan. Behind it how many were
 accepted. Exit code 1 if one was not, or if it adds something else than was printed.
@@ -46,15 +46,17 @@ def main():
     parser.add_argument("memoptctl")
     parser.add_argument("--limits", default="70,50,40", help="percent of the peak load")
     parser.add_argument("--seconds", default="1", help="of each search of memopt's own")
+    parser.add_argument("--strategies", default=",".join(STRATEGIES), help="all but checkmate, which takes minutes")
     parser.add_argument("logs", nargs="+", metavar="FILE")
     options = parser.parse_args()
-    print(f"{'':24}{'limit':>6}" + "".join(f"{name:>16}" for name in STRATEGIES), flush=True)
+    strategies = options.strategies.split(",")
+    print(f"{'':24}{'limit':>6}" + "".join(f"{name:>16}" for name in strategies), flush=True)
     accepted = cases = 0
     with tempfile.TemporaryDirectory() as folder:
         for log in options.logs:
             for limit in options.limits.split(","):
                 print(f"{os.path.basename(log)[:23]:24}{limit + ' %':>6}", end="", flush=True)
-                for strategy in STRATEGIES:
+                for strategy in strategies:
                     added = planned(options, log, limit, strategy, os.path.join(folder, "plan.json"))
                     cases += 1
                     accepted += added is not None

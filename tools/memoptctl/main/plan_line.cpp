@@ -105,9 +105,9 @@ void PlanLine::add_to(CLI::App& command) {
           "--recompute", recompute_,
           "drop blocks and compute them again, instead of swapping: by --strategy memopt, dtr, dtr:eq, dtr:local, "
           "dtr:lru, dtr:size, dtr:msps, chen:sqrt, chen:budget, chen:recursive or chen:drop-cheap within --limit, or "
-          "all of them with --compare; of logs for DTR's "
-          "simulator, kernel tables of G10's, and iterations with launches (memopt-plan-2). No program can carry that "
-          "out yet")
+          "all of them with --compare; or by checkmate or checkmate:lp, which take a minute for each limit; of logs "
+          "for DTR's simulator, kernel tables of G10's, and iterations with launches (memopt-plan-2). No program can "
+          "carry that out yet")
       ->group(kRecompute);
   app_->add_flag("--swap", swaps_.swap,
                  "with --recompute: swap as well; memopt then chooses among both, memopt:recompute and memopt:swap are "

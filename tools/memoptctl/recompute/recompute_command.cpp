@@ -28,6 +28,7 @@
 #include "tools/memoptctl/common/interruption.h"
 #include "tools/memoptctl/common/output_text.h"
 #include "tools/memoptctl/common/printable.h"
+#include "tools/memoptctl/recompute/checkmate_process.h"
 #include "tools/memoptctl/recompute/recompute_bound.h"
 #include "tools/memoptctl/swap/swap_problem.h"
 #include "tools/memoptctl/swap/swap_text.h"
@@ -46,6 +47,8 @@ constexpr double kMostIterations = 20;
 constexpr std::chrono::seconds kLongest{60};
 constexpr double kBoundSeconds = 5;     // where --bound-time does not say
 constexpr std::size_t kCellWidth = 10;  // at least
+// Columns of Checkmate's program, above which a minute is not enough for anything.
+constexpr std::uint64_t kMostWhole = 60000, kMostRelaxed = 100000;
 // Of the peak load, to which the least limit is named, and the part of the time that each step to it has.
 constexpr std::uint64_t kPrecision = 256;
 constexpr double kHalves = 8;
@@ -55,8 +58,9 @@ struct Strategy {
   std::optional<recompute::Heuristic> heuristic = {};
   std::optional<recompute::Chen> chen = {};
   std::optional<recompute::Means> means = {};  // of our own; none: nothing is swapped
+  bool checkmate = false, rounded = false;
 
-  bool searches() const { return !heuristic && !chen; }  // our own
+  bool searches() const { return !heuristic && !chen && !checkmate; }  // our own
 };
 
 // With swaps, our own is there three times: both together, and each alone.
@@ -74,13 +78,19 @@ std::vector<Strategy> all_strategies(bool swaps) {
   for (const recompute::Chen chen : recompute::kChens) {
     all.push_back({.name = "chen:" + std::string(recompute::name_of(chen)), .chen = chen});
   }
+  all.push_back({.name = "checkmate", .checkmate = true});
+  all.push_back({.name = "checkmate:lp", .checkmate = true, .rounded = true});
   return all;
 }
 
 Strategy strategy_of(const char* option, const std::string& name, bool swaps) {
   std::string names;
   for (const Strategy& one : all_strategies(swaps)) {
-    if (one.name == name) return one;
+    if (one.name == name) {
+      if (one.checkmate && !checkmate_missing().empty())
+        throw std::runtime_error(fmt::format("{} is {}", name, checkmate_missing()));
+      return one;
+    }
     names += (names.empty() ? "" : ", ") + one.name;
   }
   throw std::invalid_argument(fmt::format("{}: expected {}, not {}", option, names, printable(name)));
@@ -133,6 +143,9 @@ class Planner {
     return plan(strategy, limit, options_.seconds);
   }
 
+  // Of the last plan by Checkmate.
+  const recompute::CheckmateAnswer& checkmate_answer() const { return checkmate_; }
+
   // About the least limit within which it finds a plan, above one within which it found none: by halves.
   std::uint64_t least_limit(const Strategy& strategy, std::uint64_t too_low) const {
     std::uint64_t enough = liveness_.peak;
@@ -183,6 +196,13 @@ class Planner {
   std::optional<recompute::Steps> published(const Strategy& strategy, std::uint64_t limit) const {
     const auto end = in_a_while();
     const auto ends = [&] { return is_over(end); };
+    if (strategy.checkmate) {
+      const double seconds = std::chrono::duration<double>(kLongest).count();
+      CheckmateRun run = run_checkmate(
+          problem_, {limit, strategy.rounded, seconds, strategy.rounded ? kMostRelaxed : kMostWhole}, ends);
+      checkmate_ = run.answer;
+      return std::move(run.steps);
+    }
     if (strategy.chen) return recompute::chen(problem_, liveness_, graph_, *strategy.chen, limit, ends);
     const auto policy = recompute::make_dtr(problem_, graph_, *strategy.heuristic);
     return recompute::run_online(problem_, liveness_, graph_, limit, *policy, kMostIterations * problem_.period, ends);
@@ -204,10 +224,19 @@ class Planner {
   const swap::Problem& problem_;
   const swap::Liveness& liveness_;
   const recompute::Graph graph_;
+  mutable recompute::CheckmateAnswer checkmate_;
   const std::atomic<bool>& cancelled_ = end_at_interrupt();
 };
 
 double part(double ns, const swap::Problem& problem) { return problem.period > 0 ? 100 * ns / problem.period : 0; }
+
+std::string text_of(const recompute::CheckmateAnswer& answer, const swap::Problem& problem) {
+  std::string text = fmt::format("{} columns, {} rows, {} stages; ", answer.columns, answer.rows, answer.stages);
+  text += answer.solved ? "solved" : "not solved in the time";
+  if (answer.bound_ns < 0) return text + ", no bound is known";
+  return text + fmt::format("; nothing in it is below {}, {:.2f} %", milliseconds(answer.bound_ns),
+                            part(answer.bound_ns, problem));
+}
 
 std::string seconds_since(std::chrono::steady_clock::time_point begin) {
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
@@ -250,11 +279,22 @@ int plan_once(const SwapPlanOptions& options, SwapProblem& input) {
   const auto begin = std::chrono::steady_clock::now();
   const auto found = planner.plan(strategy, limit);
   const std::string seconds = seconds_since(begin);
+  if (!found && planner.checkmate_answer().too_large) {
+    throw std::runtime_error(
+        fmt::format("{}: the iteration is too large for it: its program has more than {} columns (variables) within {}",
+                    strategy.name, strategy.rounded ? kMostRelaxed : kMostWhole, mib(limit)));
+  }
   if (!found) {
     if (const char* const why = interrupted() ? nullptr : planner.why_there_is_none(limit)) {
       fmt::print(stderr, "memoptctl: no plan is within {}: {}\n", mib(limit), why);
     }
     if (interrupted()) throw std::runtime_error("interrupted before there was a plan within " + mib(limit));
+    if (strategy.checkmate) {
+      const bool none = planner.checkmate_answer().solved && !strategy.rounded;
+      fmt::print(stderr, "memoptctl: {} finds no plan within {}{}\n", strategy.name, mib(limit),
+                 none ? ": its program has no solution" : fmt::format(" in {} s", kLongest.count()));
+      return kExitInfeasible;
+    }
     const std::uint64_t least = planner.least_limit(strategy, limit);
     if (interrupted()) throw std::runtime_error("interrupted before there was a plan within " + mib(limit));
     fmt::print(stderr, "memoptctl: {} finds no plan within {}; the least limit it reaches is {} ({} bytes)\n",
@@ -289,6 +329,7 @@ int plan_once(const SwapPlanOptions& options, SwapProblem& input) {
                                            mib(found->bytes_in)));
     rows.emplace_back("machine", machine_text(problem.machine));
   }
+  if (strategy.checkmate) rows.emplace_back("program", text_of(planner.checkmate_answer(), problem));
   rows.emplace_back("planning time", seconds);
   if (bound && !bound->missing.empty()) rows.emplace_back("no linear bound", bound->missing);
   for (const auto& [name, value] : rows) fmt::print("{:<15}  {}\n", name, value);
@@ -297,8 +338,14 @@ int plan_once(const SwapPlanOptions& options, SwapProblem& input) {
 }
 
 std::vector<Strategy> compared_strategies(const SwapPlanOptions& options) {
-  if (options.strategies.empty()) return all_strategies(options.swap);
   std::vector<Strategy> result;
+  if (options.strategies.empty()) {
+    // But those that take a minute for each limit.
+    for (Strategy& one : all_strategies(options.swap)) {
+      if (!one.checkmate) result.push_back(std::move(one));
+    }
+    return result;
+  }
   for (const std::string& name : options.strategies) result.push_back(strategy_of("--strategies", name, options.swap));
   return result;
 }
