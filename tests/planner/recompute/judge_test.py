@@ -25,7 +25,7 @@ LOGS = os.path.join(os.environ.get("MEMOPT_SHARED", ""), "dtr")
 TABLES = os.path.join(os.environ.get("MEMOPT_SHARED", ""), "g10")
 HERE = os.path.dirname(os.path.abspath(__file__))
 NETS = os.path.join(HERE, "..", "..", "..", "integration", "workloads", "nets", "nets.py")
-PLANS = int(os.environ.get("MEMOPT_RANDOM_PLANS", "3000")) // (1 if cases.SANITIZER == "" else 5)
+PLANS = int(os.environ.get("MEMOPT_RANDOM_PLANS", "2000")) // (1 if cases.SANITIZER == "" else 5)
 SEED = int(os.environ.get("MEMOPT_RANDOM_SEED", "1"))
 EXACT = ("footprint", "replays", "drops")
 # Ours, and what is published. Checkmate's programs take minutes, but for small iterations.
