@@ -22,7 +22,8 @@ std::string style_sheet() {
   std::string sheet =
       "<style>\ntext{fill:#222}.paper{fill:#fff}.ink{fill:#222}.line{fill:none;stroke:#222}.faint{fill:none;stroke:#"
       "ddd}\n"
-      ".dashed{stroke-dasharray:7 4}.thick{stroke-width:2}.edge{stroke:#fff;stroke-width:.3}\n";
+      ".dashed{stroke-dasharray:7 4}.dotted{stroke-dasharray:2 "
+      "3}.thick{stroke-width:2}.edge{stroke:#fff;stroke-width:.3}\n";
   for (std::size_t i = 0; i < kColourCodes.size(); ++i) {
     const std::string colour(kColourCodes[i]), k = std::to_string(i);
     sheet += ".c" + k + "{fill:" + colour + "}.l" + k + "{fill:none;stroke:" + colour + "}\n";

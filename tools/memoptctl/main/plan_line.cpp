@@ -59,7 +59,7 @@ void PlanLine::add_to(CLI::App& command) {
       "gtx1080ti, a100-40g, h200, or OUT:IN[:OUT_LATENCY:IN_LATENCY] of copies in GB/s and ns (the file's; gtx1080ti "
       "where it has none)",
       "NAME");
-  option("--plot", swaps_.plot, "draw the plan, or the comparison (SVG)", "OUT");
+  option("--plot", swaps_.plot, "draw the plan, or the comparison; with --recompute the comparison alone (SVG)", "OUT");
   app_->add_flag("--compare", swaps_.compare,
                  "the least added time by all strategies within several limits, as a table; with --json as JSON")
       ->group(kSwaps);

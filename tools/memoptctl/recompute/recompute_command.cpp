@@ -25,6 +25,7 @@
 #include "planner/recompute/published/chen.h"
 #include "planner/recompute/search/search.h"
 #include "planner/swap/files/plan_file.h"
+#include "planner/swap/files/trade_off_plot.h"
 #include "tools/memoptctl/common/interruption.h"
 #include "tools/memoptctl/common/output_text.h"
 #include "tools/memoptctl/common/printable.h"
@@ -97,7 +98,7 @@ Strategy strategy_of(const char* option, const std::string& name, bool swaps) {
 }
 
 void refuse_others(const SwapPlanOptions& options) {
-  for (const char* const name : {"--objective", "--plot", "--clean-drops", "--remap-time", "--layout-time"}) {
+  for (const char* const name : {"--objective", "--clean-drops", "--remap-time", "--layout-time"}) {
     if (options.has(name))
       throw std::invalid_argument(std::string(name) + " is for swaps alone, and not for --recompute");
   }
@@ -110,6 +111,8 @@ void refuse_others(const SwapPlanOptions& options) {
   for (const char* const name : {"--limits", "--strategies"}) {
     if (options.has(name) && !options.compare) throw std::invalid_argument(std::string(name) + " is for --compare");
   }
+  if (options.has("--plot") && !options.compare)
+    throw std::invalid_argument("--plot draws what --compare finds; of one plan of --recompute there is no drawing");
 }
 
 using recompute::Combined;  // also of plans without swaps
@@ -407,6 +410,28 @@ void write_comparison(const std::vector<Row>& rows, const std::vector<Strategy>&
   write_text(path, document.dump(1) + '\n');
 }
 
+std::string plot(const std::vector<Row>& rows, const std::vector<Strategy>& strategies, const SwapProblem& input) {
+  constexpr double kNone = std::numeric_limits<double>::infinity();
+  std::vector<swap::TradeOffLine> lines;
+  for (std::size_t k = 0; k < strategies.size(); ++k) {
+    lines.push_back({strategies[k].name, {}, false});
+    for (const Row& row : rows) {
+      lines.back().points.push_back({row.limit, row.plans[k] ? row.plans[k]->added_ns() : kNone});
+    }
+  }
+  swap::TradeOffLine bound{"no plan is below", {}, true};
+  for (const Row& row : rows) {
+    if (row.bound) bound.points.push_back({row.limit, row.bound->ns});
+  }
+  if (!bound.points.empty()) lines.push_back(std::move(bound));
+  const swap::Problem& problem = input.file.problem;
+  const std::string title =
+      fmt::format("{}{} an iteration, peak load {}", problem.name.empty() ? "" : printable(problem.name) + ": ",
+                  milliseconds(problem.period), mib(input.liveness.peak));
+  return swap::draw_trade_off_parts(title, lines, std::max<std::uint64_t>(1, input.liveness.peak),
+                                    problem.period > 0 ? problem.period : 1);
+}
+
 int compare(const SwapPlanOptions& options, const SwapProblem& input) {
   if (options.has("--limit")) throw std::invalid_argument("--limit is for one plan; --compare takes --limits");
   if (options.has("--strategy"))
@@ -459,6 +484,7 @@ int compare(const SwapPlanOptions& options, const SwapProblem& input) {
   }
   std::sort(rows.begin(), rows.end(), [](const Row& a, const Row& b) { return a.number < b.number; });
   if (!options.json.empty()) write_comparison(rows, strategies, input, options.swap, options.json);
+  if (!options.plot.empty()) write_text(options.plot, plot(rows, strategies, input));
   return 0;
 }
 
@@ -468,6 +494,7 @@ int recompute_plan(const SwapPlanOptions& options, input::File& file) {
   try {
     refuse_others(options);
     expect_writable(options.json);
+    expect_writable(options.plot);
     std::optional<SwapProblem> input = read_problem(options, file);
     if (!input) return kExitNoIteration;
     if (!input->launches) {

@@ -1,0 +1,85 @@
+#!/usr/bin/env python3
+"""paper_tables.py still prints its tables, of small instances, and what it prints holds together."""
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import cases
+import paper_tables
+import patience
+
+
+def tables(*arguments):
+    """The rows of each paper, by the heading."""
+    done = subprocess.run([sys.executable, paper_tables.__file__, *arguments], capture_output=True, text=True, timeout=patience.seconds(280), check=False)
+    if done.returncode != 0:
+        raise AssertionError(done.stderr)
+    found = {}
+    for text in done.stdout.split("### ")[1:]:
+        heading, *lines = text.splitlines()
+        heads, _, *rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines if line.startswith("|")]
+        found[heading] = [dict(zip(heads, row, strict=True)) for row in rows]
+    return found
+
+
+def percents(cell):
+    """Of what is added; infinite where there is no plan."""
+    return [float("inf") if "no plan" in text else float(text) for text in re.findall(r"\+([\d.]+) %|(no plan)", cell) for text in text if text]
+
+
+class PaperTables(unittest.TestCase):
+    def test_small_instances(self):
+        found = tables("--quick")
+        self.assertEqual(list(found), [heading for heading, _ in paper_tables.PAPERS.values()])
+        chen, monet, dtr, checkmate, zhang, sekiyama = found.values()
+        for rows in found.values():
+            for row in rows:
+                self.assertEqual(tuple(row), paper_tables.HEADS)
+                self.assertTrue(all(row.values()), row)
+                if row["why they differ"] != "as above":
+                    self.assertEqual(row["ours"] == "-", row["why they differ"].startswith("not reproduced: "), row)
+        self.assertEqual([row["ours"] for row in dtr], ["-"] * 3)
+        self.assertEqual(sum(row["ours"] != "-" for row in chen), 3)
+        self.assertEqual(len(checkmate), 1)
+        # Nothing adds less than the bound; less room costs more.
+        added = []
+        for row in monet:
+            ours, bound = percents(row["ours"])
+            self.assertLessEqual(bound, ours + 0.01)
+            self.assertLessEqual(bound, percents(row["published algorithm here"])[0] + 0.01)
+            added.append(ours)
+        self.assertEqual(len(added), 4)
+        self.assertEqual(added, sorted(added))
+        self.assertLess(added[0], 20)
+        printed, smart_pool, ours = (float(re.search(r"1\.\d+", zhang[0][head]).group()) for head in ("printed", "published algorithm here", "ours"))
+        self.assertEqual(printed, 1.013)
+        self.assertLessEqual(1, ours)
+        self.assertLessEqual(ours, smart_pool)
+        self.assertLess(smart_pool, 1.05)
+        layouts = [float(re.search(r"([\d.]+) % less", sekiyama[0][head]).group(1)) for head in ("published algorithm here", "ours")]
+        self.assertEqual(layouts, sorted(layouts))
+        self.assertGreater(layouts[0], 0)
+
+    def test_what_is_missing_is_said(self):
+        (rows,) = tables("--rows", "dtr", "--shared", "/nonexistent").values()
+        self.assertEqual([(row["ours"], row["why they differ"]) for row in rows],
+                         [("-", "not reproduced: the log is not there"), ("-", "as above"), ("-", "as above")])
+        done = subprocess.run([sys.executable, paper_tables.__file__, "--rows", "dtr,none"], capture_output=True, text=True, check=False)
+        self.assertIn("unknown rows 'none'", done.stderr)
+
+    def test_what_stays(self):
+        iteration = {"ops": [["m", 1, 0], ["f", 2, 0, 1], ["m", 2, 0], ["r", 0, 0, 0], ["f", 1, 0]],
+                     "blocks": [{"id": 0, "size": 10, "persistent": True}, {"id": 1, "size": 100}, {"id": 2, "size": 1000}]}
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "iteration.json")
+            with open(path, "w", encoding="utf-8") as file:
+                json.dump(iteration, file)
+            self.assertEqual(paper_tables.what_stays(path), 1010)
+
+
+if __name__ == "__main__":
+    cases.main()
