@@ -29,7 +29,8 @@ SWAP_LAYOUT = {"places": LAYOUT_PUBLIC - {LAYOUT + "files"}, "strategies": LAYOU
                "files": {LAYOUT + "files", "planner/json", "planner/input"}}
 # planner/recompute's rooms -> those of its others that each may include.
 RECOMPUTE = "planner/recompute/"
-RECOMPUTE_ROOMS = {"model": [], "online": ["model"], "published": ["model"], "bounds": ["model"], "search": ["model", "online", "published"], "combined": ["model", "online", "search"]}
+RECOMPUTE_ROOMS = {"model": [], "online": ["model"], "published": ["model"], "bounds": ["model"], "search": ["model", "online", "published"], "combined": ["model", "online", "search"],
+                   "learned": ["model", "online", "search", "combined"]}
 # Room -> rooms whose files it may include, and single headers, beside its own. A file belongs to the longest prefix.
 RULES = {
     "preload": {"agent", "shm"},

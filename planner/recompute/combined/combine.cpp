@@ -151,18 +151,7 @@ class Combination {
 
   // What is known of it once it holds.
   std::optional<Combined> with_swaps(Steps steps, const Extended& extended, swap::Decisions decisions) const {
-    keep_launches_whole(extended.problem, decisions.swaps);
-    const swap::Report report = swap::verify(extended.problem, decisions);
-    if (report.fault || find_launch_fault(extended.problem, decisions.swaps)) return std::nullopt;
-    Combined one;
-    one.cost = find_cost(problem_, liveness_, graph_, steps);
-    one.steps = std::move(steps);
-    one.decisions = std::move(decisions);
-    one.waits_ns = report.timing.added_ns;
-    one.bytes_out = report.bytes_out;
-    one.bytes_in = report.bytes_in;
-    one.load = budget_;
-    return one;
+    return judge(problem_, liveness_, graph_, std::move(steps), extended, std::move(decisions));
   }
 
   bool replay_beside(const HiddenSwaps& hidden, std::chrono::nanoseconds time) {
@@ -204,6 +193,22 @@ class Combination {
 };
 
 }  // namespace
+
+std::optional<Combined> judge(const swap::Problem& problem, const swap::Liveness& liveness, const Graph& graph,
+                              Steps steps, const Extended& extended, swap::Decisions decisions) {
+  keep_launches_whole(extended.problem, decisions.swaps);
+  const swap::Report report = swap::verify(extended.problem, decisions);
+  if (report.fault || find_launch_fault(extended.problem, decisions.swaps)) return std::nullopt;
+  Combined one;
+  one.cost = find_cost(problem, liveness, graph, steps);
+  one.steps = std::move(steps);
+  one.decisions = std::move(decisions);
+  one.waits_ns = report.timing.added_ns;
+  one.bytes_out = report.bytes_out;
+  one.bytes_in = report.bytes_in;
+  one.load = *extended.problem.limit;
+  return one;
+}
 
 std::optional<Combined> combine(const swap::Problem& problem, const swap::Liveness& liveness, const Graph& graph,
                                 std::uint64_t budget, Means means, const SearchLimits& limits) {

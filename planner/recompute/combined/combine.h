@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <optional>
 
+#include "planner/recompute/combined/extended.h"
 #include "planner/recompute/model/graph.h"
 #include "planner/recompute/model/plan.h"
 #include "planner/recompute/search/search.h"
@@ -26,6 +27,11 @@ struct Combined {
 
   double added_ns() const { return cost.added_ns + waits_ns; }
 };
+
+// What these steps, which must hold, and swaps of the iteration with them, come to, if they hold within the limit of
+// `extended`. Swaps that begin or end within a launch that touches their block are made to be beside it. Thread-safe.
+std::optional<Combined> judge(const swap::Problem& problem, const swap::Liveness& liveness, const Graph& graph,
+                              Steps steps, const Extended& extended, swap::Decisions decisions);
 
 // What is computed again, what is swapped, or both.
 enum class Means : std::uint8_t { kSwaps, kBoth };

@@ -243,7 +243,8 @@ class Memory {
   std::uint32_t least() {
     candidates_.clear();
     for (const std::uint32_t b : there_) {
-      if (blocks_[b].locks == 0 && blocks_[b].absences == 0 && graph_.may_be_dropped(b, at_))
+      if (blocks_[b].locks == 0 && blocks_[b].absences == 0 && graph_.may_be_dropped(b, at_) &&
+          policy_.may_leave(b, at_))
         candidates_.emplace_back(policy_.at_least(b, now_, at_), b);
     }
     std::make_heap(candidates_.begin(), candidates_.end(), std::greater<>());

@@ -17,6 +17,8 @@ namespace memopt::recompute {
 class Policy {
  public:
   virtual ~Policy() = default;
+  // Of a block that is in memory, and may be dropped: whether it is to be asked about at all.
+  virtual bool may_leave(std::uint32_t /*block*/, std::uint32_t /*operation*/) { return true; }
   // Of a block that is in memory and may be dropped: the least value is dropped first. `now`: nanoseconds, replays
   // included; `operation`: the one ahead.
   virtual double value(std::uint32_t block, double now, std::uint32_t operation) = 0;

@@ -383,6 +383,42 @@ class Commands(unittest.TestCase):
         self.assertEqual((row["plans"]["memopt"]["added_ns"], row["plans"]["memopt:swap"]["added_ns"]), (0, 0))  # copies are fast
         self.assertGreater(row["plans"]["dtr"]["added_ns"], 0)
 
+    def test_plans_that_a_network_learned_to_make(self):
+        iteration = self.layers(16)
+        iteration["machine"] = {"out_bytes_per_ns": 0.4, "in_bytes_per_ns": 0.4, "out_latency_ns": 10000}
+        path = self.write(iteration)
+        out, curve = self.path("plan.json"), self.path("curve.csv")
+        for strategy, episodes in (("dqn", 150), ("dqn:transfer", 400)):
+            for swaps in ((), ("--swap",)):
+                done = self.plan(path, "--recompute", *swaps, "--strategy", strategy, "--limit", "12MiB", "--episodes", str(episodes), "--seed", "3",
+                                 "--json", out, "--training-curve", curve)
+                self.assertEqual(done.returncode, 0, done.stderr)
+                if swaps:
+                    with open(out, encoding="utf-8") as file:
+                        result = judge.judge(json.load(file))
+                    self.assertRegex(done.stdout, rf"(?m)^added time +{result['added_ns'] / 1e6:.3f} ms an iteration")
+                    self.assertRegex(done.stdout, rf"(?m)^swaps +{result['swaps']}; ")
+                else:
+                    result = self.judged(out, done.stdout)
+                self.assertLessEqual(result["footprint"], 12 << 20)
+                self.assertGreater(result["replays"] + result.get("swaps", 0), 0)
+                self.assertRegex(done.stdout, rf"(?m)^training +{episodes} episodes (on \d+ generated iterations )?in [\d.]+ s")
+                with open(curve, encoding="utf-8") as file:
+                    lines = file.read().splitlines()
+                self.assertEqual(lines[0], "episode,epsilon,return,added_ns,best_added_ns")
+                self.assertEqual(len(lines), episodes + 1)
+                if strategy == "dqn":
+                    number, epsilon = re.search(r"; the best in episode (\d+), epsilon ([\d.]+)$", done.stdout, re.MULTILINE).groups()
+                    cells = lines[int(number)].split(",")
+                    self.assertEqual((cells[0], f"{float(cells[1]):.2f}", cells[3]), (number, epsilon, cells[4]))
+                    self.assertAlmostEqual(float(cells[3]), result["added_ns"], delta=1)
+                    self.assertEqual(lines[-1].split(",")[4], cells[3])
+        # In a comparison by name only.
+        done = self.plan(path, "--recompute", "--compare", "--limits", "70%", "--strategies", "dtr,dqn", "--episodes", "100", "--json", out)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        with open(out, encoding="utf-8") as file:
+            self.assertEqual(set(json.load(file)["limits"][0]["plans"]), {"dtr", "dqn"})
+
     def test_a_comparison(self):
         out = self.path("table.json")
         done = self.plan(self.write(self.layers(30)), "--recompute", "--compare", "--limits", "90%,50%,30%,2%", "--time-budget", "0.3", "--json", out,
@@ -481,6 +517,9 @@ class Commands(unittest.TestCase):
                 (iteration, ("--limit", "50%", "--strategy", "memopt:swap"), 2, r"--strategy: expected memopt, dtr, .*, not memopt:swap$"),
                 (iteration, ("--limit", "50%", "--strategy", "dtr", "--time-budget", "3"), 2, r"--time-budget is for the strategy memopt; dtr does not"),
                 (iteration, ("--limit", "50%", "--strategy", "chen:sqrt", "--seed", "3"), 2, r"--seed is for the strategy memopt; chen:sqrt does not"),
+                (iteration, ("--limit", "50%", "--strategy", "dqn", "--threads", "3"), 2, r"--threads is for the strategy memopt; dqn does not"),
+                (iteration, ("--limit", "50%", "--strategy", "dtr", "--episodes", "3"), 2, r"--episodes and --training-curve are for dqn and dqn:transfer; dtr does not"),
+                (iteration, ("--compare", "--training-curve", "x.csv"), 2, r"--training-curve is for one plan$"),
                 (iteration, ("--limit", "50%", "--limits", "3"), 2, r"--limits is for --compare$"),
                 (iteration, ("--compare", "--limit", "50%"), 2, r"--limit is for one plan; --compare takes --limits$"),
                 (dict(iteration, lazy_malloc=True), ("--limit", "90%"), 1, r"expected lazy_malloc to be false"),

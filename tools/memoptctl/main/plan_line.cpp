@@ -69,9 +69,10 @@ void PlanLine::add_to(CLI::App& command) {
       ->delimiter(',');
   option("--strategies", swaps_.strategies, "of the comparison (all; autoswap:tuned may take minutes)", "A,B,...")
       ->delimiter(',');
-  accept_number(option("--time-budget", swaps_.seconds,
-                       "seconds for the strategy memopt, and for autoswap:tuned (60), under each limit", "N"),
-                0.05, 86400)
+  accept_number(
+      option("--time-budget", swaps_.seconds,
+             "seconds for the strategy memopt, and for autoswap:tuned (60) and dqn (30), under each limit", "N"),
+      0.05, 86400)
       ->capture_default_str();
   accept_whole(option("--threads", swaps_.threads, "of the strategy memopt, 0: one for each processor", "N"), 0, 1024)
       ->capture_default_str();
@@ -105,13 +106,24 @@ void PlanLine::add_to(CLI::App& command) {
           "--recompute", recompute_,
           "drop blocks and compute them again, instead of swapping: by --strategy memopt, dtr, dtr:eq, dtr:local, "
           "dtr:lru, dtr:size, dtr:msps, chen:sqrt, chen:budget, chen:recursive or chen:drop-cheap within --limit, or "
-          "all of them with --compare; or by checkmate or checkmate:lp, which take a minute for each limit; of logs "
-          "for DTR's simulator, kernel tables of G10's, and iterations with launches (memopt-plan-2). No program can "
-          "carry that out yet")
+          "all of them with --compare; or by checkmate or checkmate:lp, which take a minute for each limit; or, in a "
+          "comparison only if --strategies names them, by dqn, a deep Q-network that learns on the iteration for "
+          "--time-budget, or dqn:transfer, one that has learned on generated iterations; of logs for DTR's simulator, "
+          "kernel tables of G10's, and iterations with launches (memopt-plan-2). No program can carry that out yet")
       ->group(kRecompute);
   app_->add_flag("--swap", swaps_.swap,
                  "with --recompute: swap as well; memopt then chooses among both, memopt:recompute and memopt:swap are "
                  "for one of them alone")
+      ->group(kRecompute);
+  accept_whole(app_->add_option("--episodes", swaps_.episodes,
+                                "of dqn: ends after so many, whatever time they take (unless --time-budget is given), "
+                                "so that the same seed gives the same plan; of dqn:transfer: up to 6000")
+                   ->type_name("N")
+                   ->group(kRecompute),
+               1, 1000000000);
+  app_->add_option("--training-curve", swaps_.training_curve,
+                   "of dqn and dqn:transfer: write the episodes in which it learned (CSV)")
+      ->type_name("OUT")
       ->group(kRecompute);
   app_->footer(
       "Exit code: 0; 1 if FILE can't be read or has nothing to plan swaps for; 2 wrong use; 3 if no plan fits into the "
@@ -129,6 +141,8 @@ int PlanLine::run() {
     if (one->get_group() == kSwaps && one->count() > 0) swaps_.given.push_back(one->get_name());
   }
   if (swaps_.swap && !recompute_) return wrong("--swap is for --recompute; without it, swaps are what is planned");
+  if ((swaps_.episodes != 0 || !swaps_.training_curve.empty()) && !recompute_)
+    return wrong("--episodes and --training-curve are for --recompute by dqn");
   if (recompute_) {
     if (!layout_.buffers.empty()) return wrong("--buffers is of the layout, and --recompute plans none");
     swaps_.file = layout_.file;

@@ -30,6 +30,7 @@
 #include "tools/memoptctl/common/output_text.h"
 #include "tools/memoptctl/common/printable.h"
 #include "tools/memoptctl/recompute/checkmate_process.h"
+#include "tools/memoptctl/recompute/learned_strategy.h"
 #include "tools/memoptctl/recompute/recompute_bound.h"
 #include "tools/memoptctl/swap/swap_problem.h"
 #include "tools/memoptctl/swap/swap_text.h"
@@ -60,8 +61,9 @@ struct Strategy {
   std::optional<recompute::Chen> chen = {};
   std::optional<recompute::Means> means = {};  // of our own; none: nothing is swapped
   bool checkmate = false, rounded = false;
+  std::optional<Learned> learned = {};  // asked for by name only
 
-  bool searches() const { return !heuristic && !chen && !checkmate; }  // our own
+  bool searches() const { return !heuristic && !chen && !checkmate && !learned; }  // our own
 };
 
 // With swaps, our own is there three times: both together, and each alone.
@@ -85,6 +87,7 @@ std::vector<Strategy> all_strategies(bool swaps) {
 }
 
 Strategy strategy_of(const char* option, const std::string& name, bool swaps) {
+  if (const auto learned = learned_strategy(name)) return {.name = name, .learned = learned};
   std::string names;
   for (const Strategy& one : all_strategies(swaps)) {
     if (one.name == name) {
@@ -94,7 +97,8 @@ Strategy strategy_of(const char* option, const std::string& name, bool swaps) {
     }
     names += (names.empty() ? "" : ", ") + one.name;
   }
-  throw std::invalid_argument(fmt::format("{}: expected {}, not {}", option, names, printable(name)));
+  throw std::invalid_argument(
+      fmt::format("{}: expected {}, dqn or dqn:transfer, not {}", option, names, printable(name)));
 }
 
 void refuse_others(const SwapPlanOptions& options) {
@@ -123,9 +127,11 @@ class Planner {
       : options_(options),
         problem_(input.file.problem),
         liveness_(input.liveness),
-        graph_(recompute::make_graph(problem_, liveness_)) {}
+        graph_(recompute::make_graph(problem_, liveness_)),
+        learned_(options) {}
 
   const recompute::Graph& graph() const { return graph_; }
+  const LearnedPlanner& learned() const { return learned_; }
 
   RecomputeBound bound(std::uint64_t limit) const {
     return recompute_bound(problem_, liveness_, graph_, limit,
@@ -166,6 +172,11 @@ class Planner {
 
  private:
   std::optional<Combined> plan(const Strategy& strategy, std::uint64_t limit, double seconds) const {
+    if (strategy.learned) {
+      auto found = learned_.plan(*strategy.learned, problem_, liveness_, graph_, limit, seconds / options_.seconds);
+      if (!found) return std::nullopt;
+      return checked(strategy, std::move(*found), limit);
+    }
     if (!strategy.searches()) {
       auto steps = published(strategy, limit);
       if (!steps) return std::nullopt;
@@ -228,6 +239,7 @@ class Planner {
   const swap::Liveness& liveness_;
   const recompute::Graph graph_;
   mutable recompute::CheckmateAnswer checkmate_;
+  mutable LearnedPlanner learned_;  // keeps what was learned
   const std::atomic<bool>& cancelled_ = end_at_interrupt();
 };
 
@@ -268,20 +280,27 @@ void write(SwapProblem& input, const recompute::Graph& graph, const Combined& pl
 int plan_once(const SwapPlanOptions& options, SwapProblem& input) {
   const Strategy strategy = strategy_of("--strategy", options.strategy, options.swap);
   for (const char* const name : {"--time-budget", "--threads", "--seed"}) {
-    if (!strategy.searches() && options.has(name)) {
+    const bool looks = strategy.searches() || (strategy.learned && std::string(name) != "--threads");
+    if (!looks && options.has(name)) {
       throw std::invalid_argument(
           fmt::format("{} is for the strategy memopt; {} does not look at it", name, strategy.name));
     }
+  }
+  if (!strategy.learned && (options.episodes != 0 || !options.training_curve.empty())) {
+    throw std::invalid_argument("--episodes and --training-curve are for dqn and dqn:transfer; " + strategy.name +
+                                " does not look at them");
   }
   if (options.limit.empty() && !input.file.problem.limit) {
     throw std::invalid_argument("--recompute: expected a --limit, or --compare for several");
   }
   const std::uint64_t limit =
       options.limit.empty() ? *input.file.problem.limit : limit_of("--limit", options.limit, input.liveness.peak);
+  expect_writable(options.training_curve);
   const Planner planner(options, input);
   const auto begin = std::chrono::steady_clock::now();
   const auto found = planner.plan(strategy, limit);
   const std::string seconds = seconds_since(begin);
+  if (!options.training_curve.empty()) write_text(options.training_curve, planner.learned().training_curve());
   if (!found && planner.checkmate_answer().too_large) {
     throw std::runtime_error(
         fmt::format("{}: the iteration is too large for it: its program has more than {} columns (variables) within {}",
@@ -334,6 +353,9 @@ int plan_once(const SwapPlanOptions& options, SwapProblem& input) {
   }
   if (strategy.checkmate) rows.emplace_back("program", text_of(planner.checkmate_answer(), problem));
   rows.emplace_back("planning time", seconds);
+  if (strategy.learned) {
+    for (auto& row : planner.learned().rows()) rows.push_back(std::move(row));
+  }
   if (bound && !bound->missing.empty()) rows.emplace_back("no linear bound", bound->missing);
   for (const auto& [name, value] : rows) fmt::print("{:<15}  {}\n", name, value);
   if (!options.json.empty()) write(input, graph, *found, limit, options.json);
@@ -436,6 +458,7 @@ int compare(const SwapPlanOptions& options, const SwapProblem& input) {
   if (options.has("--limit")) throw std::invalid_argument("--limit is for one plan; --compare takes --limits");
   if (options.has("--strategy"))
     throw std::invalid_argument("--strategy is for one plan; --compare takes --strategies");
+  if (!options.training_curve.empty()) throw std::invalid_argument("--training-curve is for one plan");
   const std::vector<Strategy> strategies = compared_strategies(options);
   const std::vector<std::uint64_t> limits = limits_of(options, kParts, input.liveness.peak);
   const Planner planner(options, input);

@@ -15,12 +15,14 @@ struct SwapPlanOptions {
   std::string machine;  // as swap::parse_machine takes it; empty: the file's
   std::string limit;    // of the footprint, as given; empty: the file's, else least footprint at no added time
   std::string strategy = "memopt";
-  std::string objective;     // "footprint" or "time"; empty: time where there is a limit
-  bool clean_drops = false;  // of memopt's own, swap::Problem::clean_drops
-  double remap_us = 0;       // of memopt's own, swap::Machine::remap_ns; only if it is given
-  double seconds = 2;        // for each search of memopt's own
-  bool swap = false;         // of --recompute: swaps besides
-  unsigned threads = 0;      // of it; 0: as many as there are processors
+  std::string objective;       // "footprint" or "time"; empty: time where there is a limit
+  bool clean_drops = false;    // of memopt's own, swap::Problem::clean_drops
+  double remap_us = 0;         // of memopt's own, swap::Machine::remap_ns; only if it is given
+  double seconds = 2;          // for each search of memopt's own
+  bool swap = false;           // of --recompute: swaps besides
+  std::uint64_t episodes = 0;  // of --recompute by what learns; 0: as many as there is time for
+  std::string training_curve;  // of the same: where to write its episodes; may be empty
+  unsigned threads = 0;        // of it; 0: as many as there are processors
   std::uint64_t seed = 1;
   double layout_seconds = 0.2;  // for each layout that other strategies try
   bool bound = true;
