@@ -67,7 +67,8 @@ DqnPlan dqn_plan(const swap::Problem& problem, const swap::Liveness& liveness, c
   DqnPlan result;
   if (decide_nothing(environment, liveness, budget, result)) return result;
   Dqn dqn(environment.features(), environment.actions(), options_of(training));
-  while (!course.is_over(result.episodes.size())) {
+  const auto is_best = [&] { return environment.best() && environment.best()->added_ns() <= 0; };
+  while (!course.is_over(result.episodes.size()) && !is_best()) {
     Episode episode;
     episode.epsilon = course.epsilon(result.episodes.size());
     dqn.explore(environment, episode.epsilon);

@@ -41,7 +41,7 @@ struct DqnPlan {
 };
 
 // Random at first, then ever less: epsilon falls from 1 to 0.02 over 7 tenths of the episodes, or of the time. Each
-// tenth episode is greedy.
+// tenth episode is greedy. It ends with a plan that adds nothing.
 DqnPlan dqn_plan(const swap::Problem& problem, const swap::Liveness& liveness, const Graph& graph, std::uint64_t budget,
                  bool swaps, const Training& training);
 
