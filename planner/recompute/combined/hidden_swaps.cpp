@@ -121,13 +121,11 @@ swap::Decisions place_swaps(const HiddenSwaps& hidden, const Extended& extended,
   }
   for (const EarlyReturn& one : early) {
     const Absence& absence = hidden.absences[one.absence];
-    const bool next = absence.to < absence.from;
-    returns[one.absence] =
-        (one.steps < extended.step_at.size() &&
-                 (one.before >= before || extended.step_at[one.steps] < extended.operation_at[one.before])
-             ? extended.step_at[one.steps]
-             : extended.operation_at[std::min<std::uint64_t>(one.before, before - 1)]) +
-        (next ? n : 0);
+    // Behind so many steps, and before this operation.
+    std::uint64_t at_return = one.before < before ? extended.operation_at[one.before] : n;
+    if (one.steps < extended.step_at.size())
+      at_return = std::min<std::uint64_t>(at_return, extended.step_at[one.steps]);
+    returns[one.absence] = at_return + (absence.to < absence.from ? n : 0);
   }
   for (std::uint32_t k = 0; k < returns.size(); ++k) {
     swap::Swap one = hidden.swaps[k];

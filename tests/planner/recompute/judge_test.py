@@ -374,6 +374,10 @@ class Commands(unittest.TestCase):
             self.assertEqual(result["swaps"] > 0, strategy != "memopt:recompute")
             added[strategy] = result["added_ns"]
         self.assertLess(added["memopt"], 0.8 * min(added["memopt:recompute"], added["memopt:swap"]))
+        # What can't be made again may be swapped, so that nothing is said of that.
+        done = self.plan(self.write(iteration), "--recompute", "--swap", "--limit", "1MiB", "--time-budget", "0.2")
+        self.assertEqual(done.returncode, 3, done.stderr)
+        self.assertRegex(done.stderr, r"^memoptctl: memopt finds no plan within 1\.00 MiB; the least limit it reaches is \d+\.00 MiB \(\d+ bytes\)$")
         done = self.plan(self.write(iteration), "--recompute", "--swap", "--compare", "--limits", "50%", "--strategies",
                          "memopt,memopt:swap,dtr", "--machine", "h200", "--time-budget", "0.5", "--json", out)
         self.assertEqual(done.returncode, 0, done.stderr)

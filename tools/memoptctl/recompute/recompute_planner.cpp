@@ -1,0 +1,166 @@
+#include "tools/memoptctl/recompute/recompute_planner.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <stdexcept>
+#include <thread>
+#include <utility>
+
+#include "planner/recompute/bounds/bound.h"
+#include "tools/memoptctl/common/printable.h"
+
+namespace memopt::tools {
+namespace {
+
+using recompute::Combined;
+
+// A published policy whose replays take longer is given up.
+constexpr double kMostIterations = 20;
+constexpr double kBoundSeconds = 5;  // where --bound-time does not say
+// Of the peak load, to which the least limit is named, and the part of the time that each step to it has.
+constexpr std::uint64_t kPrecision = 256;
+constexpr double kHalves = 8;
+
+Combined without_swaps(recompute::Found found) {
+  const std::uint64_t load = found.cost.peak;
+  Combined plan;
+  plan.steps = std::move(found.steps);
+  plan.cost = std::move(found.cost);
+  plan.load = load;
+  return plan;
+}
+
+std::chrono::steady_clock::time_point in_a_while() { return std::chrono::steady_clock::now() + kLongest; }
+bool is_over(std::chrono::steady_clock::time_point end) {
+  return interrupted() || std::chrono::steady_clock::now() > end;
+}
+
+Combined checked(const Strategy& strategy, Combined found, std::uint64_t limit) {
+  if (found.cost.fault) throw std::runtime_error("a plan of " + strategy.name + " does not hold: " + *found.cost.fault);
+  if (found.load > limit) throw std::runtime_error("a plan of " + strategy.name + " is above the limit");
+  return found;
+}
+
+}  // namespace
+
+std::vector<Strategy> all_strategies(bool swaps) {
+  std::vector<Strategy> all = {{.name = "memopt"}};
+  if (swaps) {
+    all.front().means = recompute::Means::kBoth;
+    all.push_back({.name = "memopt:recompute"});
+    all.push_back({.name = "memopt:swap", .means = recompute::Means::kSwaps});
+  }
+  for (const recompute::Heuristic heuristic : recompute::kHeuristics) {
+    const std::string name(recompute::name_of(heuristic));
+    all.push_back({.name = heuristic == recompute::Heuristic::kDtr ? name : "dtr:" + name, .heuristic = heuristic});
+  }
+  for (const recompute::Chen chen : recompute::kChens) {
+    all.push_back({.name = "chen:" + std::string(recompute::name_of(chen)), .chen = chen});
+  }
+  all.push_back({.name = "checkmate", .checkmate = true});
+  all.push_back({.name = "checkmate:lp", .checkmate = true, .rounded = true});
+  return all;
+}
+
+Strategy strategy_of(const char* option, const std::string& name, bool swaps) {
+  if (const auto learned = learned_strategy(name)) return {.name = name, .learned = learned};
+  std::string names;
+  for (const Strategy& one : all_strategies(swaps)) {
+    if (one.name == name) {
+      if (one.checkmate && !checkmate_missing().empty())
+        throw std::runtime_error(fmt::format("{} is {}", name, checkmate_missing()));
+      return one;
+    }
+    names += (names.empty() ? "" : ", ") + one.name;
+  }
+  throw std::invalid_argument(
+      fmt::format("{}: expected {}, dqn or dqn:transfer, not {}", option, names, printable(name)));
+}
+
+Planner::Planner(const SwapPlanOptions& options, const SwapProblem& input)
+    : options_(options),
+      problem_(input.file.problem),
+      liveness_(input.liveness),
+      graph_(recompute::make_graph(problem_, liveness_)),
+      learned_(options) {}
+
+RecomputeBound Planner::bound(std::uint64_t limit) const {
+  return recompute_bound(problem_, liveness_, graph_, limit,
+                         options_.has("--bound-time") ? options_.bound_seconds : kBoundSeconds);
+}
+
+const char* Planner::why_there_is_none(std::uint64_t limit) const {
+  if (options_.swap) return nullptr;  // what can't be made again may be swapped
+  const auto end = in_a_while();
+  const auto ends = [&] { return is_over(end); };
+  if (std::isinf(recompute::least_added_ns(problem_, liveness_, graph_, limit, ends))) {
+    return "what can't be made again, or one launch touches, is more";
+  }
+  return options_.bound && std::isinf(bound(limit).ns) ? "of what has to leave, not all can come back" : nullptr;
+}
+
+std::optional<Combined> Planner::plan(const Strategy& strategy, std::uint64_t limit) const {
+  return plan(strategy, limit, options_.seconds);
+}
+
+std::uint64_t Planner::least_limit(const Strategy& strategy, std::uint64_t too_low) const {
+  std::uint64_t enough = liveness_.peak;
+  const std::uint64_t precision = std::max<std::uint64_t>(1, liveness_.peak / kPrecision);
+  while (enough - too_low > precision && !interrupted()) {
+    const std::uint64_t half = too_low + (enough - too_low) / 2;
+    if (auto found = plan(strategy, half, options_.seconds / kHalves)) {
+      enough = std::min(half, found->load);
+    } else {
+      too_low = half;
+    }
+  }
+  return enough;
+}
+
+std::optional<Combined> Planner::plan(const Strategy& strategy, std::uint64_t limit, double seconds) const {
+  if (strategy.learned) {
+    auto found = learned_.plan(*strategy.learned, problem_, liveness_, graph_, limit, seconds / options_.seconds);
+    if (!found) return std::nullopt;
+    return checked(strategy, std::move(*found), limit);
+  }
+  if (!strategy.searches()) {
+    auto steps = published(strategy, limit);
+    if (!steps) return std::nullopt;
+    recompute::Cost cost = recompute::find_cost(problem_, liveness_, graph_, *steps);
+    return checked(strategy, without_swaps({std::move(*steps), std::move(cost)}), limit);
+  }
+  recompute::SearchLimits limits;
+  limits.time = std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::duration<double>(seconds));
+  limits.threads = options_.threads != 0 ? options_.threads : std::max(1U, std::thread::hardware_concurrency());
+  limits.seed = options_.seed;
+  limits.cancelled = &cancelled_;
+  if (strategy.means) {
+    auto found = recompute::combine(problem_, liveness_, graph_, limit, *strategy.means, limits);
+    if (!found) return std::nullopt;
+    return checked(strategy, std::move(*found), limit);
+  }
+  auto found = recompute::search(problem_, liveness_, graph_, limit, limits);
+  if (!found) return std::nullopt;
+  return checked(strategy, without_swaps(std::move(*found)), limit);
+}
+
+std::optional<recompute::Steps> Planner::published(const Strategy& strategy, std::uint64_t limit) const {
+  const auto end = in_a_while();
+  const auto ends = [&] { return is_over(end); };
+  if (strategy.checkmate) {
+    const double seconds = std::chrono::duration<double>(kLongest).count();
+    CheckmateRun run =
+        run_checkmate(problem_, {limit, strategy.rounded, seconds, strategy.rounded ? kMostRelaxed : kMostWhole}, ends);
+    checkmate_ = run.answer;
+    return std::move(run.steps);
+  }
+  if (strategy.chen) return recompute::chen(problem_, liveness_, graph_, *strategy.chen, limit, ends);
+  const auto policy = recompute::make_dtr(problem_, graph_, *strategy.heuristic);
+  return recompute::run_online(problem_, liveness_, graph_, limit, *policy, kMostIterations * problem_.period, ends);
+}
+
+double part(double ns, const swap::Problem& problem) { return problem.period > 0 ? 100 * ns / problem.period : 0; }
+
+}  // namespace memopt::tools
