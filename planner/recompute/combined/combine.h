@@ -38,8 +38,8 @@ enum class Means : std::uint8_t { kSwaps, kBoth };
 
 // The fastest plan that is found within `budget` bytes; with kBoth no slower than those that are found by search()
 // alone, and by swaps alone, in the parts of the time that they have. Copies are the problem's machine's. Nothing where
-// none is found. Without a time limit the same seed and threads give the same plan; `attempts` are then of each load
-// that is tried. Thread-safe.
+// none is found. Without a time limit the same seed and threads give the same plan; `attempts` are those of each search
+// that is part of it. Thread-safe.
 std::optional<Combined> combine(const swap::Problem& problem, const swap::Liveness& liveness, const Graph& graph,
                                 std::uint64_t budget, Means means, const SearchLimits& limits);
 
