@@ -316,7 +316,8 @@ TEST(Checkmate, EndsWhenItIsTold) {
   for (const auto plan : {checkmate, checkmate_rounded}) {
     const auto begin = std::chrono::steady_clock::now();
     CheckmateLimits limits;
-    limits.ends = [&] { return std::chrono::steady_clock::now() > begin + std::chrono::milliseconds(200); };
+    // From the first time on that it asks: how long a solver takes is the machine's.
+    limits.ends = [] { return true; };
     const CheckmateResult result =
         plan(iteration.problem, iteration.liveness, iteration.graph, iteration.liveness.peak / 4, limits, {});
     EXPECT_FALSE(result.too_large);
