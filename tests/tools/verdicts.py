@@ -23,3 +23,15 @@ def theirs(judge, invalid, plan):
 def shown(plan, judged, own):
     """For a message: all but our long copy of the plan."""
     return json.dumps(plan) + f"\njudge: {judged}\nours: { {field: value for field, value in own.items() if field != 'written'} }"
+
+
+def agreed(case, program, judge, invalid, plans):
+    """Of plans: that both say the same of whether they hold, and the judge of what the program writes again. Those that hold, each with what the
+    program and the judge say of it, and a message."""
+    for plan, own in zip(plans, ours(program, plans), strict=True):
+        judged = theirs(judge, invalid, plan)
+        message = shown(plan, judged, own)
+        case.assertEqual(own["valid"], judged["valid"], message)
+        if judged["valid"]:
+            case.assertEqual(theirs(judge, invalid, json.loads(own["written"])), judged, message)
+            yield plan, own, judged, message

@@ -90,9 +90,8 @@ class Combination {
     double bytes = 0;
     for (std::uint32_t b = 0; b < problem_.blocks.size(); ++b) {
       if (!graph_.can_be_made(b)) continue;
-      double ns = 0;
-      for (const std::uint32_t l : graph_.makers[b]) ns += graph_.launches[l].ns;
-      all.emplace_back(ns / static_cast<double>(problem_.blocks[b].bytes), problem_.blocks[b].bytes);
+      const auto its = static_cast<double>(problem_.blocks[b].bytes);
+      all.emplace_back(graph_.make_ns(b) / its, its);
       bytes += all.back().second;
     }
     std::sort(all.begin(), all.end());

@@ -20,11 +20,7 @@ std::vector<double> worths(const swap::Problem& problem, const swap::Liveness& l
     const swap::Block& block = problem.blocks[b];
     if (block.pinned || block.bytes == 0) continue;
     if (!block.persistent && liveness.of[b].freed >= n) continue;
-    if (graph.can_be_made(b)) {
-      double ns = 0;
-      for (const std::uint32_t l : graph.makers[b]) ns += graph.launches[l].ns;
-      if (ns < least_price * static_cast<double>(block.bytes)) continue;
-    }
+    if (graph.can_be_made(b) && graph.make_ns(b) < least_price * static_cast<double>(block.bytes)) continue;
     const auto accesses = liveness.accesses_of(b);
     const auto time = [&](const swap::Access& access) {
       return problem.operations[access.position % n].time + static_cast<double>(access.position / n) * problem.period;

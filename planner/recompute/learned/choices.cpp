@@ -78,9 +78,7 @@ std::vector<Candidate> find_candidates(const swap::Problem& problem, const swap:
     }
     const double longest = std::max(one.dropped.ns, one.swapped.ns);
     if (longest <= 0) continue;
-    if (one.dropped.ns > 0) {
-      for (const std::uint32_t l : graph.makers[b]) one.make_ns += graph.launches[l].ns;
-    }
+    if (one.dropped.ns > 0) one.make_ns = graph.make_ns(b);
     all.emplace_back(longest * static_cast<double>(block.bytes), one);
   }
   std::stable_sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.first > b.first; });

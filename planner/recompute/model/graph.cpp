@@ -8,10 +8,6 @@ namespace {
 using swap::Kind;
 using swap::Operation;
 
-bool has(const std::vector<Use>& uses, std::uint32_t block) {
-  return std::any_of(uses.begin(), uses.end(), [&](const Use& use) { return use.block == block; });
-}
-
 class Maker {
  public:
   Maker(const swap::Problem& problem, const swap::Liveness& liveness) : problem_(problem), liveness_(liveness) {}
@@ -51,7 +47,7 @@ class Maker {
         graph_.launch_at[i] = static_cast<std::uint32_t>(graph_.launches.size());
         if (!swap::is_access(one) || problem_.blocks[one.block].bytes == 0) continue;
         std::vector<Use>& uses = one.kind == Kind::kWrite ? launch.writes : launch.reads;
-        if (!has(uses, one.block)) uses.push_back({one.block, version[one.block]});
+        if (!names(uses, one.block)) uses.push_back({one.block, version[one.block]});
       }
       for (Use& write : launch.writes) write.version = ++version[write.block];
       graph_.launches.push_back(std::move(launch));
@@ -73,7 +69,7 @@ class Maker {
       const swap::Block& block = problem_.blocks[b];
       const std::uint64_t used = liveness_.accesses_of(b).front().position;
       if (block.persistent || block.pinned || lives_on(b) || used < first.first || used >= first.end ||
-          has(first.reads, b)) {
+          names(first.reads, b)) {
         graph_.makers[b].clear();
       }
     }
@@ -83,7 +79,7 @@ class Maker {
     std::uint64_t until = problem_.operations.size();
     for (const Use& read : launch.reads) {
       const std::uint32_t b = read.block;
-      if (graph_.can_be_made(b) && has(launch.writes, b)) continue;  // in place: its makers come in order
+      if (graph_.can_be_made(b) && names(launch.writes, b)) continue;  // in place: its makers come in order
       until = std::min(until, there_until(read, launch));
     }
     for (const Use& write : launch.writes) {
@@ -91,7 +87,7 @@ class Maker {
       // on into the next iteration is not touched. What else is written anew (a workspace that is there all the time)
       // a replay writes to bytes of its own.
       const bool made = graph_.can_be_made(write.block);
-      if (!made && (has(launch.reads, write.block) || lives_on(write.block))) until = 0;
+      if (!made && (names(launch.reads, write.block) || lives_on(write.block))) until = 0;
     }
     return until;
   }
@@ -111,7 +107,7 @@ class Maker {
     for (const std::uint32_t l : graph_.makers[b]) {
       const Launch& launch = graph_.launches[l];
       for (const Use& read : launch.reads) {
-        if (read.block != b && graph_.can_be_made(read.block) && has(launch.writes, read.block)) return true;
+        if (read.block != b && graph_.can_be_made(read.block) && names(launch.writes, read.block)) return true;
       }
     }
     return false;

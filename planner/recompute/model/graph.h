@@ -8,6 +8,7 @@
 // launch from being replayed: the replay writes to bytes of its own for as long as it runs.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -24,6 +25,10 @@ struct Use {
 
   friend bool operator==(const Use&, const Use&) = default;
 };
+
+inline bool names(const std::vector<Use>& uses, std::uint32_t block) {
+  return std::any_of(uses.begin(), uses.end(), [&](const Use& use) { return use.block == block; });
+}
 
 struct Launch {
   std::uint32_t first = 0, end = 0;  // its operations
@@ -45,6 +50,12 @@ struct Graph {
   // Before this operation: whenever it is needed behind it, it can be made again.
   bool may_be_dropped(std::uint32_t block, std::uint64_t before) const {
     return can_be_made(block) && (last_need[block] < before || last_use[block] <= made_until[block]);
+  }
+  // Of all of its makers, once.
+  double make_ns(std::uint32_t block) const {
+    double ns = 0;
+    for (const std::uint32_t l : makers[block]) ns += launches[l].ns;
+    return ns;
   }
   std::uint32_t last_version(std::uint32_t block) const { return static_cast<std::uint32_t>(makers[block].size()); }
 };

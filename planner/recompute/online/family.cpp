@@ -8,8 +8,8 @@ namespace memopt::recompute {
 Family::Family(const Graph& graph)
     : parents(graph.makers.size()), children(graph.makers.size()), make_ns(graph.makers.size()) {
   for (std::uint32_t b = 0; b < graph.makers.size(); ++b) {
+    make_ns[b] = graph.make_ns(b);
     for (const std::uint32_t l : graph.makers[b]) {
-      make_ns[b] += graph.launches[l].ns;
       for (const Use& read : graph.launches[l].reads) {
         if (read.block == b || !graph.can_be_made(read.block)) continue;
         if (std::find(parents[b].begin(), parents[b].end(), read.block) == parents[b].end())

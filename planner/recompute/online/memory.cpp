@@ -305,32 +305,33 @@ class Memory {
     return true;
   }
 
+  Outcome outcome_of(const Use& write) const {
+    const State& state = blocks_[write.block];
+    return outcome(write, graph_.can_be_made(write.block), state.in_memory, state.version);
+  }
+
   // For one of the blocks that it writes. Of the others, what needs more makers is dropped at once.
   bool replay(const Launch& launch, std::uint32_t wanted) {
     if (++replays_ > kMostReplays * graph_.launches.size() || (ends_ && ends_())) return false;
     for (const Use& read : launch.reads) {
       if (!blocks_[read.block].in_memory || blocks_[read.block].version != read.version) return false;
     }
+    // What is written besides takes its bytes for as long as the replay, what is made for longer.
     std::uint64_t bytes = 0;
     for (const Use& write : launch.writes) {
-      const State& state = blocks_[write.block];
-      const bool changes = state.version + 1 == write.version && graph_.can_be_made(write.block);
-      // Of what is away, the first version takes its bytes for longer, later ones for as long as the replay.
-      if (!state.in_memory || (state.version != write.version && !changes)) bytes += problem_.blocks[write.block].bytes;
+      const Outcome its = outcome_of(write);
+      if (its == Outcome::kMade || its == Outcome::kBesides) bytes += problem_.blocks[write.block].bytes;
     }
     if (!make_room(bytes)) return false;
     now_ += launch.ns;
     replayed_ns_ += launch.ns;
     steps_.push_back({at_, Step::Kind::kReplay, static_cast<std::uint32_t>(&launch - graph_.launches.data())});
     for (const Use& write : launch.writes) {
-      State& state = blocks_[write.block];
-      if (!graph_.can_be_made(write.block)) continue;
-      if (!state.in_memory && write.version == 1) {
+      const Outcome its = outcome_of(write);
+      if (its == Outcome::kThere || its == Outcome::kBesides) continue;
+      if (its == Outcome::kMade) {
         load_ += problem_.blocks[write.block].bytes;
-        state.in_memory = true;
-        state.version = 0;
-      } else if (!state.in_memory || state.version + 1 != write.version) {
-        continue;
+        blocks_[write.block].in_memory = true;
       }
       write_version(write);
     }

@@ -119,16 +119,30 @@ std::optional<CheckmateResult> without_solver(const CheckmateProgram& program, B
   return result;
 }
 
+// What both begin with.
+struct Task {
+  Task(const swap::Problem& problem, const swap::Liveness& liveness, const Graph& graph, std::uint64_t limit,
+       const CheckmateLimits& limits, CheckmateForm form)
+      : deadline(limits),
+        program(problem, liveness, graph, limit, limits.most_columns, form),
+        best(problem, liveness, graph, limit),
+        done(without_solver(program, best, limit, liveness.peak)) {}
+
+  const Deadline deadline;
+  const CheckmateProgram program;
+  Best best;
+  std::optional<CheckmateResult> done;
+};
+
 int ignore_callback(CbcModel*, int) { return 0; }
 
 }  // namespace
 
 CheckmateResult checkmate(const swap::Problem& problem, const swap::Liveness& liveness, const Graph& graph,
                           std::uint64_t limit, const CheckmateLimits& limits, CheckmateForm form) {
-  const Deadline deadline(limits);
-  const CheckmateProgram program(problem, liveness, graph, limit, limits.most_columns, form);
-  Best best(problem, liveness, graph, limit);
-  if (auto result = without_solver(program, best, limit, liveness.peak)) return std::move(*result);
+  Task task(problem, liveness, graph, limit, limits, form);
+  auto& [deadline, program, best, done] = task;
+  if (done) return std::move(*done);
   CheckmateResult result = result_of(program);
   const LinearProgram& linear = program.linear();
 
@@ -171,10 +185,9 @@ CheckmateResult checkmate(const swap::Problem& problem, const swap::Liveness& li
 
 CheckmateResult checkmate_rounded(const swap::Problem& problem, const swap::Liveness& liveness, const Graph& graph,
                                   std::uint64_t limit, const CheckmateLimits& limits, CheckmateForm form) {
-  const Deadline deadline(limits);
-  const CheckmateProgram program(problem, liveness, graph, limit, limits.most_columns, form);
-  Best best(problem, liveness, graph, limit);
-  if (auto result = without_solver(program, best, limit, liveness.peak)) return std::move(*result);
+  Task task(problem, liveness, graph, limit, limits, form);
+  auto& [deadline, program, best, done] = task;
+  if (done) return std::move(*done);
   CheckmateResult result = result_of(program);
   const LinearProgram& linear = program.linear();
 

@@ -106,6 +106,7 @@ class CheckmateProgram {
   std::vector<std::uint32_t> replays_at(std::uint32_t stage) const;
   bool add_stages(std::uint32_t first, std::size_t most);
   void add_rules();
+  void add_memory(const Stage& stage, const Stage* next);
   int column(double cost, double most, bool whole);
   void add(Row row, double least, double most);
 

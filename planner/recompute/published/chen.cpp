@@ -324,8 +324,7 @@ class Planner {
     std::vector<double> thresholds;
     for (std::uint32_t b = 0; b < price.size(); ++b) {
       if (forward_.may_leave[b] == 0) continue;
-      for (const std::uint32_t l : graph_.makers[b]) price[b] += graph_.launches[l].ns;
-      price[b] /= static_cast<double>(problem_.blocks[b].bytes);
+      price[b] = graph_.make_ns(b) / static_cast<double>(problem_.blocks[b].bytes);
       thresholds.push_back(price[b]);
     }
     std::sort(thresholds.begin(), thresholds.end());

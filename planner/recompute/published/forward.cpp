@@ -5,10 +5,6 @@ namespace {
 
 using swap::Kind;
 
-bool has(const std::vector<Use>& uses, std::uint32_t block) {
-  return std::any_of(uses.begin(), uses.end(), [&](const Use& use) { return use.block == block; });
-}
-
 std::uint32_t find_turn(const swap::Problem& problem) {
   std::int64_t load = 0, peak = 0;
   std::uint32_t turn = 0;
@@ -35,7 +31,7 @@ std::vector<std::uint8_t> find_entangled(const Graph& graph) {
   for (const Launch& launch : graph.launches) {
     for (const Use& read : launch.reads) {
       const std::uint32_t r = read.block;
-      const bool in_place = graph.can_be_made(r) && has(launch.writes, r);
+      const bool in_place = graph.can_be_made(r) && names(launch.writes, r);
       const bool made = is_lasting(graph, r) && read.version == graph.last_version(r);
       if (!in_place && (!made || entangled[r] == 0)) continue;
       for (const Use& write : launch.writes) {

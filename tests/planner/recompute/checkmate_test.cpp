@@ -283,30 +283,26 @@ TEST(Checkmate, IsTheBestOfItsOwnModel) {
 
 // With several outputs, changes in place, and all else that programs do, the solver's plan is one.
 TEST(Checkmate, PlansOfSmallProgramsAgainstAllThereAre) {
-  std::mt19937_64 random(7);
   int plans = 0, replaying = 0;
-  for (int k = 0; k < (kSanitized ? 3 : 12); ++k) {
-    const Iteration iteration(random_program(random, 8 + k % 4));
-    for (const std::uint64_t percent : {50, 65, 80, 90}) {
-      const std::uint64_t limit = iteration.liveness.peak * percent / 100;
-      const auto best = optimum(iteration.problem, iteration.liveness, limit);
-      for (const CheckmateForm form : {kFull, CheckmateForm{}}) {
-        const std::string what = std::to_string(k) + ", " + std::to_string(percent) + (form.reduced ? "" : ", full");
-        const CheckmateResult result = by_checkmate(iteration, limit, form);
-        EXPECT_TRUE(result.solved) << what;
-        // An optimum of the program fits.
-        EXPECT_EQ(result.steps.has_value(), result.bound_ns.has_value()) << what;
-        for (const CheckmateResult& one : {result, by_rounding(iteration, limit, form)}) {
-          const auto cost = iteration.cost(one.steps);
-          if (!cost) continue;
-          testing::expect_above_optimum(*cost, limit, best, what);
-          ASSERT_FALSE(HasFailure());
-          ++plans;
-          replaying += cost->replays > 0 ? 1 : 0;
-        }
+  const int programs = kSanitized ? 3 : 12;
+  testing::for_small_programs(programs, [&](const Iteration& iteration, std::uint64_t limit, const std::string& of) {
+    const auto best = optimum(iteration.problem, iteration.liveness, limit);
+    for (const CheckmateForm form : {kFull, CheckmateForm{}}) {
+      const std::string what = of + (form.reduced ? "" : ", full");
+      const CheckmateResult result = by_checkmate(iteration, limit, form);
+      EXPECT_TRUE(result.solved) << what;
+      // An optimum of the program fits.
+      EXPECT_EQ(result.steps.has_value(), result.bound_ns.has_value()) << what;
+      for (const CheckmateResult& one : {result, by_rounding(iteration, limit, form)}) {
+        const auto cost = iteration.cost(one.steps);
+        if (!cost) continue;
+        testing::expect_above_optimum(*cost, limit, best, what);
+        ASSERT_FALSE(HasFailure());
+        ++plans;
+        replaying += cost->replays > 0 ? 1 : 0;
       }
     }
-  }
+  });
   std::printf("%d plans, %d of which replay\n", plans, replaying);
   EXPECT_GT(replaying, kSanitized ? 0 : 10);
 }

@@ -16,6 +16,7 @@ namespace {
 
 using layout::kSanitized;
 using testing::expect_above_optimum;
+using testing::for_small_programs;
 using testing::layers;
 using testing::optimum;
 using testing::Program;
@@ -158,23 +159,18 @@ TEST(Chen, WhatTheProgramFreesIsMadeForAReplayAndDropped) {
 }
 
 TEST(Chen, PlansOfSmallProgramsAgainstAllThereAre) {
-  std::mt19937_64 random(7);
   int plans = 0, replaying = 0;
-  for (int k = 0; k < (kSanitized ? 5 : 30); ++k) {
-    const Iteration iteration(random_program(random, 8 + k % 4));
-    for (const std::uint64_t percent : {50, 65, 80, 90}) {
-      const std::uint64_t limit = iteration.liveness.peak * percent / 100;
-      const auto best = optimum(iteration.problem, iteration.liveness, limit);
-      for (const Chen strategy : kChens) {
-        const auto cost = iteration.by(strategy, limit);
-        if (!cost) continue;
-        expect_above_optimum(*cost, limit, best, std::to_string(k) + ", " + std::string(name_of(strategy)));
-        ASSERT_FALSE(HasFailure());
-        ++plans;
-        replaying += cost->replays > 0 ? 1 : 0;
-      }
+  for_small_programs(kSanitized ? 5 : 30, [&](const auto& iteration, std::uint64_t limit, const std::string& what) {
+    const auto best = optimum(iteration.problem, iteration.liveness, limit);
+    for (const Chen strategy : kChens) {
+      const auto cost = iteration.cost(chen(iteration.problem, iteration.liveness, iteration.graph, strategy, limit));
+      if (!cost) continue;
+      expect_above_optimum(*cost, limit, best, what + ", " + std::string(name_of(strategy)));
+      ASSERT_FALSE(HasFailure());
+      ++plans;
+      replaying += cost->replays > 0 ? 1 : 0;
     }
-  }
+  });
   std::printf("%d plans, %d of which replay\n", plans, replaying);
   EXPECT_GT(plans, kSanitized ? 0 : 20);
 }

@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 
-import judge
+import recompute_judge
 
 STRATEGIES = ("memopt", "dtr", "dtr:eq", "dtr:local", "dtr:lru", "dtr:size", "dtr:msps", "chen:sqrt", "chen:budget", "chen:recursive",
               "chen:drop-cheap")
@@ -32,8 +32,8 @@ def planned(options, log, limit, strategy, out):
     with open(out, encoding="utf-8") as file:
         plan = json.load(file)
     try:
-        judged = judge.judge(plan)
-    except judge.Invalid as why:
+        judged = recompute_judge.judge(plan)
+    except recompute_judge.Invalid as why:
         sys.exit(f"logs_table: {log}, {limit} %, {strategy}: does not hold: {why}")
     printed = float(re.search(r"(?m)^added time +([\d.]+) ms", done.stdout).group(1))
     if abs(printed - judged["added_ns"] / 1e6) > 0.001:

@@ -167,4 +167,17 @@ inline swap::Problem random_program(std::mt19937_64& random, int launches) {
   return program.problem();
 }
 
+// Calls try_limit(iteration, limit, what) for so many random programs of 8 to 11 launches, each within several limits.
+template <typename TryLimit>
+void for_small_programs(int count, const TryLimit& try_limit) {
+  std::mt19937_64 random(7);
+  for (int k = 0; k < count; ++k) {
+    const Iteration iteration(random_program(random, 8 + k % 4));
+    for (const std::uint64_t percent : {50, 65, 80, 90}) {
+      try_limit(iteration, iteration.liveness.peak * percent / 100, std::to_string(k) + ", " + std::to_string(percent));
+      if (::testing::Test::HasFatalFailure()) return;
+    }
+  }
+}
+
 }  // namespace memopt::recompute::testing

@@ -1,5 +1,5 @@
 // Reads plans that compute again (memopt-plan-2, one a line), and swap or not, and writes, a line each, what we say
-// they come to: JSON with the names of the judge (judge.py), which shares no code with us.
+// they come to: JSON with the names of the judge (recompute_judge.py), which shares no code with us.
 #include <iostream>
 #include <nlohmann/json.hpp>
 #include <sstream>

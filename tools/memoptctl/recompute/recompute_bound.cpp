@@ -1,22 +1,22 @@
 #include "tools/memoptctl/recompute/recompute_bound.h"
 
-#include <algorithm>
 #include <chrono>
+#include <optional>
 #include <span>
 
 #include "planner/recompute/bounds/bound.h"
 #include "planner/recompute/bounds/linear_bound_module.h"
-#include "tools/memoptctl/common/child_records.h"
+#include "tools/memoptctl/common/child_process.h"
 #include "tools/memoptctl/common/interruption.h"
 #include "tools/memoptctl/common/optional_module.h"
 
 namespace memopt::tools {
 namespace {
 
+using Clock = std::chrono::steady_clock;
+
 // CLP looks at a clock now and then; what it has found by then is known before.
 constexpr double kGraceSeconds = 0.5;
-
-static_assert(sizeof(recompute::ModuleBound) <= kMostRecordBytes);
 
 OptionalModule load_bound_module() {
 #if MEMOPT_HAS_RECOMPUTE_BOUNDS
@@ -24,6 +24,10 @@ OptionalModule load_bound_module() {
 #else
   return {nullptr, "not in this build: CLP (coinor-libclp-dev) was not there when it was configured"};
 #endif
+}
+
+Clock::time_point in_seconds(double seconds) {
+  return Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
 }
 
 }  // namespace
@@ -35,26 +39,34 @@ RecomputeBound recompute_bound(const swap::Problem& problem, const swap::Livenes
   result.missing = module.missing;
   if (module.run != nullptr) {
     const auto run = reinterpret_cast<recompute::ModuleRun>(module.run);
-    recompute::ModuleBound bound;
-    const ChildOutcome outcome = last_record_of_child(
-        std::as_writable_bytes(std::span(&bound, 1)), seconds + kGraceSeconds, [&](const WriteRecord& write) {
-          run(
-              problem, limit, seconds,
-              [](const recompute::ModuleBound& better, void* context) {
-                (*static_cast<const WriteRecord*>(context))(std::as_bytes(std::span(&better, 1)));
-              },
-              const_cast<WriteRecord*>(&write));
-        });
-    if (outcome.answered && bound.failure[0] == 0) return {bound.ns, {}};
-    result.missing = outcome.answered           ? bound.failure
-                     : !outcome.failure.empty() ? outcome.failure
-                     : outcome.in_time          ? "it ended without an answer"
-                                                : "it was not begun within the time (--bound-time)";
+    ChildProcess child(ChildProcess::AtInterrupt::kEnds, [&](const ChildProcess::Write& write) {
+      run(
+          problem, limit, seconds,
+          [](const recompute::ModuleBound& better, void* context) {
+            (*static_cast<const ChildProcess::Write*>(context))(std::as_bytes(std::span(&better, 1)));
+          },
+          const_cast<ChildProcess::Write*>(&write));
+    });
+    const auto is_over = [deadline = in_seconds(seconds + kGraceSeconds)] {
+      return interrupted() || Clock::now() >= deadline;
+    };
+    std::optional<recompute::ModuleBound> best;
+    recompute::ModuleBound next;
+    ChildProcess::Read read = ChildProcess::Read::kEnded;
+    if (child.failure().empty()) {
+      while ((read = child.read(std::as_writable_bytes(std::span(&next, 1)), is_over)) == ChildProcess::Read::kWhole) {
+        best = next;
+      }
+    }
+    if (best && best->failure[0] == 0) return {best->ns, {}};
+    result.missing = best                                   ? best->failure
+                     : !child.failure().empty()             ? child.failure()
+                     : read == ChildProcess::Read::kGivenUp ? "it was not begun within the time (--bound-time)"
+                                                            : "it ended without an answer";
   }
-  const auto end = std::chrono::steady_clock::now() +
-                   std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::duration<double>(seconds));
-  result.ns = recompute::least_added_ns(problem, liveness, graph, limit,
-                                        [&] { return interrupted() || std::chrono::steady_clock::now() > end; });
+  const auto end = in_seconds(seconds);
+  result.ns =
+      recompute::least_added_ns(problem, liveness, graph, limit, [&] { return interrupted() || Clock::now() > end; });
   return result;
 }
 

@@ -2,15 +2,19 @@
 
 #include <fmt/format.h>
 
+#include <chrono>
 #include <cstdio>
 #include <span>
 #include <string>
 
-#include "tools/memoptctl/common/child_records.h"
+#include "tools/memoptctl/common/child_process.h"
+#include "tools/memoptctl/common/interruption.h"
 #include "tools/memoptctl/common/optional_module.h"
 
 namespace memopt::tools {
 namespace {
+
+using Clock = std::chrono::steady_clock;
 
 swap::ModuleBounds failed(const std::string& why) {
   swap::ModuleBounds bounds;
@@ -26,25 +30,32 @@ OptionalModule load_module() {
 #endif
 }
 
-static_assert(sizeof(swap::ModuleBounds) <= kMostRecordBytes);
-
 }  // namespace
 
 swap::ModuleBounds swap_bounds(const swap::Problem& problem, double seconds) {
   static const OptionalModule module = load_module();
   if (module.run == nullptr) return failed(module.missing);
   const auto run = reinterpret_cast<swap::ModuleRun>(module.run);
+  ChildProcess child(ChildProcess::AtInterrupt::kEnds, [&](const ChildProcess::Write& write) {
+    swap::ModuleBounds its;
+    run(problem, problem.limit.value_or(swap::kNever), its);
+    write(std::as_bytes(std::span(&its, 1)));
+  });
+  if (!child.failure().empty()) return failed(child.failure());
+  const auto deadline =
+      Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
   swap::ModuleBounds bounds;
-  const ChildOutcome outcome =
-      last_record_of_child(std::as_writable_bytes(std::span(&bounds, 1)), seconds, [&](const WriteRecord& write) {
-        swap::ModuleBounds its;
-        run(problem, problem.limit.value_or(swap::kNever), its);
-        write(std::as_bytes(std::span(&its, 1)));
-      });
-  if (outcome.answered) return bounds;
-  if (!outcome.failure.empty()) return failed(outcome.failure);
-  return failed(outcome.in_time ? "the linear programme ended without an answer"
-                                : fmt::format("the linear programme takes longer than {} s (--bound-time)", seconds));
+  switch (child.read(std::as_writable_bytes(std::span(&bounds, 1)),
+                     [&] { return interrupted() || Clock::now() >= deadline; })) {
+    case ChildProcess::Read::kWhole:
+      return bounds;
+    case ChildProcess::Read::kEnded:
+      return failed("the linear programme ended without an answer");
+    case ChildProcess::Read::kGivenUp:
+      break;
+  }
+  return failed(interrupted() ? "interrupted"
+                              : fmt::format("the linear programme takes longer than {} s (--bound-time)", seconds));
 }
 
 }  // namespace memopt::tools

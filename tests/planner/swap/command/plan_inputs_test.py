@@ -123,27 +123,36 @@ LOG = (instruction("ANNOTATE", ANNOTATION="START") + instruction("CONSTANT", NAM
        call("fifth", ["w", "big"], "end", 0) + instruction("RELEASE", NAME="big"))
 
 
-class Logs(PlanCase):
+class OtherFormats:
+    """Of a TEXT of some format that is this iteration, with its own time and machine."""
+    TEXT = TIMES = None
+
     def test_plain_or_packed(self):
-        path = self.write(LOG, "a.log")
-        with gzip.open(self.path("b.log"), "wt", encoding="ascii") as packed:
-            packed.write(LOG)
+        path = self.write(self.TEXT, "plain")
+        with gzip.open(self.path("packed"), "wt", encoding="ascii") as packed:
+            packed.write(self.TEXT)
         time = re.compile(r"(?m)^planning time.*$")
-        plain, unpacked = (time.sub("", self.succeed(file, *NONE)) for file in (path, self.path("b.log")))
+        plain, unpacked = (time.sub("", self.succeed(file, *NONE)) for file in (path, self.path("packed")))
         self.assertEqual(plain, unpacked)
-        self.assertRegex(plain, r"(?m)^times +the log's; calls one after the other$")
+        self.assertRegex(plain, rf"(?m)^times +{self.TIMES}$")
         self.assertRegex(plain, r"(?m)^footprint +9\.00 MiB$")
         self.assertRegex(plain, r"(?m)^added time +0\.000 ms an iteration of 50\.000 ms$")
         self.assertRegex(plain, r"(?m)^peak load +9\.00 MiB live, 9\.00 MiB resident$")
         self.assertRegex(plain, r"(?m)^machine +gtx1080ti: ")
+        self.assertRegex(self.succeed(path, "--machine", "h200", *NONE), r"(?m)^machine +h200: ")
 
     def test_swaps_without_being_asked(self):
-        path = self.write(LOG, "a.log")
+        path = self.write(self.TEXT, "plain")
         printed = self.succeed(path, *FAST, "--json", self.path("plan.json"))
         self.assertRegex(printed, r"(?m)^footprint +6\.00 MiB$")
         if os.path.exists(CHECKER):
             self.succeed(path, *NONE, "--json", self.path("base.json"))
             self.judge(self.path("plan.json"), self.path("base.json"), printed)
+
+
+class Logs(OtherFormats, PlanCase):
+    TEXT = LOG
+    TIMES = "the log's; calls one after the other"
 
     def test_what_is_wrong_is_told_with_its_line(self):
         path = self.write(LOG.replace('["w", "big"]', '["w", "small"]'), "a.log")
@@ -176,27 +185,9 @@ TABLE = (kernel("first", [W], [BIG]) + kernel("second", [W], [tensor(2, MIB)]) +
          kernel("fifth", [W, BIG], []))
 
 
-class Tables(PlanCase):
-    def test_plain_or_packed(self):
-        path = self.write(TABLE, "kernels.config")
-        with gzip.open(self.path("packed"), "wt", encoding="ascii") as packed:
-            packed.write(TABLE)
-        time = re.compile(r"(?m)^planning time.*$")
-        plain, unpacked = (time.sub("", self.succeed(file, *NONE)) for file in (path, self.path("packed")))
-        self.assertEqual(plain, unpacked)
-        self.assertRegex(plain, r"(?m)^times +the table's, cycles at 1\.2 GHz; kernels one after the other$")
-        self.assertRegex(plain, r"(?m)^added time +0\.000 ms an iteration of 50\.000 ms$")
-        self.assertRegex(plain, r"(?m)^peak load +9\.00 MiB live, 9\.00 MiB resident$")
-        self.assertRegex(plain, r"(?m)^machine +gtx1080ti: ")
-        self.assertRegex(self.succeed(path, "--machine", "h200", *NONE), r"(?m)^machine +h200: ")
-
-    def test_swaps_without_being_asked(self):
-        path = self.write(TABLE, "kernels.config")
-        printed = self.succeed(path, *FAST, "--json", self.path("plan.json"))
-        self.assertRegex(printed, r"(?m)^footprint +6\.00 MiB$")
-        if os.path.exists(CHECKER):
-            self.succeed(path, *NONE, "--json", self.path("base.json"))
-            self.judge(self.path("plan.json"), self.path("base.json"), printed)
+class Tables(OtherFormats, PlanCase):
+    TEXT = TABLE
+    TIMES = r"the table's, cycles at 1\.2 GHz; kernels one after the other"
 
     def test_what_is_wrong_is_told_with_its_line(self):
         path = self.write(TABLE.replace(OTHER, tensor(1, MIB)), "kernels.config")

@@ -1,24 +1,11 @@
-// Bytes from anywhere as a log for DTR's simulator, packed or not. What is read must be an iteration.
+// Bytes from anywhere as a log for DTR's simulator.
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
-#include <string>
 
 #include "planner/swap/files/dtr_log.h"
-#include "planner/swap/model/liveness.h"
+#include "tests/planner/swap/files/reader_fuzzer.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  using namespace memopt;
-  swap::PlanFile plan;
-  try {
-    input::File file = input::File::holding(std::string(reinterpret_cast<const char*>(data), size), "fuzzed");
-    plan = swap::read_dtr_log(file);
-  } catch (const input::InputError&) {
-    return 0;
-  } catch (const swap::Invalid&) {
-    return 0;
-  }
-  plan.problem.machine = {1, 1, 0, 0};
-  swap::find_liveness(plan.problem);  // throws: a finding
+  memopt::swap::testing::fuzz_reader(memopt::swap::read_dtr_log, data, size);
   return 0;
 }

@@ -5,27 +5,17 @@ Written from docs/formats/plan-json.md alone, above all its "Computing again"; i
 operations and steps and keeps for each block in memory which version it is in; each instance counts its own. Swaps are judged by the judge of
 swap plans, as those of the iteration with its steps, which extend(plan) gives. Plans with a layout are not judged.
 
-    judge.py FILE.json ...    a line each; exit code 1 unless all hold
+    recompute_judge.py FILE.json ...    a line each; exit code 1 unless all hold
 """
-import importlib.util
 import json
 import math
 import os
 import sys
 from bisect import bisect
 
-
-def load_swap_judge():
-    """Which is called judge, too."""
-    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, "swap", "checker", "judge.py")
-    spec = importlib.util.spec_from_file_location("swap_judge", path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-swap_judge = load_swap_judge()
-Invalid, require = swap_judge.Invalid, swap_judge.require
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, "swap", "checker"))
+import judge as swap_judge
+from judged_plan import Invalid, require
 
 
 # Reading: what is malformed is refused. bool is a kind of int to Python, so the types are compared.
