@@ -48,6 +48,8 @@ def parse():
         parser.error("which network? --list names them")
     if options.launches and options.iterations:
         parser.error("--iterations is for traces; --launches writes one")
+    if options.launches and not options.name:
+        parser.error("--launches is of one network: which?")
     return options
 
 
@@ -83,7 +85,12 @@ def main():
                 sys.exit(f"nets.py: {options.output}: {error.strerror}")
         else:
             signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # nets.py … | head
-            sys.stdout.write(text)
+            try:
+                sys.stdout.write(text)
+                sys.stdout.flush()
+            except OSError as error:
+                os.close(1)  # or it would be said once more at the end
+                sys.exit(f"nets.py: standard output: {error.strerror}")
     return os.EX_OK
 
 

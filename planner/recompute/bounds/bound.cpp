@@ -22,9 +22,8 @@ class Bound {
         place_(problem.blocks.size()),
         touched_(problem.blocks.size(), kNone),
         bytes_(graph.launches.size()) {
-    const std::uint64_t n = problem.operations.size();
     for (std::uint32_t b = 0; b < problem.blocks.size(); ++b) {
-      alive_[b] = problem.blocks[b].persistent ? 1 : liveness.of[b].freed / n;
+      alive_[b] = swap::instances_at_begin(problem, liveness, b);
       load_ += alive_[b] * problem.blocks[b].bytes;
     }
   }
@@ -42,7 +41,7 @@ class Bound {
         --alive_[b];
         load_ -= problem_.blocks[b].bytes;
         if (graph_.can_be_made(b)) leave(b);
-      } else if (graph_.launch_at[i] != kNone && graph_.launches[graph_.launch_at[i]].first == i) {
+      } else if (graph_.begins(i)) {
         if (load_ > budget_ && ends && ends()) break;
         if (load_ > budget_) least_ = std::max(least_, at(graph_.launch_at[i]));
       }

@@ -50,12 +50,11 @@ void Contents::find_contents(const swap::Problem& problem, const swap::Liveness&
 
 // What a replay writes and can't be made again stays as it is, so only what it reads counts, and what lives on.
 void Contents::find_replays(const swap::Problem& problem, const swap::Liveness& liveness) {
-  const std::uint64_t n = problem.operations.size();
   std::vector<std::vector<std::uint32_t>> writers(problem.blocks.size());
   for (std::uint32_t l = 0; l < graph_.launches.size(); ++l) {
     for (const Use& write : graph_.launches[l].writes) writers[write.block].push_back(l);
   }
-  const auto lives_on = [&](std::uint32_t b) { return !problem.blocks[b].persistent && liveness.of[b].freed >= n; };
+  const auto lives_on = [&](std::uint32_t b) { return swap::lives_on(problem, liveness, b); };
   for (std::uint32_t l = 0; l < graph_.launches.size(); ++l) {
     const Launch& launch = graph_.launches[l];
     auto until = static_cast<std::int64_t>(graph_.launches.size());
@@ -80,7 +79,7 @@ void Contents::find_other_bytes(const swap::Problem& problem, const swap::Livene
   const std::uint64_t n = problem.operations.size();
   std::uint64_t bytes = 0;
   for (std::uint32_t b = 0; b < problem.blocks.size(); ++b) {
-    bytes += (problem.blocks[b].persistent ? 1 : liveness.of[b].freed / n) * problem.blocks[b].bytes;
+    bytes += swap::instances_at_begin(problem, liveness, b) * problem.blocks[b].bytes;
   }
   for (std::uint32_t i = 0; i < n; ++i) {
     const swap::Operation& operation = problem.operations[i];
@@ -89,7 +88,7 @@ void Contents::find_other_bytes(const swap::Problem& problem, const swap::Livene
     } else if (operation.kind == swap::Kind::kFree) {
       // A block that can be made again is a content since it was written.
       if (!graph_.can_be_made(operation.block)) bytes -= problem.blocks[operation.block].bytes;
-    } else if (graph_.launches[graph_.launch_at[i]].first == i) {
+    } else if (graph_.begins(i)) {
       const std::uint32_t l = graph_.launch_at[i];
       other_bytes_.push_back(bytes);
       for (const Use& write : graph_.launches[l].writes) {

@@ -88,9 +88,8 @@ class Extension {
       if (one.kind == Kind::kFree && one.age == 0) state = {};
     }
     extended_.problem.operations.push_back(one);
-    const std::uint32_t l = graph_.launch_at[i];
-    if (l == kNone || graph_.launches[l].first != i) return;
-    for (const Use& write : graph_.launches[l].writes) states_[write.block].version = write.version;
+    if (!graph_.begins(i)) return;
+    for (const Use& write : graph_.launches[graph_.launch_at[i]].writes) states_[write.block].version = write.version;
   }
 
   void replay(const Launch& launch) {

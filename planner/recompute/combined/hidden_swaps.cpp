@@ -19,7 +19,7 @@ std::vector<double> worths(const swap::Problem& problem, const swap::Liveness& l
   for (std::uint32_t b = 0; b < worth.size(); ++b) {
     const swap::Block& block = problem.blocks[b];
     if (block.pinned || block.bytes == 0) continue;
-    if (!block.persistent && liveness.of[b].freed >= n) continue;
+    if (swap::lives_on(problem, liveness, b)) continue;
     if (graph.can_be_made(b) && graph.make_ns(b) < least_price * static_cast<double>(block.bytes)) continue;
     const auto accesses = liveness.accesses_of(b);
     const auto time = [&](const swap::Access& access) {

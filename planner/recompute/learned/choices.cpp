@@ -14,7 +14,6 @@ namespace memopt::recompute {
 namespace {
 
 // Replays that take so many iterations are given up.
-constexpr double kMostIterations = 20;
 constexpr double kScale = 10;  // of rewards
 constexpr int kHalves = 4;     // in which the least budget for choices is looked for
 // Of what all candidates are worth, those that are decided on: the least of these with which there is a plan.
@@ -28,11 +27,6 @@ double time_at(const swap::Problem& problem, std::uint64_t operation) {
 
 // From 0 to 1, half at 1.
 double squashed(double value) { return value / (1 + std::abs(value)); }
-
-std::uint32_t launch_begin(const Graph& graph, std::uint32_t operation) {
-  const std::uint32_t l = graph.launch_at[operation];
-  return l == kNone ? operation : graph.launches[l].first;
-}
 
 // Copies in to where absences end.
 void delay(const HiddenSwaps& hidden, const std::vector<EarlyReturn>& early, const Extended& extended,
@@ -55,13 +49,12 @@ void delay(const HiddenSwaps& hidden, const std::vector<EarlyReturn>& early, con
 
 std::vector<Candidate> find_candidates(const swap::Problem& problem, const swap::Liveness& liveness, const Graph& graph,
                                        bool swaps, double part, std::size_t most) {
-  const std::uint64_t n = problem.operations.size();
   std::vector<std::pair<double, Candidate>> all;  // worth
   std::vector<std::uint32_t> uses;
   for (std::uint32_t b = 0; b < problem.blocks.size(); ++b) {
     const swap::Block& block = problem.blocks[b];
-    if (block.pinned || block.persistent || block.bytes == 0 || liveness.of[b].freed >= n) continue;
-    const bool can_be_made = graph.can_be_made(b) && graph.last_use[b] <= graph.made_until[b];
+    if (block.pinned || block.persistent || block.bytes == 0 || swap::lives_on(problem, liveness, b)) continue;
+    const bool can_be_made = graph.lasts(b);
     if (!can_be_made && !swaps) continue;
     uses.clear();
     for (const swap::Access& access : liveness.accesses_of(b)) {
@@ -344,11 +337,11 @@ HiddenSwaps ChoiceEnvironment::copies_of(std::span<const Choice> choices) const 
         std::lower_bound(operations.begin(), operations.end(), one.out_end,
                          [](const swap::Operation& a, double time) { return a.time < time; }) -
         operations.begin());
-    while (from < operations.size() && launch_begin(graph_, from) != from) ++from;
+    while (from < operations.size() && graph_.launch_begin(from) != from) ++from;
     const auto behind = std::upper_bound(operations.begin(), operations.end(), one.in_begin, by_time);
     std::uint32_t to = behind == operations.begin()
                            ? 0
-                           : launch_begin(graph_, static_cast<std::uint32_t>(behind - operations.begin() - 1));
+                           : graph_.launch_begin(static_cast<std::uint64_t>(behind - operations.begin() - 1));
     from = std::max(from, one.gap.from);
     to = std::min(to, one.gap.to);
     if (from >= to) {

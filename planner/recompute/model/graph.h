@@ -47,9 +47,22 @@ struct Graph {
   std::vector<std::uint64_t> last_need;            // the same, of all that is made of it, or of that, as well
 
   bool can_be_made(std::uint32_t block) const { return !makers[block].empty(); }
+  // The operation is the first of a launch.
+  bool begins(std::uint64_t operation) const {
+    return launch_at[operation] != kNone && launches[launch_at[operation]].first == operation;
+  }
+  bool is_within_launch(std::uint64_t operation) const {
+    return operation < launch_at.size() && launch_at[operation] != kNone && !begins(operation);
+  }
+  // The first operation of its launch, if it is in one.
+  std::uint32_t launch_begin(std::uint64_t operation) const {
+    return launch_at[operation] == kNone ? static_cast<std::uint32_t>(operation) : launches[launch_at[operation]].first;
+  }
+  // It can be made again up to its last use.
+  bool lasts(std::uint32_t block) const { return can_be_made(block) && last_use[block] <= made_until[block]; }
   // Before this operation: whenever it is needed behind it, it can be made again.
   bool may_be_dropped(std::uint32_t block, std::uint64_t before) const {
-    return can_be_made(block) && (last_need[block] < before || last_use[block] <= made_until[block]);
+    return can_be_made(block) && (last_need[block] < before || lasts(block));
   }
   // Of all of its makers, once.
   double make_ns(std::uint32_t block) const {

@@ -15,12 +15,11 @@ class Run {
       : problem_(problem), graph_(graph), blocks_(problem.blocks.size()) {
     for (std::uint32_t b = 0; b < problem.blocks.size(); ++b) {
       // Several instances at once count as often.
-      const std::uint64_t n = problem.operations.size();
-      const std::uint64_t before = problem.blocks[b].persistent ? 1 : liveness.of[b].freed / n;
+      const std::uint64_t before = swap::instances_at_begin(problem, liveness, b);
       take(before * problem.blocks[b].bytes);
       blocks_[b].instances = before;
       blocks_[b].there = before != 0;
-      lives_on_.push_back(!problem.blocks[b].persistent && before != 0);
+      lives_on_.push_back(swap::lives_on(problem, liveness, b));
     }
   }
 
@@ -66,17 +65,12 @@ class Run {
 
   void drop(std::uint32_t b, std::uint32_t before) {
     ++cost_.drops;
-    if (is_within_launch(before)) return fail("it is within a launch");
+    if (graph_.is_within_launch(before)) return fail("it is within a launch");
     if (b >= blocks_.size()) return fail("there is no such block");
     if (!graph_.can_be_made(b)) return fail(name(b) + " can't be made again");
     if (!blocks_[b].there || blocks_[b].version == 0) return fail(name(b) + " is not in memory");
     blocks_[b].there = false;
     load_ -= bytes(b);
-  }
-
-  bool is_within_launch(std::uint32_t before) const {
-    return before < graph_.launch_at.size() && graph_.launch_at[before] != kNone &&
-           graph_.launches[graph_.launch_at[before]].first != before;
   }
 
   bool reads(const Launch& launch) {
@@ -95,7 +89,7 @@ class Run {
     if (l >= graph_.launches.size()) return fail("there is no such launch");
     const Launch& launch = graph_.launches[l];
     if (before < launch.end) return fail("the launch is not behind it");
-    if (is_within_launch(before)) return fail("it is within a launch");
+    if (graph_.is_within_launch(before)) return fail("it is within a launch");
     for (const std::vector<Use>* uses : {&launch.reads, &launch.writes}) {
       for (const Use& use : *uses) {
         if (lives_on_[use.block]) return fail(name(use.block) + ", which it touches, lives on into the next iteration");
@@ -129,7 +123,7 @@ class Run {
     const Operation& operation = problem_.operations[i];
     if (operation.kind == Kind::kMalloc) return allocate(operation.block);
     if (operation.kind == Kind::kFree) return release(operation.block);
-    if (graph_.launch_at[i] == kNone || graph_.launches[graph_.launch_at[i]].first != i) return;
+    if (!graph_.begins(i)) return;
     const Launch& launch = graph_.launches[graph_.launch_at[i]];
     if (!reads(launch)) return;
     for (const Use& write : launch.writes) {

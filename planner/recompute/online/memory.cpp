@@ -49,7 +49,7 @@ class Memory {
     early_ = &early;
     const std::uint64_t n = problem_.operations.size();
     for (std::uint32_t b = 0; b < blocks_.size(); ++b) {
-      const std::uint64_t before = problem_.blocks[b].persistent ? 1 : liveness_.of[b].freed / n;
+      const std::uint64_t before = swap::instances_at_begin(problem_, liveness_, b);
       load_ += before * problem_.blocks[b].bytes;
       blocks_[b].in_memory = before != 0;
     }
@@ -150,8 +150,7 @@ class Memory {
         }
         return true;
       default:
-        return graph_.launch_at[at_] == kNone || graph_.launches[graph_.launch_at[at_]].first != at_ ||
-               launch(graph_.launch_at[at_]);
+        return !graph_.begins(at_) || launch(graph_.launch_at[at_]);
     }
   }
 

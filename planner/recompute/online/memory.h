@@ -49,6 +49,9 @@ struct EarlyReturn {
   friend bool operator==(const EarlyReturn&, const EarlyReturn&) = default;
 };
 
+// Replays that take more iterations than that are worth nothing.
+inline constexpr double kMostIterations = 20;
+
 // The steps by which the iteration stays within `budget` bytes, or nothing where the policy finds no way. What a replay
 // needed though the program has freed it stays until there is no room, or the end. Not more than `most_ns` of replays:
 // it is given up then, with some hundred replays of each launch, and where `ends` says so. Thread-safe, a policy each.

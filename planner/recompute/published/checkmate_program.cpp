@@ -123,7 +123,7 @@ void CheckmateProgram::find_memory(const swap::Liveness& liveness) {
   const std::uint64_t n = problem_.operations.size();
   std::uint64_t load = 0;
   for (std::uint32_t b = 0; b < problem_.blocks.size(); ++b) {
-    load += (problem_.blocks[b].persistent ? 1 : liveness.of[b].freed / n) * problem_.blocks[b].bytes;
+    load += swap::instances_at_begin(problem_, liveness, b) * problem_.blocks[b].bytes;
   }
   std::uint64_t most = load;
   std::uint32_t stage = 0;
@@ -156,14 +156,24 @@ void CheckmateProgram::find_memory(const swap::Liveness& liveness) {
 
 // By launch: what is there anyway, and what may be needed again.
 std::vector<std::uint64_t> CheckmateProgram::loads() const {
-  std::vector<std::uint64_t> result;
-  for (std::uint32_t t = 0; t < fixed_.size(); ++t) {
-    std::uint64_t load = std::max({fixed_[t].gap, fixed_[t].before, fixed_[t].at});
-    for (std::uint32_t b = 0; b < problem_.blocks.size(); ++b) {
-      const bool there = is_ready(b, t) && stays_[b] == 0 && is_alive(b, t) && is_needed(b, t);
-      load += there ? problem_.blocks[b].bytes : 0;
+  const auto stages = static_cast<std::uint32_t>(fixed_.size());
+  std::vector<std::uint64_t> begins(stages + 1), ends(stages + 1);  // bytes of blocks that may be, by stage
+  for (std::uint32_t b = 0; b < problem_.blocks.size(); ++b) {
+    if (!graph_.can_be_made(b) || stays_[b] != 0) continue;
+    // Once it is not alive, or not needed, it is so for good.
+    std::uint32_t begin = graph_.makers[b].back() + 1, end = stages;
+    while (begin < end) {
+      const std::uint32_t middle = begin + (end - begin) / 2;
+      is_alive(b, middle) && is_needed(b, middle) ? begin = middle + 1 : end = middle;
     }
-    result.push_back(load);
+    begins[graph_.makers[b].back() + 1] += problem_.blocks[b].bytes;
+    ends[end] += problem_.blocks[b].bytes;
+  }
+  std::vector<std::uint64_t> result;
+  std::uint64_t load = 0;
+  for (std::uint32_t t = 0; t < stages; ++t) {
+    load = load + begins[t] - ends[t];
+    result.push_back(std::max({fixed_[t].gap, fixed_[t].before, fixed_[t].at}) + load);
   }
   return result;
 }

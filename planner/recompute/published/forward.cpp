@@ -21,9 +21,7 @@ std::uint32_t find_turn(const swap::Problem& problem) {
 }
 
 // Whenever it is used it can be made again.
-bool is_lasting(const Graph& graph, std::uint32_t block) {
-  return graph.can_be_made(block) && graph.last_use[block] <= graph.made_until[block];
-}
+bool is_lasting(const Graph& graph, std::uint32_t block) { return graph.lasts(block); }
 
 // By block: that can be made again, but not on its own, or of such a block.
 std::vector<std::uint8_t> find_entangled(const Graph& graph) {

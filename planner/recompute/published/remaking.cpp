@@ -69,10 +69,6 @@ class Drops {
   Steps steps_;
 };
 
-bool begins_launch(const Graph& graph, std::uint32_t i) {
-  return graph.launch_at[i] != kNone && graph.launches[graph.launch_at[i]].first == i;
-}
-
 }  // namespace
 
 class Following {
@@ -85,7 +81,7 @@ class Following {
       if (i == forward_.turn) strategy_.turn(remaking_);
       if (problem_.operations[i].kind == Kind::kFree) {
         if (graph_.can_be_made(problem_.operations[i].block)) remaking_.forget(problem_.operations[i].block);
-      } else if (begins_launch(graph_, i) && !launch(graph_.launch_at[i])) {
+      } else if (graph_.begins(i) && !launch(graph_.launch_at[i])) {
         return std::nullopt;
       }
     }
@@ -161,7 +157,7 @@ Steps with_drops(const swap::Problem& problem, const Graph& graph, const Forward
   Drops drops(graph, forward);
   std::size_t left = replays.size();
   for (auto i = static_cast<std::uint32_t>(problem.operations.size()); i-- > 0;) {
-    if (begins_launch(graph, i)) drops.launch(graph.launches[graph.launch_at[i]]);
+    if (graph.begins(i)) drops.launch(graph.launches[graph.launch_at[i]]);
     for (; left > 0 && replays[left - 1].before == i; --left) drops.replay(replays[left - 1].launch, i);
   }
   return drops.take();

@@ -19,8 +19,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Replays that take so many iterations are given up.
-constexpr double kMostIterations = 20;
 constexpr double kBetweenBlocks = 0.7;   // of attempts: other weights for some blocks; else for all
 constexpr double kWorse = 0.01;          // of its time, a plan may be worse than the one before, at first
 constexpr std::uint64_t kRestart = 400;  // attempts without success, from the best on again

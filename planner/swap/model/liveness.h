@@ -38,6 +38,16 @@ struct Liveness {
   }
 };
 
+// Instances of a block that are there when an iteration begins.
+inline std::uint64_t instances_at_begin(const Problem& problem, const Liveness& liveness, std::uint32_t block) {
+  return problem.blocks[block].persistent ? 1 : liveness.of[block].freed / liveness.operations;
+}
+
+// An instance that one iteration allocates is freed by a later one.
+inline bool lives_on(const Problem& problem, const Liveness& liveness, std::uint32_t block) {
+  return !problem.blocks[block].persistent && liveness.of[block].freed >= liveness.operations;
+}
+
 // Its instances are there for an iteration or longer each, so that two of them may be at once.
 inline bool lasts_iterations(const Problem& problem, const Liveness& liveness, std::uint32_t block) {
   const Lifetime& lifetime = liveness.of[block];

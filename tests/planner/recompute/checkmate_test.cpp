@@ -310,16 +310,17 @@ TEST(Checkmate, PlansOfSmallProgramsAgainstAllThereAre) {
 TEST(Checkmate, EndsWhenItIsTold) {
   const Iteration iteration(layers(kSanitized ? 30 : 60));
   for (const auto plan : {checkmate, checkmate_rounded}) {
-    const auto begin = std::chrono::steady_clock::now();
+    // A solver that runs, and does not stop to ask: how long it takes is the machine's.
     CheckmateLimits limits;
-    // From the first time on that it asks: how long a solver takes is the machine's.
-    limits.ends = [] { return true; };
+    int asked = 0;
+    limits.ends = [&asked] { return ++asked > 3; };
     const CheckmateResult result =
         plan(iteration.problem, iteration.liveness, iteration.graph, iteration.liveness.peak / 4, limits, {});
     EXPECT_FALSE(result.too_large);
     // A plan there is, and the best one it did not find in that time.
     EXPECT_FALSE(result.solved);
-    EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(kSanitized ? 60 : 15));
+    EXPECT_GT(asked, 3);
+    EXPECT_LT(asked, 200);  // until it has come to its end
   }
 }
 

@@ -8,7 +8,7 @@ that add at most so many percent to the iteration the one with the least footpri
 seconds for each limit, and that of the published strategy that needs least, with its name. Who does nothing needs the peak load, and adds
 nothing; "none": no published strategy needs less. Between two limits there may be a better plan: for each row, so many times, all are asked
 again at half way between what memopt needs and the next limit below, and within what the published strategy needs, if that is less (--refine). With --swap ours swap as well, by copies of MACHINE; what is
-published computes again only. --keep: the comparisons stay in FOLDER, as NAME.json.
+published computes again only. --keep: the comparisons stay in FOLDER, as NAME-footprints.json.
 """
 import argparse
 import json
@@ -33,7 +33,7 @@ def parse():
     parser.add_argument("memoptctl")
     parser.add_argument("--added", type=percents, default="0,1,5,10,20,30", metavar="PERCENT,...", help="of the iteration's time")
     parser.add_argument("--limits", type=percents, default=",".join(str(part) for part in range(95, 5, -5)), metavar="PERCENT,...", help="of the peak load")
-    parser.add_argument("--refine", type=int, default=2, metavar="TIMES", help="halve what lies between two limits so many times (default 2)")
+    parser.add_argument("--refine", type=int, choices=range(10), default=2, metavar="TIMES", help="halve what lies between two limits so many times (default 2)")
     parser.add_argument("--seconds", default="5", help="of each search of memopt's own")
     parser.add_argument("--swap", metavar="MACHINE", help="swap as well: gtx1080ti, a100-40g, h200, or rates, as plan --machine takes them")
     parser.add_argument("--keep", metavar="FOLDER", help="where the comparisons stay")
@@ -120,10 +120,13 @@ def main():
     limits = [f"{limit:g}%" for limit in options.limits]
     more = ("--swap", "--machine", options.swap) if options.swap else ()
     print("| " + " | ".join(HEADS) + " |\n|---|" + "---:|" * (len(HEADS) - 2) + "---|", flush=True)
+    names = [named(path) for path in options.files]
     with tempfile.TemporaryDirectory() as folder:
         for path in options.files:
             name = named(path)
-            out = os.path.join(options.keep or folder, name + ".json")
+            if names.count(name) > 1 and options.keep:
+                sys.exit(f"footprints.py: --keep: several files are called {name}")
+            out = os.path.join(options.keep or folder, name + "-footprints.json")
 
             def compare(within, path=path, out=out):
                 return compared(options.memoptctl, path, out, within, options.seconds, *more)

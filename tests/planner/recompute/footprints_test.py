@@ -21,8 +21,7 @@ class Footprints(unittest.TestCase):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         self.folder = folder.name
-        os.mkdir(os.path.join(self.folder, "networks"))
-        self.network = os.path.join(self.folder, "networks", "vgg11.json")
+        self.network = os.path.join(self.folder, "vgg11.json")
         subprocess.run([sys.executable, NETS, "vgg11", "--launches", "--batch", "100", "-o", self.network], check=True)
 
     def printed(self, *arguments):
@@ -33,7 +32,7 @@ class Footprints(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         heads, _, *rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in done.stdout.splitlines()]
         self.assertEqual(tuple(heads), footprints.HEADS)
-        with open(os.path.join(self.folder, "vgg11.json"), encoding="utf-8") as file:
+        with open(os.path.join(self.folder, "vgg11-footprints.json"), encoding="utf-8") as file:
             return rows, json.load(file)
 
     def expected(self, table, wanted, percent):
@@ -71,7 +70,9 @@ class Footprints(unittest.TestCase):
         self.assertEqual(footprints.named("dtr/lstm-128.log.gz"), "lstm-128")
 
     def test_what_is_refused(self):
-        for arguments, message in (((self.network, "--added", "-1"), "expected percents, none below 0"), ((os.path.join(self.folder, "nothing"),), "nothing")):
+        for arguments, message in (((self.network, "--added", "-1"), "expected percents, none below 0"), ((os.path.join(self.folder, "nothing"),), "nothing"),
+                                   ((self.network, "--refine", "-1"), "invalid choice"),
+                                   ((self.network, self.network, "--keep", self.folder), "several files are called vgg11")):
             done = subprocess.run([sys.executable, footprints.__file__, os.environ["MEMOPTCTL"], *arguments], capture_output=True, text=True,
                                   timeout=patience.seconds(60), check=False)
             self.assertNotEqual(done.returncode, 0)

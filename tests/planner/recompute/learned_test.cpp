@@ -329,8 +329,8 @@ TEST(Learned, PlansOfSmallProgramsAgainstAllThereAre) {
   }
   std::printf("%d possible, a plan found in %d, the best in %d; with swaps %d\n", possible, found, found_best,
               with_swaps);
-  EXPECT_GT(found_best, 0);
-  EXPECT_GT(with_swaps, 0);
+  EXPECT_GE(found_best, kSanitized ? possible / 2 : 12);
+  EXPECT_GE(with_swaps, kSanitized ? 1 : 10);
 }
 
 TEST(Learned, GeneratedIterationsAreIterations) {

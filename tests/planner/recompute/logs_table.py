@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Plans of `memoptctl plan FILE --recompute` by all strategies, and whether the judge of these tests, which shares no code with it, accepts them:
 
-  logs_table.py MEMOPTCTL [--limits 70,50,40] [--seconds 1] [--strategies A,B] FILE...
+  logs_table.py MEMOPTCTL [--limits 70,50,40] [--seconds 1] [--strategies A,B] [--swap MACHINE] [--episodes N] FILE...
 
 One line for each file and limit: what each strategy's plan adds by the judge, percent of the iteration; -: no plan. Behind it how many were
 accepted. Exit code 1 if one was not, or if it adds something else than was printed.
@@ -22,8 +22,12 @@ STRATEGIES = ("memopt", "dtr", "dtr:eq", "dtr:local", "dtr:lru", "dtr:size", "dt
 
 def planned(options, log, limit, strategy, out):
     """Nanoseconds that are added, and of an iteration; None: no plan. Exits where it is not accepted."""
-    budget = ("--time-budget", options.seconds) if strategy == "memopt" else ()
-    done = subprocess.run([options.memoptctl, "plan", log, "--recompute", "--limit", f"{limit}%", "--strategy", strategy, "--json", out, "--no-bound", *budget],
+    more = ["--swap", "--machine", options.swap] if options.swap else ["--no-bound"]
+    if strategy.startswith("memopt"):
+        more += ["--time-budget", options.seconds]
+    elif strategy.startswith("dqn") and options.episodes:
+        more += ["--episodes", options.episodes]
+    done = subprocess.run([options.memoptctl, "plan", log, "--recompute", "--limit", f"{limit}%", "--strategy", strategy, "--json", out, *more],
                           capture_output=True, text=True, check=False)
     if done.returncode == 3:
         return None
@@ -38,7 +42,7 @@ def planned(options, log, limit, strategy, out):
     printed = float(re.search(r"(?m)^added time +([\d.]+) ms", done.stdout).group(1))
     if abs(printed - judged["added_ns"] / 1e6) > 0.001:
         sys.exit(f"logs_table: {log}, {limit} %, {strategy}: {printed} ms were printed, {judged['added_ns'] / 1e6} ms are added")
-    return 100 * judged["added_ns"] / plan["period"]
+    return 100 * judged["added_ns"] / plan["period"] if plan["period"] else 0.0
 
 
 def main():
@@ -47,6 +51,8 @@ def main():
     parser.add_argument("--limits", default="70,50,40", help="percent of the peak load")
     parser.add_argument("--seconds", default="1", help="of each search of memopt's own")
     parser.add_argument("--strategies", default=",".join(STRATEGIES), help="all but checkmate, which takes minutes")
+    parser.add_argument("--swap", metavar="MACHINE", help="swap as well: gtx1080ti, a100-40g, h200, or rates, as plan --machine takes them")
+    parser.add_argument("--episodes", metavar="N", help="of dqn and dqn:transfer, in place of their own times")
     parser.add_argument("logs", nargs="+", metavar="FILE")
     options = parser.parse_args()
     strategies = options.strategies.split(",")

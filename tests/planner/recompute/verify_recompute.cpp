@@ -48,6 +48,7 @@ json result_of(const std::string& line) {
         return {{"valid", false}, {"error", *fault}};
       if (report.fault) return {{"valid", false}, {"error", *report.fault}};
       result["added_ns"] = cost.added_ns + report.timing.added_ns;
+      result["converged"] = report.timing.steady;
       return result;
     }
     if (plan.problem.limit && cost.peak > *plan.problem.limit) return {{"valid", false}, {"error", "above the limit"}};

@@ -5,8 +5,12 @@
 #include <CLI/CLI.hpp>
 #include <cstdint>
 #include <cstdio>
+#include <filesystem>
 #include <limits>
 #include <string>
+#include <string_view>
+#include <system_error>
+#include <utility>
 #include <vector>
 
 #include "planner/input/file.h"
@@ -23,6 +27,14 @@ constexpr int kExitWrongUse = 2;
 constexpr const char* kSwaps = "Swaps (any of these asks for them)";
 constexpr const char* kRecompute = "Computing again";
 constexpr const char* kLayout = "layout";
+
+bool same_file(const std::string& one, const std::string& other) {
+  const auto whole = [](const std::string& path) {
+    std::error_code none;
+    return std::filesystem::weakly_canonical(std::filesystem::absolute(path, none), none);
+  };
+  return !one.empty() && !other.empty() && whole(one) == whole(other);
+}
 
 }  // namespace
 
@@ -67,7 +79,10 @@ void PlanLine::add_to(CLI::App& command) {
          "of the comparison, each as for --limit (100%,90%,80%,70%,60%,50%,40%; with --recompute 90%,80%,...,10%)",
          "A,B,...")
       ->delimiter(',');
-  option("--strategies", swaps_.strategies, "of the comparison (all; autoswap:tuned may take minutes)", "A,B,...")
+  option("--strategies", swaps_.strategies,
+         "of the comparison (all, autoswap:tuned included, which may take minutes; with --recompute all but checkmate, "
+         "checkmate:lp, dqn and dqn:transfer)",
+         "A,B,...")
       ->delimiter(',');
   accept_number(
       option("--time-budget", swaps_.seconds,
@@ -106,10 +121,11 @@ void PlanLine::add_to(CLI::App& command) {
           "--recompute", recompute_,
           "drop blocks and compute them again, instead of swapping: by --strategy memopt, dtr, dtr:eq, dtr:local, "
           "dtr:lru, dtr:size, dtr:msps, chen:sqrt, chen:budget, chen:recursive or chen:drop-cheap within --limit, or "
-          "all of them with --compare; or by checkmate or checkmate:lp, which take a minute for each limit; or, in a "
-          "comparison only if --strategies names them, by dqn, a deep Q-network that learns on the iteration for "
-          "--time-budget, or dqn:transfer, one that has learned on generated iterations; of logs for DTR's simulator, "
-          "kernel tables of G10's, and iterations with launches (memopt-plan-2). No program can carry that out yet")
+          "all of them with --compare; or, if they are named, by checkmate or checkmate:lp, which take up to a minute "
+          "for "
+          "each limit, dqn, a deep Q-network that learns on the iteration for --time-budget, or dqn:transfer, one that "
+          "learns on generated iterations first; of logs for DTR's simulator, kernel tables of G10's, and iterations "
+          "with launches (memopt-plan-2). No program can carry that out yet")
       ->group(kRecompute);
   app_->add_flag("--swap", swaps_.swap,
                  "with --recompute: swap as well; memopt then chooses among both, memopt:recompute and memopt:swap are "
@@ -121,13 +137,15 @@ void PlanLine::add_to(CLI::App& command) {
                    ->type_name("N")
                    ->group(kRecompute),
                1, 1000000000);
-  app_->add_option("--training-curve", swaps_.training_curve,
-                   "of dqn and dqn:transfer: write the episodes in which it learned (CSV)")
+  app_->add_option(
+          "--training-curve", swaps_.training_curve,
+          "of dqn and dqn:transfer: write the episodes in which it learned (CSV: episode, epsilon, return, added_ns, "
+          "best_added_ns)")
       ->type_name("OUT")
       ->group(kRecompute);
   app_->footer(
       "Exit code: 0; 1 if FILE can't be read or has nothing to plan swaps for; 2 wrong use; 3 if no plan fits into the "
-      "limit, the least that does being named; 4 if no iteration was found in FILE.");
+      "limit, the least that does being named (but by checkmate); 4 if no iteration was found in FILE.");
 }
 
 int PlanLine::run() {
@@ -143,6 +161,19 @@ int PlanLine::run() {
   if (swaps_.swap && !recompute_) return wrong("--swap is for --recompute; without it, swaps are what is planned");
   if ((swaps_.episodes != 0 || !swaps_.training_curve.empty()) && !recompute_)
     return wrong("--episodes and --training-curve are for --recompute by dqn");
+  const std::pair<const char*, const std::string*> outs[] = {{"--json", &layout_.json},
+                                                             {"--buffers", &layout_.buffers},
+                                                             {"--plot", &swaps_.plot},
+                                                             {"--training-curve", &swaps_.training_curve}};
+  for (const auto& [name, path] : outs) {
+    if (path->empty()) continue;
+    for (const auto& [other, its] : outs) {
+      if (std::string_view(name) < other && same_file(*path, *its))
+        return wrong(fmt::format("{} and {} name the same file", name, other));
+    }
+    if (swaps_.compare && same_file(*path, layout_.file))
+      return wrong(fmt::format("{} names the file that is read, and would take its place", name));
+  }
   if (recompute_) {
     if (!layout_.buffers.empty()) return wrong("--buffers is of the layout, and --recompute plans none");
     swaps_.file = layout_.file;

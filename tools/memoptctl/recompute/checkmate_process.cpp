@@ -95,7 +95,9 @@ CheckmateRun run_checkmate(const swap::Problem& problem, const recompute::Checkm
   };
   CheckmateRun run;
   const auto read = [&](std::span<std::byte> bytes) {
-    return child.read(bytes, gives_up) == ChildProcess::Read::kWhole;
+    const ChildProcess::Read its = child.read(bytes, gives_up);
+    if (its == ChildProcess::Read::kEnded) throw std::runtime_error("checkmate: its process ended without an answer");
+    return its == ChildProcess::Read::kWhole;
   };
   if (!read(std::as_writable_bytes(std::span(&run.answer, 1)))) return {};
   if (run.answer.failure[0] != '\0') throw std::runtime_error(std::string("checkmate: ") + run.answer.failure);

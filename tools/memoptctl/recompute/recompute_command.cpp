@@ -79,17 +79,7 @@ void write(SwapProblem& input, const recompute::Graph& graph, const Combined& pl
 
 int plan_once(const SwapPlanOptions& options, SwapProblem& input) {
   const Strategy strategy = strategy_of("--strategy", options.strategy, options.swap);
-  for (const char* const name : {"--time-budget", "--threads", "--seed"}) {
-    const bool looks = strategy.searches() || (strategy.learned && std::string(name) != "--threads");
-    if (!looks && options.has(name)) {
-      throw std::invalid_argument(
-          fmt::format("{} is for the strategy memopt; {} does not look at it", name, strategy.name));
-    }
-  }
-  if (!strategy.learned && (options.episodes != 0 || !options.training_curve.empty())) {
-    throw std::invalid_argument("--episodes and --training-curve are for dqn and dqn:transfer; " + strategy.name +
-                                " does not look at them");
-  }
+  refuse_unseen(options, {strategy});
   if (options.limit.empty() && !input.file.problem.limit) {
     throw std::invalid_argument("--recompute: expected a --limit, or --compare for several");
   }

@@ -45,6 +45,7 @@ struct Row {
   std::size_t number = 0;
   std::uint64_t limit = 0;
   std::vector<std::optional<Combined>> plans;  // by strategy, without what they do
+  std::vector<bool> too_large;                 // by strategy: it was not tried
   std::optional<RecomputeBound> bound;         // none with swaps, of which it knows nothing
 };
 
@@ -60,7 +61,10 @@ void print_row(const Row& row, const std::vector<Strategy>& strategies, const Sw
   }
   for (std::size_t k = 0; k < row.plans.size(); ++k) {
     const auto& plan = row.plans[k];
-    fmt::print("{:>{}}", plan ? fmt::format("{:.2f} %", part(plan->added_ns(), input.file.problem)) : "-",
+    fmt::print("{:>{}}",
+               plan               ? fmt::format("{:.2f} %", part(plan->added_ns(), input.file.problem))
+               : row.too_large[k] ? "too large"
+                                  : "-",
                width(strategies[k]));
   }
   fmt::print("\n");
@@ -90,11 +94,12 @@ void write_comparison(const std::vector<Row>& rows, const std::vector<Strategy>&
     }
     limits.push_back(std::move(its));
   }
-  const nlohmann::json document = {{"format", kFormat},
-                                   {"name", input.file.problem.name},
-                                   {"period_ns", input.file.problem.period},
-                                   {"peak_load", input.liveness.peak},
-                                   {"limits", limits}};
+  nlohmann::json document = {{"format", kFormat},
+                             {"name", input.file.problem.name},
+                             {"period_ns", input.file.problem.period},
+                             {"peak_load", input.liveness.peak},
+                             {"limits", limits}};
+  if (interrupted()) document["interrupted"] = true;
   write_text(path, document.dump(1) + '\n');
 }
 
@@ -128,6 +133,7 @@ int compare_recomputation(const SwapPlanOptions& options, const SwapProblem& inp
     throw std::invalid_argument("--strategy is for one plan; --compare takes --strategies");
   if (!options.training_curve.empty()) throw std::invalid_argument("--training-curve is for one plan");
   const std::vector<Strategy> strategies = compared_strategies(options);
+  refuse_unseen(options, strategies);
   const std::vector<std::uint64_t> limits = limits_of(options, kParts, input.liveness.peak);
   const Planner planner(options, input);
   if (!input.times.empty()) fmt::print("times      {}\n", input.times);
@@ -141,7 +147,7 @@ int compare_recomputation(const SwapPlanOptions& options, const SwapProblem& inp
   fmt::print("\n");
   // The narrowest first: what is found there holds within all others.
   std::vector<Row> rows;
-  for (std::size_t k = 0; k < limits.size(); ++k) rows.push_back({k, limits[k], {}, {}});
+  for (std::size_t k = 0; k < limits.size(); ++k) rows.push_back({k, limits[k], {}, {}, {}});
   std::stable_sort(rows.begin(), rows.end(), [](const Row& a, const Row& b) { return a.limit < b.limit; });
   std::size_t done = 0;
   std::vector<std::optional<Combined>> narrower(strategies.size());
@@ -159,6 +165,7 @@ int compare_recomputation(const SwapPlanOptions& options, const SwapProblem& inp
         if (best && (!plan || best->added_ns() < plan->added_ns())) plan = best;
         best = plan;
       }
+      row.too_large.push_back(!plan && strategies[k].checkmate && planner.checkmate_answer().too_large);
       row.plans.push_back(std::move(plan));
     }
     // What was not asked says nothing.
@@ -168,6 +175,7 @@ int compare_recomputation(const SwapPlanOptions& options, const SwapProblem& inp
   }
   if (interrupted()) fmt::print("\ninterrupted: the best until then; {} of {} limits\n", done, rows.size());
   rows.resize(done);
+  if (rows.empty()) return 0;  // files stay as they were
   for (const Row& row : rows) {
     if (!row.bound || row.bound->missing.empty()) continue;
     fmt::print("\nno linear bound, but that of one launch at a time: {}\n", row.bound->missing);

@@ -16,8 +16,6 @@ namespace {
 
 using recompute::Combined;
 
-// A published policy whose replays take longer is given up.
-constexpr double kMostIterations = 20;
 constexpr double kBoundSeconds = 5;  // where --bound-time does not say
 // Of the peak load, to which the least limit is named, and the part of the time that each step to it has.
 constexpr std::uint64_t kPrecision = 256;
@@ -44,6 +42,29 @@ Combined checked(const Strategy& strategy, Combined found, std::uint64_t limit) 
 }
 
 }  // namespace
+
+bool Strategy::looks_at(const std::string& option) const {
+  if (option == "--threads") return searches();
+  if (option == "--time-budget") return searches() || learned == Learned::kDqn;
+  if (option == "--seed") return searches() || learned;
+  return learned.has_value();  // --episodes, --training-curve
+}
+
+void refuse_unseen(const SwapPlanOptions& options, const std::vector<Strategy>& strategies) {
+  const std::pair<const char*, bool> given[] = {{"--time-budget", options.has("--time-budget")},
+                                                {"--threads", options.has("--threads")},
+                                                {"--seed", options.has("--seed")},
+                                                {"--episodes", options.episodes != 0},
+                                                {"--training-curve", !options.training_curve.empty()}};
+  for (const auto& [name, is_given] : given) {
+    const auto looks = [option = name](const Strategy& one) { return one.looks_at(option); };
+    if (!is_given || std::any_of(strategies.begin(), strategies.end(), looks)) continue;
+    throw std::invalid_argument(fmt::format("{}: {} not look at it", name,
+                                            strategies.size() == 1
+                                                ? strategies.front().name + " does"
+                                                : std::string("the strategies that are asked for do")));
+  }
+}
 
 std::vector<Strategy> all_strategies(bool swaps) {
   std::vector<Strategy> all = {{.name = "memopt"}};
@@ -158,7 +179,8 @@ std::optional<recompute::Steps> Planner::published(const Strategy& strategy, std
   }
   if (strategy.chen) return recompute::chen(problem_, liveness_, graph_, *strategy.chen, limit, ends);
   const auto policy = recompute::make_dtr(problem_, graph_, *strategy.heuristic);
-  return recompute::run_online(problem_, liveness_, graph_, limit, *policy, kMostIterations * problem_.period, ends);
+  return recompute::run_online(problem_, liveness_, graph_, limit, *policy,
+                               recompute::kMostIterations * problem_.period, ends);
 }
 
 double part(double ns, const swap::Problem& problem) { return problem.period > 0 ? 100 * ns / problem.period : 0; }

@@ -36,7 +36,12 @@ struct Strategy {
   std::optional<Learned> learned = {};  // asked for by name only
 
   bool searches() const { return !heuristic && !chen && !checkmate && !learned; }  // our own
+  // At an option's value.
+  bool looks_at(const std::string& option) const;
 };
+
+// Throws std::invalid_argument for options that none of the strategies looks at.
+void refuse_unseen(const SwapPlanOptions& options, const std::vector<Strategy>& strategies);
 
 // All but those that are asked for by name only. With swaps, our own is there three times: both together, and each
 // alone.

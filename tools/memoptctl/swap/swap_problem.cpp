@@ -46,6 +46,17 @@ std::optional<SwapProblem> observed(input::File& file) {
   return result;
 }
 
+// What names neither itself nor a machine.
+SwapProblem published(input::File& file, swap::PlanFile read, const char* times) {
+  SwapProblem result;
+  result.file = std::move(read);
+  result.file.problem.name = printable(file.path().substr(file.path().rfind('/') + 1));
+  result.file.problem.machine = swap::parse_machine("gtx1080ti");
+  result.times = times;
+  result.launches = true;
+  return result;
+}
+
 }  // namespace
 
 bool is_iteration(const input::File& file) { return file.begins_with('{') || swap::is_g10_table(file); }
@@ -94,17 +105,9 @@ std::optional<SwapProblem> read_problem(const SwapPlanOptions& options, input::F
   }
   std::optional<SwapProblem> result;
   if (swap::is_dtr_log(file)) {
-    result.emplace();
-    result->file = swap::read_dtr_log(file);
-    result->file.problem.machine = swap::parse_machine("gtx1080ti");
-    result->times = "the log's; calls one after the other";
-    result->launches = true;
+    result = published(file, swap::read_dtr_log(file), "the log's; calls one after the other");
   } else if (swap::is_g10_table(file)) {
-    result.emplace();
-    result->file = swap::read_g10_table(file);
-    result->file.problem.machine = swap::parse_machine("gtx1080ti");
-    result->times = "the table's, cycles at 1.2 GHz; kernels one after the other";
-    result->launches = true;
+    result = published(file, swap::read_g10_table(file), "the table's, cycles at 1.2 GHz; kernels one after the other");
   } else if (is_iteration(file)) {
     result.emplace();
     result->file = swap::read_plan(file);
