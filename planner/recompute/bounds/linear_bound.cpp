@@ -17,6 +17,9 @@ using Clock = std::chrono::steady_clock;
 
 // Of the budget; so much more counts as within it.
 constexpr double kNoticed = 1e-6;
+// Of a programme, as far as its size is known before: instants times contents and launches. There is room for their
+// numbers then.
+constexpr std::size_t kMostColumns = std::size_t{1} << 25;
 
 // At most one between two instants, the highest first.
 std::vector<std::uint32_t> more_instants(const std::vector<std::uint32_t>& instants, const std::vector<double>& loads,
@@ -58,11 +61,12 @@ LinearBound linear_least_added_ns(const swap::Problem& problem, const swap::Live
   if (report) report(best);
   const Contents contents(problem, liveness, graph);
   // Without instants nothing has to leave: the loads of the program itself.
-  Relaxed relaxed = relax(contents, budget, {}, limits.seconds);
+  Relaxed relaxed = relax(contents, budget, {}, std::max(0.0, left()));
   std::vector<std::uint32_t> instants;
-  while (std::isfinite(best.ns) && !relaxed.loads.empty() && instants.size() < limits.instants && left() > 0) {
+  const std::size_t most = std::min(limits.instants, kMostColumns / (1 + contents.all().size() + contents.launches()));
+  while (std::isfinite(best.ns) && !relaxed.loads.empty() && instants.size() < most && left() > 0) {
     auto next = more_instants(instants, relaxed.loads, static_cast<double>(budget),
-                              std::min(std::max<std::size_t>(1, instants.size()), limits.instants - instants.size()));
+                              std::min(std::max<std::size_t>(1, instants.size()), most - instants.size()));
     if (next.size() == instants.size()) break;
     instants = std::move(next);
     relaxed = relax(contents, budget, instants, std::max(0.0, left()));

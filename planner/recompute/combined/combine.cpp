@@ -38,18 +38,19 @@ class Combination {
     } else {
       choose();
     }
-    if (best_ && !best_->decisions.swaps.empty()) find_load();
+    if (best_) find_load(problem_, graph_, budget_, *best_);
     return std::move(best_);
   }
 
  private:
   void choose() {
+    // First what finds a plan in the shortest time.
+    replay_alone(share(kReplays));
     for (const double price : prices()) {
       if (is_over()) break;
       HiddenSwaps hidden = find_hidden_swaps(problem_, liveness_, graph_, price, kMostSwapped, swaps(share(kHidden)));
       if (replay_beside(hidden, share(kBeside))) hidden_ = std::move(hidden);
     }
-    if (!is_over() && replay_alone(share(kReplays))) hidden_.swaps.clear();
     if (!is_over() && swap_alone(share(kSwaps))) hidden_.swaps.clear();
     if (!is_over()) go_on();
   }
@@ -71,6 +72,7 @@ class Combination {
   SearchLimits replays(std::chrono::nanoseconds time) const {
     SearchLimits limits = limits_;
     limits.time = time;
+    if (weights_) limits.seed = ~limits.seed;  // other changes than those that were tried already
     return limits;
   }
   swap::SearchLimits swaps(std::chrono::nanoseconds time) const {
@@ -106,41 +108,39 @@ class Combination {
     return prices;
   }
 
-  void find_load() {
-    const Extended extended = extended_by(best_->steps);
-    best_->load = swap::least_limit(extended.problem, swap::find_liveness(extended.problem), best_->decisions);
-  }
-
-  // The best of them is what more time is worth most for.
+  // The best of them is what more time is worth most for. Without a limit of time each search is over with its
+  // attempts.
   void go_on() {
     const bool waits = best_ && best_->waits_ns > 0;
     const auto left = share(1);
+    if (best_) weights_ = found_with_;
     if (!hidden_.swaps.empty()) {
-      replay_beside(hidden_, timed() && waits ? left - part_of(left, kAnew) : left);
+      if (timed()) replay_beside(hidden_, waits ? left - part_of(left, kAnew) : left);
       if (!is_over() && best_->waits_ns > 0) offer(swapped(best_->steps, share(1)));
-    } else if (best_ && best_->steps.empty()) {
+    } else if (timed() && best_ && best_->steps.empty()) {
       swap_alone(left);
-    } else {
+    } else if (timed()) {
       replay_alone(left);
     }
   }
 
   // Whether it is the best so far.
-  bool offer(std::optional<Combined> one) {
+  bool offer(std::optional<Combined> one, Weights weights = {}) {
     if (!one || (best_ && best_->added_ns() <= one->added_ns())) return false;
     best_ = std::move(one);
+    found_with_ = std::move(weights);
     return true;
   }
 
   bool replay_alone(std::chrono::nanoseconds time) {
-    auto found = search(problem_, liveness_, graph_, budget_, replays(time));
+    auto found = search(problem_, liveness_, graph_, budget_, replays(time), from());
     if (!found) return false;
     Combined one;
     one.steps = std::move(found->steps);
     one.cost = std::move(found->cost);
-    one.load = one.cost.peak;
-    return offer(std::move(one));
+    return offer(std::move(one), std::move(found->weights));
   }
+  const Weights* from() const { return weights_ ? &*weights_ : nullptr; }
 
   Extended extended_by(const Steps& steps) const {
     Extended extended = extend(problem_, graph_, steps);
@@ -148,26 +148,21 @@ class Combination {
     return extended;
   }
 
-  // What is known of it once it holds.
-  std::optional<Combined> with_swaps(Steps steps, const Extended& extended, swap::Decisions decisions) const {
-    return judge(problem_, liveness_, graph_, std::move(steps), extended, std::move(decisions));
-  }
-
   bool replay_beside(const HiddenSwaps& hidden, std::chrono::nanoseconds time) {
     if (hidden.swaps.empty()) return false;
-    const auto plan = [&](const Steps& steps, std::span<const EarlyReturn> early) {
+    const auto plan = [&](const Steps& steps, const Cost& cost, std::span<const EarlyReturn> early) {
       const Extended extended = extended_by(steps);
       const swap::Liveness liveness = swap::find_liveness(extended.problem);
-      return with_swaps(steps, extended, place_swaps(hidden, extended, liveness, early));
+      return judge(steps, cost, extended, liveness, place_swaps(hidden, extended, liveness, early, CopiesIn::kInTime));
     };
     Beside beside;
     beside.absences = hidden.absences;
-    beside.added_ns = [&](const Steps& steps, std::span<const EarlyReturn> early) {
-      const auto one = plan(steps, early);
+    beside.added_ns = [&](const Steps& steps, const Cost& cost, std::span<const EarlyReturn> early) {
+      const auto one = plan(steps, cost, early);
       return one ? one->added_ns() : kNoPlan;
     };
-    const auto found = search_beside(problem_, liveness_, graph_, budget_, beside, replays(time));
-    return found && offer(plan(found->steps, found->early));
+    auto found = search_beside(problem_, liveness_, graph_, budget_, beside, replays(time), from());
+    return found && offer(plan(found->steps, found->cost, found->early), std::move(found->weights));
   }
 
   bool swap_alone(std::chrono::nanoseconds time) { return offer(swapped({}, time)); }
@@ -175,10 +170,11 @@ class Combination {
   std::optional<Combined> swapped(const Steps& steps, std::chrono::nanoseconds time) const {
     const Extended extended = extended_by(steps);
     const swap::Liveness liveness = swap::find_liveness(extended.problem);
-    if (liveness.peak <= budget_) return with_swaps(steps, extended, {});
+    Cost cost = find_cost(problem_, liveness_, graph_, steps);
+    if (liveness.peak <= budget_) return judge(steps, std::move(cost), extended, liveness, {});
     swap::SearchPlan found = swap::search(extended.problem, liveness, swap::Objective::kTime, swaps(time));
     if (!found.feasible) return std::nullopt;
-    return with_swaps(steps, extended, std::move(found.decisions));
+    return judge(steps, std::move(cost), extended, liveness, std::move(found.decisions));
   }
 
   const swap::Problem& problem_;
@@ -188,18 +184,20 @@ class Combination {
   const SearchLimits& limits_;
   const Clock::time_point begin_ = Clock::now();
   std::optional<Combined> best_;
-  HiddenSwaps hidden_;  // beside which the best plan was found; none: it was found otherwise
+  HiddenSwaps hidden_;              // beside which the best plan was found; none: it was found otherwise
+  Weights found_with_;              // the best plan, if it is of replays
+  std::optional<Weights> weights_;  // from which searches go on; nothing: they begin
 };
 
 }  // namespace
 
-std::optional<Combined> judge(const swap::Problem& problem, const swap::Liveness& liveness, const Graph& graph,
-                              Steps steps, const Extended& extended, swap::Decisions decisions) {
+std::optional<Combined> judge(Steps steps, Cost cost, const Extended& extended, const swap::Liveness& liveness,
+                              swap::Decisions decisions) {
   keep_launches_whole(extended.problem, decisions.swaps);
-  const swap::Report report = swap::verify(extended.problem, decisions);
+  const swap::Report report = swap::verify(extended.problem, liveness, decisions);
   if (report.fault || find_launch_fault(extended.problem, decisions.swaps)) return std::nullopt;
   Combined one;
-  one.cost = find_cost(problem, liveness, graph, steps);
+  one.cost = std::move(cost);
   one.steps = std::move(steps);
   one.decisions = std::move(decisions);
   one.waits_ns = report.timing.added_ns;
@@ -207,6 +205,14 @@ std::optional<Combined> judge(const swap::Problem& problem, const swap::Liveness
   one.bytes_in = report.bytes_in;
   one.load = *extended.problem.limit;
   return one;
+}
+
+void find_load(const swap::Problem& problem, const Graph& graph, std::uint64_t budget, Combined& plan) {
+  plan.load = plan.cost.peak;
+  if (plan.decisions.swaps.empty()) return;
+  Extended extended = extend(problem, graph, plan.steps);
+  extended.problem.limit = budget;
+  plan.load = swap::least_limit(extended.problem, swap::find_liveness(extended.problem), plan.decisions);
 }
 
 std::optional<Combined> combine(const swap::Problem& problem, const swap::Liveness& liveness, const Graph& graph,

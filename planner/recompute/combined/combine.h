@@ -28,12 +28,16 @@ struct Combined {
   double added_ns() const { return cost.added_ns + waits_ns; }
 };
 
-// What these steps, which must hold, and swaps of the iteration with them, come to, if they hold within the limit of
-// `extended`. Swaps that begin or end within a launch that touches their block are made to be beside it. Thread-safe.
-std::optional<Combined> judge(const swap::Problem& problem, const swap::Liveness& liveness, const Graph& graph,
-                              Steps steps, const Extended& extended, swap::Decisions decisions);
+// What these steps, which must hold and cost `cost`, and swaps of the iteration with them, come to, if they hold within
+// the limit of `extended`, which is its load then. Swaps that begin or end within a launch that touches their block are
+// made to be beside it. `liveness`: of `extended`. Thread-safe.
+std::optional<Combined> judge(Steps steps, Cost cost, const Extended& extended, const swap::Liveness& liveness,
+                              swap::Decisions decisions);
 
-// What is computed again, what is swapped, or both.
+// Of a plan that holds within `budget`: its load. Some ten simulations where it swaps.
+void find_load(const swap::Problem& problem, const Graph& graph, std::uint64_t budget, Combined& plan);
+
+// Swaps alone, or what is computed again and swaps beside it.
 enum class Means : std::uint8_t { kSwaps, kBoth };
 
 // The fastest plan that is found within `budget` bytes; with kBoth no slower than those that are found by search()

@@ -30,6 +30,9 @@ std::vector<double> worths(const swap::Problem& problem, const swap::Liveness& l
       longest = std::max(longest, time(accesses[k]) - time(accesses[k - 1]));
     if (block.persistent && !accesses.empty())
       longest = std::max(longest, problem.period - time(accesses.back()) + time(accesses.front()));
+    // It need not come back.
+    if (!block.persistent && !accesses.empty())
+      longest = std::max(longest, problem.operations[liveness.of[b].freed].time - time(accesses.back()));
     worth[b] = longest * static_cast<double>(block.bytes);
   }
   return worth;
@@ -102,7 +105,7 @@ HiddenSwaps find_hidden_swaps(const swap::Problem& problem, const swap::Liveness
 }
 
 swap::Decisions place_swaps(const HiddenSwaps& hidden, const Extended& extended, const swap::Liveness& liveness,
-                            std::span<const EarlyReturn> early) {
+                            std::span<const EarlyReturn> early, CopiesIn copies) {
   const swap::Problem& problem = extended.problem;
   const std::uint64_t n = problem.operations.size();
   const std::uint64_t before = extended.operation_at.size();
@@ -110,11 +113,12 @@ swap::Decisions place_swaps(const HiddenSwaps& hidden, const Extended& extended,
     return extended.operation_at[position % before] + position / before * n;
   };
   swap::Decisions decisions;
-  std::vector<std::uint64_t> returns(hidden.swaps.size());
+  std::vector<std::uint64_t> returns(hidden.swaps.size(), swap::kNever);
   for (std::uint32_t k = 0; k < returns.size(); ++k) {
     const swap::Swap& one = hidden.swaps[k];
     if (one.returns()) returns[k] = at(one.in_after + 1);
   }
+  // What a replay reads comes back for it, also if the program does not need it any more.
   for (const EarlyReturn& one : early) {
     const Absence& absence = hidden.absences[one.absence];
     // Behind so many steps, and before this operation.
@@ -128,11 +132,6 @@ swap::Decisions place_swaps(const HiddenSwaps& hidden, const Extended& extended,
     const auto accesses = liveness.accesses_of(one.block);
     const bool persistent = problem.blocks[one.block].persistent;
     one.out_after = at(one.out_after);
-    if (!one.returns()) {
-      if (!accesses.empty()) one.out_after = std::max(one.out_after, accesses.back().position);
-      decisions.swaps.push_back(one);
-      continue;
-    }
     // The access that it comes back for, over the end of the iteration if need be, and the one before.
     const auto position = [&](std::size_t i) {
       return accesses[i % accesses.size()].position + i / accesses.size() * n;
@@ -140,8 +139,13 @@ swap::Decisions place_swaps(const HiddenSwaps& hidden, const Extended& extended,
     const std::size_t all = accesses.size() * (persistent ? 2 : 1);
     std::size_t i = 0;
     while (i < all && position(i) < returns[k]) ++i;
-    if (i == all || (i == 0 && !persistent)) continue;  // nothing needs it any more
     if (i > 0) one.out_after = std::max(one.out_after, position(i - 1));
+    if (i == all) {
+      // It is freed, or dropped, before anything needs it again.
+      one.in_after = one.need = swap::kNever;
+      if (!persistent) decisions.swaps.push_back(one);
+      continue;
+    }
     one.need = position(i);
     if (one.out_after >= one.need) continue;
     if (persistent && one.out_after >= n) {
@@ -166,9 +170,17 @@ swap::Decisions place_swaps(const HiddenSwaps& hidden, const Extended& extended,
   for (const std::size_t j : order) {
     swap::Swap& one = decisions.swaps[j];
     engine = std::min(engine, time(one.need)) - problem.machine.in_ns(problem.blocks[one.block].bytes);
+    if (copies == CopiesIn::kInTime) {
+      // The last one behind which it still has the time.
+      std::uint64_t enough = one.out_after, late = one.in_after + 1;
+      while (late - enough > 1) {
+        const std::uint64_t middle = enough + (late - enough) / 2;
+        (time(middle + 1) > engine ? late : enough) = middle;
+      }
+      one.in_after = enough;
+    }
     const auto within_launch = [&](std::uint64_t after) { return problem.operations[(after + 1) % n].continues; };
-    while (one.in_after > one.out_after && (time(one.in_after + 1) > engine || within_launch(one.in_after)))
-      --one.in_after;
+    while (one.in_after > one.out_after && within_launch(one.in_after)) --one.in_after;
   }
   return decisions;
 }

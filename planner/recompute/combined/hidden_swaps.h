@@ -27,9 +27,13 @@ struct HiddenSwaps {
 HiddenSwaps find_hidden_swaps(const swap::Problem& problem, const swap::Liveness& liveness, const Graph& graph,
                               double least_price, std::size_t most, const swap::SearchLimits& limits);
 
-// The same in the iteration with the steps that were found beside them: each copy in so late that it has about the time
-// for it. Whether they hold is for swap::verify to say.
+// When a copy in begins: so late that it has about the time for it, one after the other; or, where there is no time for
+// that, when its absence ends, and what needs it waits.
+enum class CopiesIn : std::uint8_t { kInTime, kAtTheEnd };
+
+// The same in the iteration with the steps that were found beside them. `liveness`: of `extended`. Whether they hold is
+// for swap::verify to say.
 swap::Decisions place_swaps(const HiddenSwaps& hidden, const Extended& extended, const swap::Liveness& liveness,
-                            std::span<const EarlyReturn> early);
+                            std::span<const EarlyReturn> early, CopiesIn copies);
 
 }  // namespace memopt::recompute

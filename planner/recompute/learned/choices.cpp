@@ -13,7 +13,6 @@
 namespace memopt::recompute {
 namespace {
 
-// Replays that take so many iterations are given up.
 constexpr double kScale = 10;  // of rewards
 constexpr int kHalves = 4;     // in which the least budget for choices is looked for
 // Of what all candidates are worth, those that are decided on: the least of these with which there is a plan.
@@ -27,23 +26,6 @@ double time_at(const swap::Problem& problem, std::uint64_t operation) {
 
 // From 0 to 1, half at 1.
 double squashed(double value) { return value / (1 + std::abs(value)); }
-
-// Copies in to where absences end.
-void delay(const HiddenSwaps& hidden, const std::vector<EarlyReturn>& early, const Extended& extended,
-           swap::Decisions& decisions) {
-  std::unordered_map<std::uint32_t, std::uint32_t> ends;  // by block, which are swapped once: operation of `extended`
-  for (const Absence& one : hidden.absences) ends[one.block] = extended.operation_at[one.to];
-  for (const EarlyReturn& one : early) {
-    const std::uint32_t operation = extended.operation_at[one.before];
-    ends[hidden.absences[one.absence].block] =
-        one.steps < extended.step_at.size() ? std::min(operation, extended.step_at[one.steps]) : operation;
-  }
-  for (swap::Swap& swap : decisions.swaps) {
-    const auto end = ends.find(swap.block);
-    if (!swap.returns() || end == ends.end() || end->second == 0) continue;
-    swap.in_after = std::clamp<std::uint64_t>(end->second - 1, swap.in_after, swap.need - 1);
-  }
-}
 
 }  // namespace
 
@@ -93,7 +75,7 @@ std::vector<Candidate> find_candidates(const swap::Problem& problem, const swap:
 class ChoiceEnvironment::Chosen : public Policy {
  public:
   Chosen(const ChoiceEnvironment& of, std::span<const Choice> choices)
-      : problem_(of.problem_), foreseen_(of.foreseen_), next_(foreseen_.first_use), chosen_(next_.size()) {
+      : foreseen_(of.foreseen_), next_(foreseen_.first_use), chosen_(next_.size()) {
     for (std::size_t k = 0; k < choices.size(); ++k)
       chosen_[of.candidates_[k].block] = choices[k] == Choice::kRecompute ? 1 : 0;
   }
@@ -120,7 +102,6 @@ class ChoiceEnvironment::Chosen : public Policy {
     return next < end ? foreseen_.uses[next] : kNone;
   }
 
-  const swap::Problem& problem_;
   const Foreseen& foreseen_;
   std::vector<std::uint32_t> next_;  // by block: into uses
   std::vector<std::uint8_t> chosen_;
@@ -370,19 +351,20 @@ std::optional<Combined> ChoiceEnvironment::plan_of(std::span<const Choice> choic
     Extended extended = extend(problem_, graph_, *steps);
     extended.problem.limit = budget;
     const swap::Liveness liveness = swap::find_liveness(extended.problem);
-    swap::Decisions decisions = place_swaps(hidden, extended, liveness, early);
-    auto plan = judge(problem_, liveness_, graph_, *steps, extended, decisions);
+    const Cost cost = find_cost(problem_, liveness_, graph_, *steps);
+    if (cost.fault) return std::nullopt;
+    const auto judged = [&](CopiesIn copies) {
+      return judge(*steps, cost, extended, liveness, place_swaps(hidden, extended, liveness, early, copies));
+    };
+    auto plan = judged(CopiesIn::kInTime);
     if (plan && plan->waits_ns == 0) return plan;
-    // Where there is no time for both copies, copies in may be early, and take what others need: no earlier than it was
-    // thought then.
-    delay(hidden, early, extended, decisions);
-    auto late = judge(problem_, liveness_, graph_, std::move(*steps), extended, std::move(decisions));
+    // Where there is no time for both copies, copies in may be early, and take what others need.
+    auto late = judged(CopiesIn::kAtTheEnd);
     return plan && (!late || plan->waits_ns <= late->waits_ns) ? std::move(plan) : std::move(late);
   }
   Combined plan;
   plan.cost = find_cost(problem_, liveness_, graph_, *steps);
   if (plan.cost.fault || plan.cost.peak > budget) return std::nullopt;
-  plan.load = plan.cost.peak;
   plan.steps = std::move(*steps);
   return plan;
 }

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <bit>
+#include <stdexcept>
+#include <string>
+#include <utility>
 
 namespace memopt::recompute {
 namespace {
@@ -10,6 +13,19 @@ std::vector<std::size_t> widths_of(std::size_t features, std::uint32_t actions, 
   hidden.insert(hidden.begin(), features);
   hidden.push_back(actions);
   return hidden;
+}
+
+const DqnOptions& checked(const DqnOptions& options) {
+  const std::pair<const char*, std::size_t> sizes[] = {{"batch", options.batch},
+                                                       {"learn_every", options.learn_every},
+                                                       {"update_every", options.update_every},
+                                                       {"steps", options.steps}};
+  for (const auto& [name, size] : sizes) {
+    if (size == 0) throw std::invalid_argument(std::string("DqnOptions::") + name + ": expected more than 0");
+  }
+  if (options.memory < std::max(options.batch, options.first))
+    throw std::invalid_argument("DqnOptions::memory: expected room for a batch, and for the first transitions");
+  return options;
 }
 
 std::uint32_t best_of(std::span<const double> values, std::uint32_t legal) {
@@ -23,7 +39,7 @@ std::uint32_t best_of(std::span<const double> values, std::uint32_t legal) {
 }  // namespace
 
 Dqn::Dqn(std::size_t features, std::uint32_t actions, const DqnOptions& options)
-    : options_(options),
+    : options_(checked(options)),
       network_(widths_of(features, actions, options.hidden), options.seed),
       target_(network_),
       adam_(network_.parameters().size(), options.rate),

@@ -48,6 +48,8 @@ struct DqnOptions {
 
 class Dqn {
  public:
+  // Throws std::invalid_argument for options that are 0 and may not be, and for a replay memory that is smaller than a
+  // batch, or than what it begins with.
   Dqn(std::size_t features, std::uint32_t actions, const DqnOptions& options);
 
   // One episode: a random action with this probability, else the one of the highest value; learns from it, and from

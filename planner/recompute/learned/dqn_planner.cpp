@@ -58,6 +58,11 @@ bool decide_nothing(ChoiceEnvironment& environment, const swap::Liveness& livene
   return true;
 }
 
+DqnPlan with_load(DqnPlan result, const swap::Problem& problem, const Graph& graph, std::uint64_t budget) {
+  if (result.plan) find_load(problem, graph, budget, *result.plan);
+  return result;
+}
+
 }  // namespace
 
 DqnPlan dqn_plan(const swap::Problem& problem, const swap::Liveness& liveness, const Graph& graph, std::uint64_t budget,
@@ -65,7 +70,8 @@ DqnPlan dqn_plan(const swap::Problem& problem, const swap::Liveness& liveness, c
   const Course course(training);
   ChoiceEnvironment environment(problem, liveness, graph, budget, swaps, [&] { return course.is_stopped(); });
   DqnPlan result;
-  if (decide_nothing(environment, liveness, budget, result)) return result;
+  if (decide_nothing(environment, liveness, budget, result))
+    return with_load(std::move(result), problem, graph, budget);
   Dqn dqn(environment.features(), environment.actions(), options_of(training));
   const auto is_best = [&] { return environment.best() && environment.best()->added_ns() <= 0; };
   while (!course.is_over(result.episodes.size()) && !is_best()) {
@@ -80,7 +86,7 @@ DqnPlan dqn_plan(const swap::Problem& problem, const swap::Liveness& liveness, c
   }
   result.plan = environment.best();
   result.training_s = course.seconds();
-  return result;
+  return with_load(std::move(result), problem, graph, budget);
 }
 
 TransferredDqn::TransferredDqn(bool swaps, const Training& training)
@@ -105,7 +111,8 @@ TransferredDqn::TransferredDqn(bool swaps, const Training& training)
     const Lesson& one = *lessons.back();
     for (const double part : kBudgets) {
       const auto budget = static_cast<std::uint64_t>(part * static_cast<double>(one.liveness.peak));
-      auto environment = std::make_unique<ChoiceEnvironment>(one.problem, one.liveness, one.graph, budget, swaps);
+      auto environment = std::make_unique<ChoiceEnvironment>(one.problem, one.liveness, one.graph, budget, swaps,
+                                                             [&course] { return course.is_stopped(); });
       // Where nothing helps there is nothing to learn.
       if (environment->can_drop_all()) within.push_back(std::move(environment));
     }
@@ -145,10 +152,11 @@ DqnPlan TransferredDqn::plan(const swap::Problem& problem, const swap::Liveness&
                              std::uint64_t budget) const {
   ChoiceEnvironment environment(problem, liveness, graph, budget, swaps_);
   DqnPlan result;
-  if (decide_nothing(environment, liveness, budget, result)) return result;
-  dqn_.exploit(environment);
-  result.plan = environment.best();
-  return result;
+  if (!decide_nothing(environment, liveness, budget, result)) {
+    dqn_.exploit(environment);
+    result.plan = environment.best();
+  }
+  return with_load(std::move(result), problem, graph, budget);
 }
 
 }  // namespace memopt::recompute

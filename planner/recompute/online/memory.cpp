@@ -309,7 +309,7 @@ class Memory {
     return outcome(write, graph_.can_be_made(write.block), state.in_memory, state.version);
   }
 
-  // For one of the blocks that it writes. Of the others, what needs more makers is dropped at once.
+  // For one of the blocks that it writes. Of the others that it makes, what needs more makers is dropped at once.
   bool replay(const Launch& launch, std::uint32_t wanted) {
     if (++replays_ > kMostReplays * graph_.launches.size() || (ends_ && ends_())) return false;
     for (const Use& read : launch.reads) {
@@ -325,19 +325,21 @@ class Memory {
     now_ += launch.ns;
     replayed_ns_ += launch.ns;
     steps_.push_back({at_, Step::Kind::kReplay, static_cast<std::uint32_t>(&launch - graph_.launches.data())});
+    made_.clear();
     for (const Use& write : launch.writes) {
       const Outcome its = outcome_of(write);
       if (its == Outcome::kThere || its == Outcome::kBesides) continue;
       if (its == Outcome::kMade) {
         load_ += problem_.blocks[write.block].bytes;
         blocks_[write.block].in_memory = true;
+        made_.push_back(write.block);
       }
       write_version(write);
     }
     touch(launch);
-    for (const Use& write : launch.writes) {
-      const bool partly = blocks_[write.block].in_memory && graph_.can_be_made(write.block) && !is_whole(write.block);
-      if (partly && write.block != wanted && blocks_[write.block].locks == 1) drop(write.block);
+    // Not what the program itself has made so far, and is going to change.
+    for (const std::uint32_t b : made_) {
+      if (!is_whole(b) && b != wanted && blocks_[b].locks == 1) drop(b);
     }
     return replayed_ns_ <= most_ns_;
   }
@@ -354,6 +356,7 @@ class Memory {
   std::vector<std::uint32_t> ahead_;  // by operation: the next launch
   std::uint32_t prepared_ = kNone;
   std::vector<std::pair<double, std::uint32_t>> candidates_;
+  std::vector<std::uint32_t> made_;                                        // by the replay
   std::vector<std::uint32_t> there_;                                       // whole, and can be made again
   std::vector<std::pair<std::uint32_t, std::uint32_t>> leaves_, returns_;  // operation, absence
   std::size_t left_ = 0, returned_ = 0;

@@ -31,8 +31,8 @@ class Policy {
 
 // A block that is swapped: it is not in memory from before operation `from` until before operation `to`, and not
 // dropped until then. One that persists may be away over the end of the iteration: `to` is below `from` then. kNone: it
-// is freed before. Both are no operations within a launch, nor at one that touches the block; absences of a block don't
-// overlap.
+// is freed before. Neither is within a launch; no launch from `from` on that begins before `to` touches the block, the
+// one that begins at `to` may. Absences of a block don't overlap.
 struct Absence {
   std::uint32_t block = 0;
   std::uint32_t from = 0, to = kNone;

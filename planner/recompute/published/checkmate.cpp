@@ -108,8 +108,9 @@ std::optional<CheckmateResult> without_solver(const CheckmateProgram& program, B
                                               std::uint64_t peak) {
   CheckmateResult result = result_of(program);
   if (peak <= limit) best.offer(Steps());
-  if (peak > limit && !result.too_large && !result.solved && !program.linear().cost.empty()) return std::nullopt;
-  if (!result.too_large && !result.solved && peak > limit) best.offer(program.steps_of({}));
+  const bool whole = !result.too_large && !result.solved && !program.is_stopped();
+  if (peak > limit && whole && !program.linear().cost.empty()) return std::nullopt;
+  if (peak > limit && whole) best.offer(program.steps_of({}));
   result.steps = best.take();
   if (result.steps) {
     result.too_large = false;
@@ -124,7 +125,7 @@ struct Task {
   Task(const swap::Problem& problem, const swap::Liveness& liveness, const Graph& graph, std::uint64_t limit,
        const CheckmateLimits& limits, CheckmateForm form)
       : deadline(limits),
-        program(problem, liveness, graph, limit, limits.most_columns, form),
+        program(problem, liveness, graph, limit, limits.most_columns, form, [this] { return deadline.is_over(); }),
         best(problem, liveness, graph, limit),
         done(without_solver(program, best, limit, liveness.peak)) {}
 

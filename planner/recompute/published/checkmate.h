@@ -16,7 +16,7 @@ namespace memopt::recompute {
 struct CheckmateLimits {
   double seconds = 1e9;              // after which the best until then counts
   std::size_t most_columns = 50000;  // of a program, above which it is not tried
-  std::function<bool()> ends = {};   // asked now and then, by the solver: as if the time was over
+  std::function<bool()> ends = {};   // asked now and then: as if the time was over
 };
 
 struct CheckmateResult {

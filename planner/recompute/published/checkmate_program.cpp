@@ -15,7 +15,8 @@ constexpr double kSmallPart = 1.0 / 1024;
 }  // namespace
 
 CheckmateProgram::CheckmateProgram(const swap::Problem& problem, const swap::Liveness& liveness, const Graph& graph,
-                                   std::uint64_t limit, std::size_t most_columns, CheckmateForm form)
+                                   std::uint64_t limit, std::size_t most_columns, CheckmateForm form,
+                                   const std::function<bool()>& ends)
     : problem_(problem),
       graph_(graph),
       forward_(problem, graph),
@@ -48,14 +49,23 @@ CheckmateProgram::CheckmateProgram(const swap::Problem& problem, const swap::Liv
     const std::vector<std::uint64_t> load = loads();
     while (first < load.size() && load[first] <= limit) ++first;
   }
-  if (!add_stages(first, most_columns)) {
-    too_large_ = true;
-    return;
+  build(first, most_columns, ends);
+}
+
+void CheckmateProgram::build(std::uint32_t first, std::size_t most, const std::function<bool()>& ends) {
+  const auto goes_on = [&] {
+    too_large_ = linear_.cost.size() > most;
+    stopped_ = ends && ends();
+    return !infeasible_ && !too_large_ && !stopped_;
+  };
+  for (std::uint32_t t = first; t < graph_.launches.size(); ++t) {
+    add_stage(t);
+    if (!goes_on()) return;
   }
-  add_rules();
-  for (std::size_t k = 0; k < stages_.size() && !infeasible_ && !too_large_; ++k) {
+  for (std::size_t k = 0; k < stages_.size(); ++k) {
+    add_rules(k);
     add_memory(stages_[k], k + 1 < stages_.size() ? &stages_[k + 1] : nullptr);
-    too_large_ = linear_.cost.size() > most_columns;
+    if (!goes_on()) return;
   }
 }
 
@@ -223,26 +233,22 @@ std::vector<std::uint32_t> CheckmateProgram::replays_at(std::uint32_t stage) con
   return replays;
 }
 
-bool CheckmateProgram::add_stages(std::uint32_t first, std::size_t most) {
-  for (std::uint32_t t = first; t < graph_.launches.size(); ++t) {
-    Stage stage;
-    stage.launch = t;
-    for (std::uint32_t b = 0; b < problem_.blocks.size(); ++b) {
-      if (can_be_kept(b, t)) stage.saved.push_back(b);
-    }
-    for (const std::uint32_t b : stage.saved) {
-      const Term before = stages_.empty() ? Term{} : saved(stages_.back(), b);
-      const bool same = form_.reduced && before.column >= 0 && stages_.back().replays.empty() &&
-                        !std::binary_search(users_[b].begin(), users_[b].end(), t - 1);
-      stage.saved_columns.push_back(same ? before.column : column(0, 1, true));
-    }
-    stage.replays = replays_at(t);
-    stage.first_replay = static_cast<int>(linear_.cost.size());
-    for (const std::uint32_t l : stage.replays) column(graph_.launches[l].ns * scale_, 1, true);
-    stages_.push_back(std::move(stage));
-    if (linear_.cost.size() > most) return false;
+void CheckmateProgram::add_stage(std::uint32_t launch) {
+  Stage stage;
+  stage.launch = launch;
+  for (std::uint32_t b = 0; b < problem_.blocks.size(); ++b) {
+    if (can_be_kept(b, launch)) stage.saved.push_back(b);
   }
-  return true;
+  for (const std::uint32_t b : stage.saved) {
+    const Term before = stages_.empty() ? Term{} : saved(stages_.back(), b);
+    const bool same = form_.reduced && before.column >= 0 && stages_.back().replays.empty() &&
+                      !std::binary_search(users_[b].begin(), users_[b].end(), launch - 1);
+    stage.saved_columns.push_back(same ? before.column : column(0, 1, true));
+  }
+  stage.replays = replays_at(launch);
+  stage.first_replay = static_cast<int>(linear_.cost.size());
+  for (const std::uint32_t l : stage.replays) column(graph_.launches[l].ns * scale_, 1, true);
+  stages_.push_back(std::move(stage));
 }
 
 CheckmateProgram::Term CheckmateProgram::replay(const Stage& stage, std::uint32_t launch) const {
@@ -260,36 +266,34 @@ CheckmateProgram::Term CheckmateProgram::saved(const Stage& stage, std::uint32_t
 }
 
 // (1b) and (1c).
-void CheckmateProgram::add_rules() {
-  for (std::size_t k = 0; k < stages_.size(); ++k) {
-    const Stage& stage = stages_[k];
-    const auto read = [&](const Launch& launch, Term runs) {
-      for (const Use& use : launch.reads) {
-        const std::uint32_t b = use.block;
-        // In an earlier version, or not made yet, it has not left.
-        if (!is_ready(b, stage.launch)) continue;
-        const std::vector<std::uint32_t>& makers = graph_.makers[b];
-        if (use.version == graph_.last_version(b)) {
-          for (const std::uint32_t l : makers)
-            add(Row().add(1, saved(stage, b)).add(1, replay(stage, l)).add(-1, runs), 0, kUnbounded);
-        } else {
-          add(Row().add(1, replay(stage, makers[use.version - 1])).add(-1, runs), 0, kUnbounded);
-        }
+void CheckmateProgram::add_rules(std::size_t k) {
+  const Stage& stage = stages_[k];
+  const auto read = [&](const Launch& launch, Term runs) {
+    for (const Use& use : launch.reads) {
+      const std::uint32_t b = use.block;
+      // In an earlier version, or not made yet, it has not left.
+      if (!is_ready(b, stage.launch)) continue;
+      const std::vector<std::uint32_t>& makers = graph_.makers[b];
+      if (use.version == graph_.last_version(b)) {
+        for (const std::uint32_t l : makers)
+          add(Row().add(1, saved(stage, b)).add(1, replay(stage, l)).add(-1, runs), 0, kUnbounded);
+      } else {
+        add(Row().add(1, replay(stage, makers[use.version - 1])).add(-1, runs), 0, kUnbounded);
       }
-    };
-    for (const std::uint32_t l : stage.replays) {
-      const Launch& launch = graph_.launches[l];
-      // The one that needs the block of its maker before, also where it does not read it.
-      read(launch, replay(stage, l));
     }
-    read(graph_.launches[stage.launch], {-1, 1});
-    if (k == 0) continue;
-    const Stage& before = stages_[k - 1];
-    for (const std::uint32_t b : stage.saved) {
-      if (graph_.makers[b].back() == before.launch) continue;
-      for (const std::uint32_t l : graph_.makers[b])
-        add(Row().add(1, saved(before, b)).add(1, replay(before, l)).add(-1, saved(stage, b)), 0, kUnbounded);
-    }
+  };
+  for (const std::uint32_t l : stage.replays) {
+    const Launch& launch = graph_.launches[l];
+    // The one that needs the block of its maker before, also where it does not read it.
+    read(launch, replay(stage, l));
+  }
+  read(graph_.launches[stage.launch], {-1, 1});
+  if (k == 0) return;
+  const Stage& before = stages_[k - 1];
+  for (const std::uint32_t b : stage.saved) {
+    if (graph_.makers[b].back() == before.launch) continue;
+    for (const std::uint32_t l : graph_.makers[b])
+      add(Row().add(1, saved(before, b)).add(1, replay(before, l)).add(-1, saved(stage, b)), 0, kUnbounded);
   }
 }
 

@@ -31,6 +31,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <optional>
 #include <span>
@@ -61,11 +62,14 @@ struct LinearProgram {
 
 class CheckmateProgram {
  public:
-  // Costs are in 1/10000 of the period, memory in parts of `limit`. Stops building above `most_columns`.
+  // Costs are in 1/10000 of the period, memory in parts of `limit`. Stops building above `most_columns`, and once
+  // `ends` says so: it is asked for each stage.
   CheckmateProgram(const swap::Problem& problem, const swap::Liveness& liveness, const Graph& graph,
-                   std::uint64_t limit, std::size_t most_columns, CheckmateForm form = {});
+                   std::uint64_t limit, std::size_t most_columns, CheckmateForm form = {},
+                   const std::function<bool()>& ends = {});
 
   bool is_too_large() const { return too_large_; }
+  bool is_stopped() const { return stopped_; }
   bool is_infeasible() const { return infeasible_; }  // found while building
   const LinearProgram& linear() const { return linear_; }
   // Columns of memory, whose upper bounds are what the limit leaves; of a limit that is lower by a part of it, as much
@@ -104,8 +108,9 @@ class CheckmateProgram {
   void find_memory(const swap::Liveness& liveness);
   std::vector<std::uint64_t> loads() const;
   std::vector<std::uint32_t> replays_at(std::uint32_t stage) const;
-  bool add_stages(std::uint32_t first, std::size_t most);
-  void add_rules();
+  void build(std::uint32_t first, std::size_t most, const std::function<bool()>& ends);
+  void add_stage(std::uint32_t launch);
+  void add_rules(std::size_t stage);
   void add_memory(const Stage& stage, const Stage* next);
   int column(double cost, double most, bool whole);
   void add(Row row, double least, double most);
@@ -132,7 +137,7 @@ class CheckmateProgram {
   std::vector<Stage> stages_;
   LinearProgram linear_;
   std::vector<int> memory_;
-  bool too_large_ = false, infeasible_ = false;
+  bool too_large_ = false, infeasible_ = false, stopped_ = false;
 };
 
 }  // namespace memopt::recompute

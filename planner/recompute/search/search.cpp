@@ -61,13 +61,15 @@ const std::vector<Weights>& beginnings() {
 class Climb {
  public:
   Climb(const swap::Problem& problem, const swap::Liveness& liveness, const Graph& graph, const Foreseen& foreseen,
-        std::uint64_t budget, const Beside* beside, const SearchLimits& limits, Clock::time_point end, unsigned number)
+        std::uint64_t budget, const Beside* beside, const SearchLimits& limits, const Weights* from,
+        Clock::time_point end, unsigned number)
       : problem_(problem),
         liveness_(liveness),
         graph_(graph),
         budget_(budget),
         beside_(beside),
         limits_(limits),
+        from_(from),
         end_(end),
         policy_(problem, foreseen),
         random_(limits.seed * 1000 + number),
@@ -78,7 +80,7 @@ class Climb {
   }
 
   void run() {
-    const auto& all = beginnings();
+    const std::vector<Weights> all = from_ != nullptr ? std::vector{*from_} : beginnings();
     // Each thread begins with another one, and has all of them.
     for (std::size_t k = 0; k < all.size() && !is_over(); ++k) attempt(all[(k + number_) % all.size()], best_ns_);
     if (choosable_.empty()) return;
@@ -106,7 +108,9 @@ class Climb {
 
   double best_ns() const { return best_ns_; }
   Steps take_steps() { return std::move(steps_); }
+  Cost take_cost() { return std::move(cost_); }
   std::vector<EarlyReturn> take_early() { return std::move(early_); }
+  Weights take_weights() { return std::move(weights_); }
 
  private:
   static constexpr double kNone_ = std::numeric_limits<double>::infinity();
@@ -141,15 +145,15 @@ class Climb {
     for (const Step& step : *steps) {
       if (step.kind == Step::Kind::kReplay) ns += graph_.launches[step.what].ns;
     }
-    // Waits are found for what may be the best only.
-    if (beside_ && ns < best_ns_) ns = beside_->added_ns(*steps, early);
+    // Only what may be gone on from is looked at any further.
+    if (ns > most || (!beside_ && ns >= best_ns_)) return ns;
+    Cost cost = find_cost(problem_, liveness_, graph_, *steps);
+    if (cost.fault || (!beside_ && cost.peak > budget_)) return kNone_;
+    if (beside_) ns = beside_->added_ns(*steps, cost, early);
     if (ns < best_ns_) {
-      if (!beside_) {
-        const Cost cost = find_cost(problem_, liveness_, graph_, *steps);
-        if (cost.fault || cost.peak > budget_) return kNone_;
-      }
       best_ns_ = ns;
       steps_ = std::move(*steps);
+      cost_ = std::move(cost);
       early_ = std::move(early);
       weights_ = weights;
     }
@@ -183,6 +187,7 @@ class Climb {
   const std::uint64_t budget_;
   const Beside* const beside_;  // may be none
   const SearchLimits& limits_;
+  const Weights* const from_;  // may be none
   const Clock::time_point end_;
   Foresight policy_;
   std::mt19937_64 random_;
@@ -191,6 +196,7 @@ class Climb {
   std::uint64_t tried_ = 0;
   double best_ns_ = kNone_;
   Steps steps_;
+  Cost cost_;
   std::vector<EarlyReturn> early_;
   Weights weights_;
 };
@@ -198,10 +204,11 @@ class Climb {
 // Each as far as it comes; never none.
 std::vector<std::unique_ptr<Climb>> climb(const swap::Problem& problem, const swap::Liveness& liveness,
                                           const Graph& graph, const Foreseen& foreseen, std::uint64_t budget,
-                                          const Beside* beside, const SearchLimits& limits, Clock::time_point end) {
+                                          const Beside* beside, const SearchLimits& limits, const Weights* from,
+                                          Clock::time_point end) {
   std::vector<std::unique_ptr<Climb>> climbs;
   for (unsigned k = 0; k < std::max(1U, limits.threads); ++k) {
-    climbs.push_back(std::make_unique<Climb>(problem, liveness, graph, foreseen, budget, beside, limits, end, k));
+    climbs.push_back(std::make_unique<Climb>(problem, liveness, graph, foreseen, budget, beside, limits, from, end, k));
   }
   std::vector<std::jthread> threads;
   for (std::size_t k = 1; k < climbs.size(); ++k) threads.emplace_back([&climb = *climbs[k]] { climb.run(); });
@@ -217,7 +224,7 @@ Clock::time_point end_of(const SearchLimits& limits) {
 }  // namespace
 
 std::optional<Found> search(const swap::Problem& problem, const swap::Liveness& liveness, const Graph& graph,
-                            std::uint64_t budget, const SearchLimits& limits) {
+                            std::uint64_t budget, const SearchLimits& limits, const Weights* from) {
   const bool timed = limits.time != std::chrono::nanoseconds::max();
   const Clock::time_point begin = Clock::now();
   const Clock::time_point end = end_of(limits);
@@ -225,7 +232,7 @@ std::optional<Found> search(const swap::Problem& problem, const swap::Liveness& 
   const auto offer = [&](Steps steps) {
     Cost cost = find_cost(problem, liveness, graph, steps);
     if (cost.fault || cost.peak > budget || (best && best->cost.added_ns <= cost.added_ns)) return;
-    best = Found{std::move(steps), std::move(cost)};
+    best = Found{std::move(steps), std::move(cost), {}};
   };
   // Until so much of the time is over; for so long at least, if there is time, whatever happens.
   const auto until = [&](double part, Clock::duration least = Clock::duration::zero()) {
@@ -245,28 +252,40 @@ std::optional<Found> search(const swap::Problem& problem, const swap::Liveness& 
   const auto try_segments = [&](Chen strategy, const std::function<bool()>& ends) {
     if (auto steps = chen(problem, liveness, graph, strategy, budget, ends)) offer(std::move(*steps));
   };
-  // The quickest of both kinds first, so that there is a plan.
-  try_policy(Heuristic::kDtrEq, until(kPublished / 3, kGrace));
-  try_segments(Chen::kRecursive, until(2 * kPublished / 3, 2 * kGrace));
-  for (const Chen strategy : {Chen::kSqrt, Chen::kDropCheap, Chen::kBudget}) try_segments(strategy, until(kPublished));
-  for (const Heuristic heuristic :
-       {Heuristic::kDtr, Heuristic::kMsps, Heuristic::kDtrLocal, Heuristic::kLru, Heuristic::kSize}) {
-    try_policy(heuristic, until(kPublished));
-  }
+  const auto try_published = [&] {
+    // The quickest of both kinds first, so that there is a plan.
+    try_policy(Heuristic::kDtrEq, until(kPublished / 3, kGrace));
+    try_segments(Chen::kRecursive, until(2 * kPublished / 3, 2 * kGrace));
+    for (const Chen strategy : {Chen::kSqrt, Chen::kDropCheap, Chen::kBudget})
+      try_segments(strategy, until(kPublished));
+    for (const Heuristic heuristic :
+         {Heuristic::kDtr, Heuristic::kMsps, Heuristic::kDtrLocal, Heuristic::kLru, Heuristic::kSize}) {
+      try_policy(heuristic, until(kPublished));
+    }
+  };
+  if (from == nullptr) try_published();
   const Foreseen foreseen(problem, liveness, graph);
-  for (const auto& one : climb(problem, liveness, graph, foreseen, budget, nullptr, limits, end))
+  double least = std::numeric_limits<double>::infinity();
+  Weights weights;
+  for (const auto& one : climb(problem, liveness, graph, foreseen, budget, nullptr, limits, from, end)) {
+    if (one->best_ns() < least) {
+      least = one->best_ns();
+      weights = one->take_weights();
+    }
     offer(one->take_steps());
+  }
+  if (best) best->weights = std::move(weights);
   return best;
 }
 
 std::optional<FoundBeside> search_beside(const swap::Problem& problem, const swap::Liveness& liveness,
                                          const Graph& graph, std::uint64_t budget, const Beside& beside,
-                                         const SearchLimits& limits) {
+                                         const SearchLimits& limits, const Weights* from) {
   const Foreseen foreseen(problem, liveness, graph);
   std::optional<FoundBeside> best;
-  for (const auto& one : climb(problem, liveness, graph, foreseen, budget, &beside, limits, end_of(limits))) {
+  for (const auto& one : climb(problem, liveness, graph, foreseen, budget, &beside, limits, from, end_of(limits))) {
     if (std::isinf(one->best_ns()) || (best && best->added_ns <= one->best_ns())) continue;
-    best = FoundBeside{one->take_steps(), one->take_early(), one->best_ns()};
+    best = FoundBeside{one->take_steps(), one->take_cost(), one->take_early(), one->best_ns(), one->take_weights()};
   }
   return best;
 }

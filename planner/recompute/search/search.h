@@ -17,6 +17,7 @@
 #include "planner/recompute/model/graph.h"
 #include "planner/recompute/model/plan.h"
 #include "planner/recompute/online/memory.h"
+#include "planner/recompute/search/foresight.h"
 
 namespace memopt::recompute {
 
@@ -32,28 +33,33 @@ struct SearchLimits {
 struct Found {
   Steps steps;
   Cost cost;
+  Weights weights;  // of the best that was not published: where more time goes on
 };
 
 // Beside swaps that are there already.
 struct Beside {
   std::span<const Absence> absences;
-  // What a plan adds, waits included; infinite: it does not hold. Called by several threads.
-  std::function<double(const Steps& steps, std::span<const EarlyReturn> early)> added_ns;
+  // What a plan adds, waits included; infinite: it does not hold with the swaps. The steps alone do, and cost `cost`.
+  // Called by several threads.
+  std::function<double(const Steps& steps, const Cost& cost, std::span<const EarlyReturn> early)> added_ns;
 };
 
 struct FoundBeside {
   Steps steps;
+  Cost cost;  // of the steps alone
   std::vector<EarlyReturn> early;
   double added_ns = 0;
+  Weights weights;
 };
 
-// Without published plans, which know no swaps.
+// Without published plans, which know no swaps. `from`, of both: weights to go on from, in place of where it begins
+// otherwise, and, of search(), of the published plans; null: from the beginning.
 std::optional<FoundBeside> search_beside(const swap::Problem& problem, const swap::Liveness& liveness,
                                          const Graph& graph, std::uint64_t budget, const Beside& beside,
-                                         const SearchLimits& limits);
+                                         const SearchLimits& limits, const Weights* from = nullptr);
 
 // Nothing: no policy found a way within the budget, which does not say that there is none.
 std::optional<Found> search(const swap::Problem& problem, const swap::Liveness& liveness, const Graph& graph,
-                            std::uint64_t budget, const SearchLimits& limits);
+                            std::uint64_t budget, const SearchLimits& limits, const Weights* from = nullptr);
 
 }  // namespace memopt::recompute

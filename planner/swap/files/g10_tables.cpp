@@ -28,6 +28,7 @@ constexpr input::TextBounds kTableBounds{.expected = "a kernel table of G10's",
 constexpr std::uint64_t kMostTensorBytes = std::uint64_t{1} << 38, kMostCycles = std::uint64_t{1} << 40;
 constexpr std::uint64_t kMostTensors = std::uint64_t{1} << 62;  // ids of blocks in plans
 constexpr double kCyclesPerNs = 1.2;                            // of the A100 that was measured
+constexpr std::uint64_t kMostNs = std::uint64_t{1} << 53;       // whole ones up to here are exact
 
 // What is left of one line.
 class Rest {
@@ -108,6 +109,9 @@ class TableReader {
     if (!cycles || !time.is_over() || *cycles > kMostCycles)
       fail_line("Execution Time: and a number from 0 to " + std::to_string(kMostCycles));
     kernel.cycles = *cycles;
+    cycles_ += *cycles;
+    if (static_cast<double>(cycles_) / kCyclesPerNs > static_cast<double>(kMostNs))
+      fail_line("kernels that take 2^53 ns together at most");
     if (!advance() || line_ != kInputs) fail_line(std::string(kInputs));
     while (advance() && line_ != kOutputs) {
       tensor(kernel, kernel.reads,
@@ -202,6 +206,7 @@ class TableReader {
   std::unordered_map<std::uint64_t, Tensor> tensors_;
   std::vector<std::uint64_t> last_named_;  // by block
   std::vector<Kernel> kernels_;
+  std::uint64_t cycles_ = 0;  // of all kernels
   double now_ = 0;
 };
 

@@ -28,7 +28,7 @@ std::chrono::nanoseconds nanoseconds(double seconds) {
 }
 
 // Part of the time, and seconds, for the greedy choice: whichever is more.
-constexpr double kGreedy = 0.4, kLeastGreedy = 0.25;
+constexpr double kGreedy = 0.4, kLeastGreedy = 0.1;
 // Temperatures, of the peak load. Where items are placed: the first and the last one.
 constexpr double kHot = 0.007;
 constexpr double kCold = 0.0005;

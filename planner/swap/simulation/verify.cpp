@@ -268,14 +268,17 @@ std::uint64_t least_limit(const Problem& problem, const Liveness& liveness, cons
 }
 
 Report verify(const Problem& problem, const Decisions& decisions, const Rules& rules) {
-  Report report;
-  Liveness liveness;
   try {
-    liveness = find_liveness(problem);
+    return verify(problem, find_liveness(problem), decisions, rules);
   } catch (const Invalid& error) {
+    Report report;
     report.fault = error.what();
     return report;
   }
+}
+
+Report verify(const Problem& problem, const Liveness& liveness, const Decisions& decisions, const Rules& rules) {
+  Report report;
   report.peak_live = liveness.peak;
   if ((report.fault = find_swap_fault(problem, liveness, decisions))) return report;
   if ((report.fault = find_return_fault(problem, liveness, decisions))) return report;

@@ -47,5 +47,7 @@ struct Report {
 };
 
 Report verify(const Problem& problem, const Decisions& decisions, const Rules& rules = {});
+// The same, of a problem whose liveness is known.
+Report verify(const Problem& problem, const Liveness& liveness, const Decisions& decisions, const Rules& rules = {});
 
 }  // namespace memopt::swap

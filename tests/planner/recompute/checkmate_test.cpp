@@ -54,6 +54,18 @@ TEST(CheckmateRounding, OfAnyProgramHasNoFault) {
   EXPECT_GT(replays, plans / 10);
 }
 
+// Also while it is built, which may take longer than there is time for.
+TEST(CheckmateRounding, StopsBuildingWhenItIsTold) {
+  const testing::Iteration iteration(layers(30));
+  int asked = 0;
+  const CheckmateProgram program(iteration.problem, iteration.liveness, iteration.graph, 1200, 1000000, {},
+                                 [&] { return ++asked == 5; });
+  EXPECT_TRUE(program.is_stopped());
+  EXPECT_FALSE(program.is_too_large());
+  EXPECT_EQ(asked, 5);
+  EXPECT_EQ(program.stages(), 5u);
+}
+
 TEST(CheckmateRounding, TooManyColumns) {
   const Iteration iteration(layers(30));
   const CheckmateProgram program(iteration.problem, iteration.liveness, iteration.graph, iteration.liveness.peak / 2,

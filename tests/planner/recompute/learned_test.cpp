@@ -6,6 +6,8 @@
 #include <cstdio>
 #include <optional>
 #include <random>
+#include <stdexcept>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -57,6 +59,7 @@ void expect_holds(const Iteration& iteration, const Combined& plan, std::uint64_
   extended.problem.limit = budget;
   const swap::Report report = swap::verify(extended.problem, plan.decisions);
   ASSERT_EQ(report.fault, std::nullopt);
+  EXPECT_EQ(plan.load, swap::least_limit(extended.problem, swap::find_liveness(extended.problem), plan.decisions));
   EXPECT_EQ(find_launch_fault(extended.problem, plan.decisions.swaps), std::nullopt);
   EXPECT_EQ(report.timing.added_ns, plan.waits_ns);
 }
@@ -146,6 +149,25 @@ class Chain : public Environment {
  private:
   std::size_t state_ = 0;
 };
+
+TEST(Learned, OptionsThatMakeNoSenseAreRefused) {
+  const auto refusal = [](const DqnOptions& options) -> std::string {
+    try {
+      const Dqn dqn(2, 2, options);
+    } catch (const std::invalid_argument& error) {
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_EQ(refusal({}), "");
+  EXPECT_EQ(refusal({.batch = 0}), "DqnOptions::batch: expected more than 0");
+  EXPECT_EQ(refusal({.learn_every = 0}), "DqnOptions::learn_every: expected more than 0");
+  EXPECT_EQ(refusal({.update_every = 0}), "DqnOptions::update_every: expected more than 0");
+  EXPECT_EQ(refusal({.steps = 0}), "DqnOptions::steps: expected more than 0");
+  EXPECT_EQ(refusal({.memory = 31, .first = 0}),
+            "DqnOptions::memory: expected room for a batch, and for the first transitions");
+  EXPECT_EQ(refusal({.memory = 499}), "DqnOptions::memory: expected room for a batch, and for the first transitions");
+}
 
 TEST(Learned, FindsTheBestPolicyOfAChain) {
   DqnOptions options;

@@ -211,7 +211,7 @@ TEST(LinearBound, OfSmallProgramsIsNeverAboveTheBestPlan) {
               possible, met, better, all_linear / all_best, all_knapsack / all_best);
   std::printf("%d impossible, as it says in %d\n", impossible, said_so);
   EXPECT_GT(possible, wanted);
-  EXPECT_GT(all_linear, 1.3 * all_knapsack);
+  EXPECT_GT(all_linear, 1.2 * all_knapsack);
   EXPECT_GT(better, possible / 20);
   EXPECT_GT(met, possible * 7 / 10);
   EXPECT_GT(said_so, impossible * 9 / 10);

@@ -147,6 +147,14 @@ inline swap::Problem random_program(std::mt19937_64& random, int launches) {
       const std::uint32_t w = weights[random() % 2];
       if (std::find(reads.begin(), reads.end(), w) == reads.end()) reads.push_back(w);
       program.launch(ns, reads, {w});
+    } else if (kind == 2 && l > launches / 3 && l + 1 < launches) {
+      // Both by one launch, and the second one changed behind that, for a while later.
+      const std::uint32_t first = program.allocate(10 * (1 + random() % 9)),
+                          second = program.allocate(10 * (1 + random() % 9));
+      program.launch(ns, reads, {first, second});
+      program.launch(static_cast<double>(1 + random() % 20), {second}, {second});
+      alive.insert(alive.end(), {first, second});
+      ++l;
     } else {
       std::vector<std::uint32_t> made;
       for (std::uint64_t k = random() % 5 == 0 ? 2 : 1; k > 0; --k)

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <chrono>
+#include <cmath>
 #include <stdexcept>
 
 #if MEMOPT_HAS_DQN
@@ -60,6 +61,9 @@ std::optional<recompute::Combined> LearnedPlanner::plan(Learned strategy, const 
     state_->last = state_->transferred->plan(problem, liveness, graph, limit);
   } else {
     // With a number of episodes, and no time, time does not count.
+    if (options.episodes != 0) {
+      training.episodes = static_cast<std::uint64_t>(std::ceil(part * static_cast<double>(options.episodes)));
+    }
     if (options.has("--time-budget") || options.episodes == 0) {
       training.time = std::chrono::duration_cast<std::chrono::nanoseconds>(
           std::chrono::duration<double>(part * (options.has("--time-budget") ? options.seconds : kSeconds)));

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <optional>
 #include <span>
+#include <string>
 
 #include "planner/recompute/bounds/bound.h"
 #include "planner/recompute/bounds/linear_bound_module.h"
@@ -50,16 +51,20 @@ RecomputeBound recompute_bound(const swap::Problem& problem, const swap::Livenes
     const auto is_over = [deadline = in_seconds(seconds + kGraceSeconds)] {
       return interrupted() || Clock::now() >= deadline;
     };
-    std::optional<recompute::ModuleBound> best;
+    std::optional<double> best;
     recompute::ModuleBound next;
+    std::string failure;
     ChildProcess::Read read = ChildProcess::Read::kEnded;
     if (child.failure().empty()) {
       while ((read = child.read(std::as_writable_bytes(std::span(&next, 1)), is_over)) == ChildProcess::Read::kWhole) {
-        best = next;
+        next.failure[sizeof next.failure - 1] = 0;
+        if (next.failure[0] == 0) best = next.ns;
+        failure = next.failure;
       }
     }
-    if (best && best->failure[0] == 0) return {best->ns, {}};
-    result.missing = best                                   ? best->failure
+    // What it found before it failed holds.
+    if (best) return {*best, {}};
+    result.missing = !failure.empty()                       ? failure
                      : !child.failure().empty()             ? child.failure()
                      : read == ChildProcess::Read::kGivenUp ? "it was not begun within the time (--bound-time)"
                                                             : "it ended without an answer";

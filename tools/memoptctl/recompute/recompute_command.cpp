@@ -65,8 +65,12 @@ void write(SwapProblem& input, const recompute::Graph& graph, const Combined& pl
   file.problem.layout = false;
   file.problem.limit = limit;
   file.decisions = {};
-  if (!plan.decisions.swaps.empty())
-    file.decisions.swaps = swaps_of_blocks(extend(file.problem, graph, plan.steps), plan.decisions.swaps);
+  if (!plan.decisions.swaps.empty()) {
+    const recompute::Extended extended = extend(file.problem, graph, plan.steps);
+    file.decisions.swaps = swaps_of_blocks(extended, plan.decisions.swaps);
+    if (swaps_of_lives(extended, file.decisions.swaps) != plan.decisions.swaps)
+      throw std::logic_error("a swap is of another life of its block than the one that its file says");
+  }
   file.recompute.clear();
   for (const recompute::Step& step : plan.steps) {
     const bool drop = step.kind == recompute::Step::Kind::kDrop;
@@ -102,15 +106,17 @@ int plan_once(const SwapPlanOptions& options, SwapProblem& input) {
     }
     if (interrupted()) throw std::runtime_error("interrupted before there was a plan within " + mib(limit));
     if (strategy.checkmate) {
-      const bool none = planner.checkmate_answer().solved && !strategy.rounded;
+      const bool solved = planner.checkmate_answer().solved;
       fmt::print(stderr, "memoptctl: {} finds no plan within {}{}\n", strategy.name, mib(limit),
-                 none ? ": its program has no solution" : fmt::format(" in {} s", kLongest.count()));
+                 !solved            ? fmt::format(" in {} s", kLongest.count())
+                 : strategy.rounded ? ": no solution that it rounds is one"
+                                    : ": its program has no solution");
       return kExitInfeasible;
     }
-    const std::uint64_t least = planner.least_limit(strategy, limit);
+    const std::optional<std::uint64_t> least = planner.least_limit(strategy, limit);
     if (interrupted()) throw std::runtime_error("interrupted before there was a plan within " + mib(limit));
-    fmt::print(stderr, "memoptctl: {} finds no plan within {}; the least limit it reaches is {} ({} bytes)\n",
-               strategy.name, mib(limit), mib(least), least);
+    fmt::print(stderr, "memoptctl: {} finds no plan within {}{}\n", strategy.name, mib(limit),
+               least ? fmt::format("; the least limit it reaches is {} ({} bytes)", mib(*least), *least) : "");
     return kExitInfeasible;
   }
   const swap::Problem& problem = input.file.problem;

@@ -21,12 +21,11 @@ constexpr double kBoundSeconds = 5;  // where --bound-time does not say
 constexpr std::uint64_t kPrecision = 256;
 constexpr double kHalves = 8;
 
-Combined without_swaps(recompute::Found found) {
-  const std::uint64_t load = found.cost.peak;
+Combined without_swaps(recompute::Steps steps, recompute::Cost cost) {
   Combined plan;
-  plan.steps = std::move(found.steps);
-  plan.cost = std::move(found.cost);
-  plan.load = load;
+  plan.steps = std::move(steps);
+  plan.load = cost.peak;
+  plan.cost = std::move(cost);
   return plan;
 }
 
@@ -126,10 +125,12 @@ std::optional<Combined> Planner::plan(const Strategy& strategy, std::uint64_t li
   return plan(strategy, limit, options_.seconds);
 }
 
-std::uint64_t Planner::least_limit(const Strategy& strategy, std::uint64_t too_low) const {
+std::optional<std::uint64_t> Planner::least_limit(const Strategy& strategy, std::uint64_t too_low) const {
   std::uint64_t enough = liveness_.peak;
+  if (too_low >= enough || !plan(strategy, enough, options_.seconds / kHalves)) return std::nullopt;
   const std::uint64_t precision = std::max<std::uint64_t>(1, liveness_.peak / kPrecision);
-  while (enough - too_low > precision && !interrupted()) {
+  // A plan may need less than the limit that was too low for another one.
+  while (enough > too_low && enough - too_low > precision && !interrupted()) {
     const std::uint64_t half = too_low + (enough - too_low) / 2;
     if (auto found = plan(strategy, half, options_.seconds / kHalves)) {
       enough = std::min(half, found->load);
@@ -150,7 +151,7 @@ std::optional<Combined> Planner::plan(const Strategy& strategy, std::uint64_t li
     auto steps = published(strategy, limit);
     if (!steps) return std::nullopt;
     recompute::Cost cost = recompute::find_cost(problem_, liveness_, graph_, *steps);
-    return checked(strategy, without_swaps({std::move(*steps), std::move(cost)}), limit);
+    return checked(strategy, without_swaps(std::move(*steps), std::move(cost)), limit);
   }
   recompute::SearchLimits limits;
   limits.time = std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::duration<double>(seconds));
@@ -164,7 +165,7 @@ std::optional<Combined> Planner::plan(const Strategy& strategy, std::uint64_t li
   }
   auto found = recompute::search(problem_, liveness_, graph_, limit, limits);
   if (!found) return std::nullopt;
-  return checked(strategy, without_swaps(std::move(*found)), limit);
+  return checked(strategy, without_swaps(std::move(found->steps), std::move(found->cost)), limit);
 }
 
 std::optional<recompute::Steps> Planner::published(const Strategy& strategy, std::uint64_t limit) const {

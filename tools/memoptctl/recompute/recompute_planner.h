@@ -67,8 +67,9 @@ class Planner {
   // Of the last plan by Checkmate.
   const recompute::CheckmateAnswer& checkmate_answer() const { return checkmate_; }
 
-  // About the least limit within which it finds a plan, above one within which it found none: by halves.
-  std::uint64_t least_limit(const Strategy& strategy, std::uint64_t too_low) const;
+  // About the least limit within which it finds a plan, above one within which it found none: by halves. Nothing: it
+  // finds none within the peak load either.
+  std::optional<std::uint64_t> least_limit(const Strategy& strategy, std::uint64_t too_low) const;
 
  private:
   std::optional<recompute::Combined> plan(const Strategy& strategy, std::uint64_t limit, double seconds) const;

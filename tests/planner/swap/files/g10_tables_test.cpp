@@ -153,6 +153,12 @@ TEST(G10Tables, BoundsAreKept) {
             "f: line 1: " + expected + "in lines of at most 65536 bytes, found a longer one");
   EXPECT_EQ(table_refusal(std::string((1 << 21) + 1, '\n')),
             "f: line 2097153: " + expected + "of at most 2097152 lines, found more");
+  std::string longest;
+  const std::uint64_t cycles = std::uint64_t{1} << 40;
+  for (int k = 0; k < 9830; ++k) longest += kernel("A", cycles, "", "");  // of 6 lines
+  EXPECT_EQ(table(longest).operations.size(), 9830u);
+  EXPECT_EQ(table_refusal(longest + kernel("A", cycles, "", "")),
+            "f: line 58983: expected kernels that take 2^53 ns together at most, found Execution Time: 1099511627776");
 }
 
 // A terminal would execute it, and a plan's file could not hold it.
