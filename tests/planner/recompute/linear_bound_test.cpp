@@ -212,7 +212,7 @@ TEST(LinearBound, OfSmallProgramsIsNeverAboveTheBestPlan) {
   std::printf("%d impossible, as it says in %d\n", impossible, said_so);
   EXPECT_GT(possible, wanted);
   EXPECT_GT(all_linear, 1.2 * all_knapsack);
-  EXPECT_GT(better, possible / 20);
+  EXPECT_GT(better, possible / 25);
   EXPECT_GT(met, possible * 7 / 10);
   EXPECT_GT(said_so, impossible * 9 / 10);
 }

@@ -191,6 +191,7 @@ FilePlanning plan_recording(input::File& file, const FilePlanOptions& options) {
   }
   FilePlanning planning = watcher.finish();
   planning.recording = true;
+  if (reader.damage()) planning.damage = planner::to_string(*reader.damage());
   return planning;
 }
 

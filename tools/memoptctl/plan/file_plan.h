@@ -50,6 +50,7 @@ struct FilePlanning {
   std::string assumed;               // of a trace, for people: what it does not say; empty: nothing
   bool timed = true;                 // there are times in it
   std::uint64_t blind_launches = 0;  // of a recording: what they touch is not known
+  std::string damage;                // of a recording, for people: what could not be read; empty: nothing
 };
 
 // Where the times of its iteration come from, for people.

@@ -64,6 +64,7 @@ std::string plan_table(const FilePlanning& planning) {
   } else {
     rows.emplace_back("no iteration found", planning.note.empty() ? "there is no operation" : planning.note);
   }
+  if (!planning.damage.empty()) rows.emplace_back("damaged", planning.damage);
   if (!planning.assumed.empty()) rows.emplace_back("assumed", planning.assumed);
   if (planning.ignored != 0) {
     rows.emplace_back("ignored", fmt::format("{} accesses to what was never allocated", planning.ignored));

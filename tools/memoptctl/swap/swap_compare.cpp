@@ -78,6 +78,7 @@ class Comparison {
   void run() {
     fmt::print("peak load  {}, machine {}\n", mib(input_.liveness.peak), machine_text(problem_.machine));
     if (!input_.times.empty()) fmt::print("times      {}\n", input_.times);
+    if (!input_.damage.empty()) fmt::print("damaged    {}\n", input_.damage);
     if (input_.blind_launches != 0) fmt::print("not seen   what {} launches touch\n", input_.blind_launches);
     fmt::print("iteration  {}; below: what is added to it, ms (in a footprint of, MiB)\n\n",
                milliseconds(problem_.period));

@@ -61,6 +61,7 @@ void print(const SwapProblem& input, const SwapPlan& plan, const swap::ModuleBou
                                                               *problem.machine.remap_ns)));
   }
   rows.emplace_back("machine", machine_text(problem.machine));
+  if (!input.damage.empty()) rows.emplace_back("damaged", input.damage);
   if (input.blind_launches != 0) {
     rows.emplace_back("not seen", fmt::format("what {} launches touch", input.blind_launches));
   }

@@ -42,6 +42,7 @@ std::optional<SwapProblem> observed(input::File& file) {
     throw std::runtime_error(file.name() + ": swaps can't be planned, as " + *reason);
   }
   result.blind_launches = planning.blind_launches;
+  result.damage = planning.damage;
   result.times = times_text(planning);
   return result;
 }

@@ -20,6 +20,7 @@ struct SwapProblem {
   swap::Liveness liveness;
   std::string times;  // what they are of, for people; empty: the file is an iteration, and they are its own
   std::uint64_t blind_launches = 0;  // of a recording: what they touch is not known
+  std::string damage;                // of a recording, for people: what could not be read; empty: nothing
   bool launches = false;             // which operations are one, and all that each reads and writes, is known
 };
 

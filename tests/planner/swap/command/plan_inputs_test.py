@@ -60,6 +60,12 @@ class Inputs(PlanCase):
         if os.path.exists(CHECKER):
             self.succeed(recording, "--json", self.path("base.json"))
             self.judge(self.path("plan.json"), self.path("base.json"), printed)
+        # Of one that is cut, what is left of it is planned, and it is said.
+        self.assertNotIn("damaged", printed)
+        os.truncate(recording, os.path.getsize(recording) - 10)
+        damaged = r"(?m)^damaged +it is cut within a block \(at byte \d+; records up to number 3001 are there\)$"
+        for asked in ((), FAST, ("--compare", "--strategies", "none", "--limits", "100%", "--no-bound")):
+            self.assertRegex(self.succeed(recording, *asked), damaged)
 
     def test_whatever_the_file_is_called(self):
         path = os.path.join(os.fsencode(self.folder.name), b'\xff "a\\\n\xc3\xa9.trace')
