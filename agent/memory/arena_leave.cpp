@@ -38,9 +38,9 @@ constexpr const char* kNoCopies = "the driver does not copy blocks to the host";
 
 // How often is tried again what other threads are in the way of: what is waited for may be in use again by then.
 constexpr int kWaits = 64;
-// Likewise, before what they have announced is queued: some tenths of a second where the limit would be passed, or the
+// Likewise, before what they have announced is queued: up to Arena::most_pauses where the limit would be passed, or the
 // device is full, and they get on; else it is tried again shortly after.
-constexpr int kFewPauses = 8, kMostPauses = 4096;
+constexpr int kFewPauses = 8;
 
 // Whoever wants room: may do without it; needs it, takes what leaves first, and asks again; or needs all of it.
 enum class Need : std::uint8_t { kNone, kAny, kAll };
@@ -283,6 +283,7 @@ struct Obstacles {
   Release awaited;           // work that the first of them waits for
   bool unqueued = false;     // operations are in flight that touch some, or may do so
   std::uint64_t oldest = 0;  // no operation before it was in flight
+  std::uint32_t others = 0;  // threads that had some in flight, when it was looked at
 };
 
 enum class Chosen : std::uint8_t { kAny, kLookAgain, kFailed };
@@ -318,6 +319,7 @@ Chosen choose_leaving(Arena& arena, ArenaLock& lock, std::size_t wanted, const O
       say(arena, arena.host.note().c_str(), CUDA_SUCCESS);
       return Chosen::kFailed;
     }
+    obstacles->others = count_others_in_flight();
     obstacles->oldest = oldest_in_flight();
     const std::size_t more = std::min(pieces, wanted + ahead - std::min(there, wanted + ahead));
     pages = choose(arena, more, obstacles->oldest, only, &obstacles->awaited, &obstacles->unqueued);
@@ -341,9 +343,11 @@ Chosen choose_leaving(Arena& arena, ArenaLock& lock, std::size_t wanted, const O
 // need room the older one has it first: the other one gives its place up, and is no longer in flight. One that can't
 // is not waited for for long.
 bool may_pause(const Arena& arena, Need need, Pauses* pauses) noexcept {
+  pauses->gave_way = false;
   if (!others_are_in_flight()) return false;
   if (pauses->count < kFewPauses) return true;
-  if (pauses->count == kMostPauses || arena_gives_way()) return false;
+  pauses->gave_way = arena_gives_way();
+  if (pauses->count >= arena.most_pauses || pauses->gave_way) return false;
   if (arena.chunks.limit_is_device()) return true;
   pauses->stuck.set();
   return need != Need::kNone && others_get_on();
@@ -356,13 +360,12 @@ bool pause(const Arena& arena, ArenaLock& lock, Need need, Pauses* pauses) noexc
   return true;
 }
 
-std::size_t send_away(Arena& arena, ArenaLock& lock, std::size_t chunks, const Only& only, Need need) {
+std::size_t send_away(Arena& arena, ArenaLock& lock, std::size_t chunks, const Only& only, Need need, Pauses* pauses) {
   // Where there is no limit any more, what is still away may find the device full.
   if (!arena.host.is_started() || arena.swaps.refused) return 0;
   // More than is held can't leave, whatever is asked for.
   chunks = std::min(chunks, static_cast<std::size_t>(arena.chunks.counts().held_bytes / arena.chunks.chunk_bytes()));
   const std::uint64_t releases = arena.releases;
-  Pauses pauses;
   std::size_t freed = 0;
   for (int waits = 0; freed < chunks && waits < kWaits; ++waits) {
     if (captures_are_open()) {
@@ -399,10 +402,16 @@ std::size_t send_away(Arena& arena, ArenaLock& lock, std::size_t chunks, const O
       continue;
     }
     // Another thread is about to queue what it has announced, or waits for room itself and begins again.
-    if (obstacles.awaited.empty() && obstacles.unqueued && pause(arena, lock, need, &pauses)) {
+    if (obstacles.awaited.empty() && obstacles.unqueued) {
+      const bool paused = pause(arena, lock, need, pauses);
       if (arena.releases != releases) return 0;
-      --waits;
-      continue;
+      // Or has queued it meanwhile, which takes no lock: what was in its way then may leave now, or be waited for.
+      const bool queued_since = !paused && count_others_in_flight() != obstacles.others;
+      if (queued_since) ++pauses->count;
+      if (paused || (queued_since && pauses->count <= arena.most_pauses)) {
+        --waits;
+        continue;
+      }
     }
     // All that is not in flight has been queued. Where that can't be told (0), nothing is known to be.
     const std::uint64_t oldest = obstacles.oldest;
@@ -416,9 +425,10 @@ std::size_t send_away(Arena& arena, ArenaLock& lock, std::size_t chunks, const O
   return freed;
 }
 
-std::size_t try_to_send_away(Arena& arena, ArenaLock& lock, std::size_t chunks, const Only& only, Need need) noexcept {
+std::size_t try_to_send_away(Arena& arena, ArenaLock& lock, std::size_t chunks, const Only& only, Need need,
+                             Pauses* pauses) noexcept {
   try {
-    return send_away(arena, lock, chunks, only, need);
+    return send_away(arena, lock, chunks, only, need, pauses);
   } catch (const std::bad_alloc&) {
     return 0;
   }
@@ -469,15 +479,17 @@ void arena_keep_copied(Arena& arena, ArenaLock& lock, const Block& block) noexce
 }
 
 std::size_t arena_send_away(Arena& arena, ArenaLock& lock, std::size_t chunks, const Only& only) noexcept {
-  return try_to_send_away(arena, lock, chunks, only, Need::kNone);
+  Pauses pauses;
+  return try_to_send_away(arena, lock, chunks, only, Need::kNone, &pauses);
 }
 
-std::size_t arena_send_some_away(Arena& arena, ArenaLock& lock, std::size_t chunks) noexcept {
-  return try_to_send_away(arena, lock, chunks, {}, Need::kAny);
+std::size_t arena_send_some_away(Arena& arena, ArenaLock& lock, std::size_t chunks, Pauses* pauses) noexcept {
+  return try_to_send_away(arena, lock, chunks, {}, Need::kAny, pauses);
 }
 
 std::size_t arena_send_away_for_block(Arena& arena, ArenaLock& lock, std::size_t chunks) noexcept {
-  return try_to_send_away(arena, lock, chunks, {}, Need::kAll);
+  Pauses pauses;
+  return try_to_send_away(arena, lock, chunks, {}, Need::kAll, &pauses);
 }
 
 }  // namespace memopt::agent

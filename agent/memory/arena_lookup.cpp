@@ -237,7 +237,7 @@ bool order_or_begin_again(ArenaLock& lock, Operation& operation, int time) noexc
   // What it must be behind stays: these blocks are still its own.
   operation.away = 0;
   queued();
-  arena_let_older_pass(lock, operation.ticket);
+  arena_await_turn(lock);
   return true;
 }
 

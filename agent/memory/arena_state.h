@@ -201,6 +201,10 @@ struct ArenaSums {
   bool terms_told = false;              // the planner was told of a limit
 };
 
+// Before what other threads have announced is queued, or another one's turn is over: some tenths of a second, for they
+// may be held up by the thread that waits. Then the limit is passed. Tests have others.
+inline constexpr int kMostPauses = 4096;
+
 struct Arena : ArenaSums {
   enum class Service : std::uint8_t {
     kNotStarted,
@@ -286,8 +290,9 @@ struct Arena : ArenaSums {
   std::uint64_t mallocs = 0;
   std::uint64_t tickets = 0;  // operations so far
   std::uint64_t over = 0;     // all up to that one are over
-  bool deviating = false;     // the main lane, now
-  bool refill_due = false;    // chunks of the slab have served others: it has them again when an iteration begins
+  int most_pauses = kMostPauses;
+  bool deviating = false;   // the main lane, now
+  bool refill_due = false;  // chunks of the slab have served others: it has them again when an iteration begins
   StateReport to_report;
   std::size_t wanted_pieces = 0;  // of host memory, for the plan that is being built
 
@@ -348,23 +353,27 @@ CUresult arena_serve_dynamically(Arena& arena, ArenaLock& lock, Block& block, bo
 // `only`: pages of the region that may leave; all, where there is none.
 std::size_t arena_send_away(Arena& arena, ArenaLock& lock, std::size_t chunks,
                             const std::function<bool(std::size_t)>& only = {}) noexcept;
-// Likewise, but returns as soon as some are: the caller takes them before it gives the lock back, or another thread
-// may.
-std::size_t arena_send_some_away(Arena& arena, ArenaLock& lock, std::size_t chunks) noexcept;
-// For a block that is being made: other threads' operations that are in flight are waited for, as far as they get on.
-std::size_t arena_send_away_for_block(Arena& arena, ArenaLock& lock, std::size_t chunks) noexcept;
 // What is in the way of room is announced by other threads and not queued yet: the calling one goes on shortly after,
-// or false, where it had better not wait any longer. Gives the lock back.
+// for as long as it may.
 struct Pauses {
   int count = 0;
+  bool gave_way = false;  // the last time it might not, as another thread's turn comes first
   StuckInFlight stuck;
 };
+// Likewise, but returns as soon as some are: the caller takes them before it gives the lock back, or another thread
+// may.
+std::size_t arena_send_some_away(Arena& arena, ArenaLock& lock, std::size_t chunks, Pauses* pauses) noexcept;
+// For a block that is being made: other threads' operations that are in flight are waited for, as far as they get on.
+std::size_t arena_send_away_for_block(Arena& arena, ArenaLock& lock, std::size_t chunks) noexcept;
+// As often as that it may (Pauses). Gives the lock back.
 bool arena_pause_for_others(const Arena& arena, ArenaLock& lock, Pauses* pauses) noexcept;
 void arena_pause(ArenaLock& lock) noexcept;
-// The calling thread waits for room, and may begin its operation again: before that, an older one takes what it needs.
+// The calling thread waits for room, and may begin its operation again: before that, one whose turn comes first takes
+// what it needs.
 bool arena_gives_way() noexcept;
-// Waits, for a while, until none is in flight any more that is older than that one, which is not. Gives the lock back.
-void arena_let_older_pass(ArenaLock& lock, std::uint64_t ticket) noexcept;
+// The calling thread's operation, which is to begin again, is in flight no more: waits until its turn has come, or the
+// one whose turn it is seems to be held up. Gives the lock back.
+void arena_await_turn(ArenaLock& lock) noexcept;
 // What has been copied to the host and has not left is copied again when it is to leave.
 void arena_forget_copies(Arena& arena) noexcept;
 // The block's pages that have been copied stay; waits for copies of them. Gives the lock back.

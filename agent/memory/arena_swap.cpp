@@ -12,6 +12,7 @@
 #include <ctime>
 #include <functional>
 #include <new>
+#include <utility>
 #include <vector>
 
 #include "agent/memory/arena.h"
@@ -36,9 +37,6 @@ struct Patience {
 };
 constexpr Patience kAtLimit{64, 16}, kOnFullDevice{4096, 64};
 
-// Until an older operation is queued, or has waited as long for others.
-constexpr int kPausesForOlder = 4096;
-
 // Pages that come back together, where no other thread wants room: while they are copied, others leave for the next.
 constexpr std::size_t kPagesTogether = 2;
 
@@ -47,8 +45,10 @@ constexpr CUresult kBeginsAgain = CUDA_ERROR_SYSTEM_NOT_READY;
 
 // The ticket of the calling thread's operation, if that may begin again; else 0.
 constinit thread_local std::uint64_t t_may_begin_again __attribute__((tls_model("initial-exec"))) = 0;
-// It gave way to an older one in vain, which is held up.
-constinit thread_local bool t_older_is_held_up __attribute__((tls_model("initial-exec"))) = false;
+// The first that it had.
+constinit thread_local std::uint64_t t_turn __attribute__((tls_model("initial-exec"))) = 0;
+// Before it began again, it gave way in vain to one that is held up.
+constinit thread_local bool t_gave_way_in_vain __attribute__((tls_model("initial-exec"))) = false;
 constinit thread_local CUresult t_refusal __attribute__((tls_model("initial-exec"))) = CUDA_SUCCESS;
 
 const Patience& patience(const Arena& arena) noexcept {
@@ -92,9 +92,17 @@ void note_beyond(Arena& arena, std::string_view why) noexcept {
   }
 }
 
+constexpr std::string_view kInVain = "operations of other threads, which are not queued, were waited for in vain";
+
 std::string_view why_beyond(const Arena& arena) noexcept {
   if (!arena.swaps.note.empty()) return arena.swaps.note;
   return "what is in use at once, or may not leave, needs more";
+}
+
+void note_beyond_now(Arena& arena, std::string_view why) noexcept {
+  note_beyond(arena, why);
+  // What is in use now need not be at the next call.
+  if (arena.chunks.is_beyond()) arena.limit_change.pending = true;
 }
 
 // There are others, which may have room meanwhile.
@@ -109,6 +117,8 @@ CUresult take_chunks(Arena& arena, ArenaLock& lock, std::size_t count, bool impa
                      std::vector<Chunk*>* taken) noexcept {
   CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
   bool unqueued = false;
+  bool gave_way = false;
+  bool in_vain = t_gave_way_in_vain;
   const std::uint64_t releases = arena.releases;
   // Before any is taken: free chunks that are mapped ahead for a plan would be put back among the free ones when that
   // is given up, taken or not.
@@ -126,12 +136,22 @@ CUresult take_chunks(Arena& arena, ArenaLock& lock, std::size_t count, bool impa
     }
     if (result != CUDA_ERROR_OUT_OF_MEMORY) return result;
     if (arena_take_left(arena, count - taken->size())) return CUDA_ERROR_NOT_READY;
-    if (arena_send_some_away(arena, lock, count - taken->size()) != 0 || arena.releases != releases) {
+    {
+      Pauses for_leaving;
+      if (arena_send_some_away(arena, lock, count - taken->size(), &for_leaving) != 0 || arena.releases != releases) {
+        return CUDA_ERROR_NOT_READY;
+      }
+      gave_way = for_leaving.gave_way;
+      in_vain = in_vain || for_leaving.count >= arena.most_pauses;
+    }
+    const std::uint32_t others = count_others_in_flight();
+    if (arena_take_from_slab(arena, lock, count - taken->size())) return CUDA_ERROR_NOT_READY;
+    // The other one may have been queued by now.
+    if (gave_way || may_begin_again(arena)) return kBeginsAgain;
+    if (unqueued && (arena_pause_for_others(arena, lock, pauses) || count_others_in_flight() != others)) {
       return CUDA_ERROR_NOT_READY;
     }
-    if (arena_take_from_slab(arena, lock, count - taken->size())) return CUDA_ERROR_NOT_READY;
-    if (may_begin_again(arena)) return kBeginsAgain;
-    if (unqueued && arena_pause_for_others(arena, lock, pauses)) return CUDA_ERROR_NOT_READY;
+    in_vain = in_vain || pauses->count >= arena.most_pauses;
   } else if (may_begin_again(arena)) {
     // Others had what left, each time.
     return kBeginsAgain;
@@ -139,7 +159,7 @@ CUresult take_chunks(Arena& arena, ArenaLock& lock, std::size_t count, bool impa
   arena.chunks.allow_beyond(true);
   result = arena.bootstrap.take_chunks(count, impatient, taken);
   arena.chunks.allow_beyond(false);
-  if (result == CUDA_SUCCESS) arena_note_beyond(arena);
+  if (result == CUDA_SUCCESS) note_beyond_now(arena, in_vain ? kInVain : why_beyond(arena));
   return result == CUDA_ERROR_NOT_READY ? CUDA_ERROR_OUT_OF_MEMORY : result;
 }
 
@@ -352,12 +372,20 @@ CUresult take_refusal() noexcept {
   return refusal;
 }
 
-void arena_let_older_pass(ArenaLock& lock, std::uint64_t ticket) noexcept {
-  for (int i = 0; i < kPausesForOlder && older_is_in_flight(ticket); ++i) arena_pause(lock);
-  t_older_is_held_up = older_is_in_flight(ticket);
+void arena_await_turn(ArenaLock& lock) noexcept {
+  const TurnInFlight turn(t_turn);
+  std::uint64_t first = 0;
+  int pauses = 0;
+  t_gave_way_in_vain = false;
+  while (others_come_before(t_turn) && !t_gave_way_in_vain) {
+    // One after the other has its turn: each is waited for.
+    if (const std::uint64_t now = first_turn_of_others(); std::exchange(first, now) != now) pauses = 0;
+    t_gave_way_in_vain = pauses++ >= arena()->most_pauses;
+    if (!t_gave_way_in_vain) arena_pause(lock);
+  }
 }
 
-bool arena_gives_way() noexcept { return t_may_begin_again != 0 && older_is_in_flight(t_may_begin_again); }
+bool arena_gives_way() noexcept { return t_may_begin_again != 0 && others_come_before(t_turn); }
 
 CUresult arena_take_chunks(Arena& arena, ArenaLock& lock, std::size_t count, std::vector<Chunk*>* taken) noexcept {
   const std::uint64_t releases = arena.releases;
@@ -384,9 +412,13 @@ void arena_bring_back(Arena& arena, ArenaLock& lock, Operation& operation) noexc
   try {
     const std::vector<std::uint64_t> bases = away_blocks(arena, operation);
     operation.away = 0;
-    if (operation.times_begun <= 1) t_older_is_held_up = false;
+    if (operation.times_begun <= 1) {
+      t_turn = operation.ticket;
+      t_gave_way_in_vain = false;
+    }
+    const TurnInFlight turn(t_turn);
     const bool may =
-        operation.times_begun != 0 && operation.times_begun <= patience(arena).beginnings && !t_older_is_held_up;
+        operation.times_begun != 0 && operation.times_begun <= patience(arena).beginnings && !t_gave_way_in_vain;
     t_may_begin_again = may ? operation.ticket : 0;
     for (const std::uint64_t base : bases) {
       result = bring_back(arena, lock, base, true, &copies);
@@ -396,6 +428,7 @@ void arena_bring_back(Arena& arena, ArenaLock& lock, Operation& operation) noexc
     result = CUDA_ERROR_OUT_OF_MEMORY;
   }
   t_may_begin_again = 0;
+  t_gave_way_in_vain = false;
   if (arena.releases != releases) return;
   arena.streams.leave_event(lock, kInSlot);
   if (arena.releases != releases) return;
@@ -435,10 +468,6 @@ Block* arena_settled(Arena& arena, ArenaLock& lock, Block* block) noexcept {
   return block;
 }
 
-void arena_note_beyond(Arena& arena) noexcept {
-  note_beyond(arena, why_beyond(arena));
-  // What is in use now need not be at the next call.
-  if (arena.chunks.is_beyond()) arena.limit_change.pending = true;
-}
+void arena_note_beyond(Arena& arena) noexcept { note_beyond_now(arena, why_beyond(arena)); }
 
 }  // namespace memopt::agent

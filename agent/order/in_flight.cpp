@@ -22,6 +22,7 @@ constinit InFlight g_last_resort = {};
 // Operations that no entry names, and threads whose entries are not in the table. While there are any, nothing is
 // certain.
 constinit std::uint64_t g_unnamed = 0;
+constinit std::uint64_t g_unlisted = 0;  // of these, the threads
 
 constinit int g_lock = 0;
 constinit std::uint32_t g_used = 0;        // entries that were ever in use
@@ -41,6 +42,7 @@ void release_entry(void* entry) noexcept {
   queued();
   in_flight_own = nullptr;
   if (!is_listed(*own)) {
+    __atomic_fetch_sub(&g_unlisted, 1, __ATOMIC_RELEASE);
     __atomic_fetch_sub(&g_unnamed, 1, __ATOMIC_RELEASE);
     delete own;
     return;
@@ -55,6 +57,7 @@ void make_key() { g_has_key = pthread_key_create(&g_key, release_entry) == 0; }
 // Beyond the table: the thread has an entry of its own, which is not looked at.
 [[gnu::cold]] InFlight* register_unlisted() noexcept {
   __atomic_fetch_add(&g_unnamed, 1, __ATOMIC_RELAXED);
+  __atomic_fetch_add(&g_unlisted, 1, __ATOMIC_RELAXED);
   InFlight* own = new (std::nothrow) InFlight;
   if (own == nullptr) {
     own = &g_last_resort;
@@ -119,36 +122,63 @@ bool is_all_in_flight(std::uint32_t slot, std::uint64_t position) noexcept {
 
 namespace {
 
-// As oldest_in_flight(), but for that thread.
-std::uint64_t oldest_without(const InFlight* without) noexcept {
-  if (__atomic_load_n(&g_unnamed, __ATOMIC_ACQUIRE) != 0) return 0;
-  std::uint64_t oldest = kNoneInFlight;
+// Of the threads in the table: a ticket stands for all that its thread has in flight, named or not.
+template <typename Each>
+void for_each_thread(const Each& each) noexcept {
   const std::uint32_t used = __atomic_load_n(&g_used, __ATOMIC_ACQUIRE);
-  for (std::uint32_t i = 0; i < used; ++i) {
-    const std::uint64_t ticket = __atomic_load_n(&g_threads[i].ticket, __ATOMIC_ACQUIRE);
-    if (ticket != 0 && &g_threads[i] != without) oldest = std::min(oldest, ticket);
-  }
-  return oldest;
+  for (std::uint32_t i = 0; i < used; ++i) each(g_threads[i]);
+}
+
+std::uint64_t ticket_of(const InFlight& thread) noexcept { return __atomic_load_n(&thread.ticket, __ATOMIC_ACQUIRE); }
+
+bool others_can_be_told() noexcept { return __atomic_load_n(&g_unlisted, __ATOMIC_ACQUIRE) == 0; }
+
+// The least that is not 0 of what `of` says of the threads; kNoneInFlight, and 0, as of oldest_in_flight().
+template <typename Of>
+std::uint64_t least(const Of& of) noexcept {
+  if (!others_can_be_told()) return 0;
+  std::uint64_t found = kNoneInFlight;
+  for_each_thread([&](const InFlight& thread) {
+    if (const std::uint64_t one = of(thread); one != 0) found = std::min(found, one);
+  });
+  return found;
 }
 
 }  // namespace
 
-std::uint64_t oldest_in_flight() noexcept { return oldest_without(nullptr); }
+std::uint64_t oldest_in_flight() noexcept { return least(ticket_of); }
 
-bool others_are_in_flight() noexcept { return older_is_in_flight(kNoneInFlight); }
+bool others_are_in_flight() noexcept { return count_others_in_flight() != 0; }
 
-bool older_is_in_flight(std::uint64_t ticket) noexcept {
-  const std::uint64_t oldest = oldest_without(in_flight_own);
-  return oldest != 0 && oldest < ticket;
+std::uint32_t count_others_in_flight() noexcept {
+  std::uint32_t count = 0;
+  if (others_can_be_told()) {
+    for_each_thread([&](const InFlight& thread) { count += &thread != in_flight_own && ticket_of(thread) != 0; });
+  }
+  return count;
+}
+
+std::uint64_t first_turn_of_others() noexcept {
+  return least([](const InFlight& thread) -> std::uint64_t {
+    if (&thread == in_flight_own) return 0;
+    const std::uint64_t turn = __atomic_load_n(&thread.turn, __ATOMIC_RELAXED);
+    const std::uint64_t ticket = ticket_of(thread);
+    return turn == 0 || (ticket != 0 && ticket < turn) ? ticket : turn;
+  });
+}
+
+bool others_come_before(std::uint64_t turn) noexcept {
+  const std::uint64_t first = first_turn_of_others();
+  return first != 0 && first < turn;
 }
 
 bool others_get_on() noexcept {
-  const std::uint32_t used = __atomic_load_n(&g_used, __ATOMIC_ACQUIRE);
-  const auto gets_on = [](const InFlight& thread) {
-    return &thread != in_flight_own && __atomic_load_n(&thread.ticket, __ATOMIC_ACQUIRE) != 0 &&
-           __atomic_load_n(&thread.stuck, __ATOMIC_RELAXED) == 0;
-  };
-  return others_are_in_flight() && std::any_of(g_threads, g_threads + used, gets_on);
+  bool any = false;
+  for_each_thread([&](const InFlight& thread) {
+    any = any ||
+          (&thread != in_flight_own && ticket_of(thread) != 0 && __atomic_load_n(&thread.stuck, __ATOMIC_RELAXED) == 0);
+  });
+  return any && others_can_be_told();
 }
 
 Reach in_flight_reach(Announcers& announcers, std::uint32_t slot, std::uint64_t position, bool with_own) noexcept {
@@ -192,6 +222,7 @@ void forget_in_flight_after_fork() noexcept {
   g_used = 0;
   g_free_count = 0;
   g_unnamed = 0;
+  g_unlisted = 0;
   in_flight_own = nullptr;
   if (g_has_key) pthread_setspecific(g_key, nullptr);
 }

@@ -4,8 +4,10 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <future>
 #include <random>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "agent/memory/arena.h"
@@ -67,6 +69,50 @@ TEST_F(AtALimit, WhatAnOperationInFlightTouchesOnceItHasBeenCopiedStays) {
   }
   EXPECT_FALSE(is_away(blocks[1]));
   queued();
+  for (const CUdeviceptr block : blocks) free(block);
+}
+
+// That takes no lock: another thread's operation is in the way when a block is looked at, and has been queued when it
+// is asked who is to be waited for.
+TEST_F(AtALimit, WhatIsQueuedWhileItIsLookedAtLeaves) {
+  const std::array blocks = blocks_in_turn();
+  for (const CUdeviceptr block : blocks) use(block + 1, stream(1));
+  std::promise<void> announced, looked_at, over;
+  std::thread thread([&] {
+    const std::uint64_t addresses[] = {blocks[0] + 1};
+    Operation operation;
+    EXPECT_TRUE(use_addresses({stream(2), false}, false, addresses, &operation));
+    announced.set_value();
+    looked_at.get_future().wait();
+    queued();
+    over.set_value();
+  });
+  announced.get_future().wait();
+  use(blocks[1] + 1, stream(1));
+  bool queued_since = false;
+  {
+    ArenaLock lock;
+    Arena& arena = *memopt::agent::arena();
+    const auto page_of = [&](CUdeviceptr block) {
+      return arena.bootstrap.region().pages_of(*arena.blocks.find(block)).first;
+    };
+    const std::size_t first = page_of(blocks[0]), second = page_of(blocks[1]);
+    bool seen = false;
+    // What was used first is looked at first.
+    const auto only_first = [&](std::size_t page) {
+      seen = seen || page == first;
+      if (page == second && seen && !std::exchange(queued_since, true)) {
+        looked_at.set_value();
+        over.get_future().wait();
+      }
+      return page == first;
+    };
+    EXPECT_EQ(arena_send_away(arena, lock, 1, only_first), 1u);
+  }
+  EXPECT_TRUE(queued_since);
+  if (!queued_since) looked_at.set_value();
+  thread.join();
+  EXPECT_TRUE(is_away(blocks[0]));
   for (const CUdeviceptr block : blocks) free(block);
 }
 

@@ -2,8 +2,11 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <atomic>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <future>
 #include <set>
 #include <span>
@@ -83,6 +86,7 @@ TEST_F(AtALimit, WhatOthersQueueWhileAnOperationWaitsForRoomCanLeaveForIt) {
 TEST_F(AtALimit, OnAFullDeviceWhatAnotherThreadHasAnnouncedIsWaitedFor) {
   fake.capacity = 3 * kChunk;
   const CUdeviceptr touched = allocate(kChunk);
+  set_most_pauses(kAsLongAsItTakes);
   const std::array others = {allocate(kChunk), allocate(kChunk)};
   for (const CUdeviceptr block : {touched, others[0], others[1]}) use(block + 1, stream(1));
   ASSERT_EQ(allocate(kChunk), 0u);
@@ -112,6 +116,7 @@ TEST_F(AtALimit, OnAFullDeviceWhatAnotherThreadHasAnnouncedIsWaitedFor) {
 // At a limit, too, if it is the older operation: the thread gives its own place up meanwhile.
 TEST_F(AtALimit, AnOperationGivesWayToAnOlderOneThatAnotherThreadHasAnnounced) {
   const CUdeviceptr touched = allocate(kChunk);
+  set_most_pauses(kAsLongAsItTakes);
   const std::array others = {allocate(kChunk), allocate(kChunk), allocate(kChunk)};
   for (const CUdeviceptr block : {touched, others[0], others[1], others[2]}) use(block + 1, stream(1));
   ASSERT_EQ(arena_set_limit("6MiB").error, "");
@@ -141,6 +146,7 @@ TEST_F(AtALimit, AnOperationGivesWayToAnOlderOneThatAnotherThreadHasAnnounced) {
 // The older one may be held up by this very thread: it is given way to once, and then the limit is passed.
 TEST_F(AtALimit, AnOlderOperationThatIsHeldUpIsNotWaitedForForEver) {
   const CUdeviceptr touched = allocate(kChunk);
+  set_most_pauses(32);
   const std::array others = {allocate(kChunk), allocate(kChunk), allocate(kChunk)};
   for (const CUdeviceptr block : {touched, others[0], others[1], others[2]}) use(block + 1, stream(1));
   ASSERT_EQ(arena_set_limit("6MiB").error, "");
@@ -166,6 +172,11 @@ TEST_F(AtALimit, AnOlderOperationThatIsHeldUpIsNotWaitedForForEver) {
   EXPECT_EQ(take_refusal(), CUDA_SUCCESS);
   EXPECT_FALSE(is_away(touched));
   EXPECT_EQ(fake.handles.size(), 4u);
+  EXPECT_EQ(beyond(), kChunk);
+  {
+    ArenaLock lock;
+    EXPECT_EQ(arena()->swaps.beyond_why, "operations of other threads, which are not queued, were waited for in vain");
+  }
   passed.set_value();
   thread.join();
   for (const CUdeviceptr block : {touched, others[0], others[1], others[2]}) free(block);
@@ -174,6 +185,7 @@ TEST_F(AtALimit, AnOlderOperationThatIsHeldUpIsNotWaitedForForEver) {
 // What a younger operation touches is waited for, as that is going to be queued.
 TEST_F(AtALimit, AYoungerOperationThatGetsOnIsWaitedFor) {
   const CUdeviceptr touched = allocate(kChunk);
+  set_most_pauses(kAsLongAsItTakes);
   const std::array others = {allocate(kChunk), allocate(kChunk), allocate(kChunk)};
   const auto use_others = [&](Operation* operation) {
     const std::uint64_t addresses[] = {others[0] + 1, others[1] + 1, others[2] + 1};
@@ -212,39 +224,129 @@ TEST_F(AtALimit, AYoungerOperationThatGetsOnIsWaitedFor) {
   for (const CUdeviceptr block : {touched, others[0], others[1], others[2]}) free(block);
 }
 
-// Each operation has room, two at once have not: they take turns.
-TEST_F(AtALimit, ThreadsTakeTurnsWhereTheirOperationsTogetherNeedMore) {
-  constexpr int kThreads = 3, kRounds = 100;
-  std::array<CUdeviceptr, 2 * kThreads> blocks;
-  for (CUdeviceptr& block : blocks) block = allocate(kChunk);
-  for (const CUdeviceptr block : blocks) use(block + 1, stream(1));
+// It gave its place up for an older one, and others begin meanwhile, which would be older each time that it begins
+// again: it keeps its turn.
+TEST_F(AtALimit, AnOperationThatHasGivenWayIsNotOvertaken) {
+  const CUdeviceptr touched = allocate(kChunk);
+  set_most_pauses(kAsLongAsItTakes);
+  const std::array others = {allocate(kChunk), allocate(kChunk), allocate(kChunk)};
+  for (const CUdeviceptr block : {touched, others[0], others[1], others[2]}) use(block + 1, stream(1));
   ASSERT_EQ(arena_set_limit("6MiB").error, "");
-  use(blocks[0] + 1, stream(1));
-  {
+  use(others[0] + 1, stream(1));
+  ASSERT_TRUE(is_away(touched));
+  // What this thread does, as the others see it.
+  struct Seen {
+    bool in_flight;
+    bool stuck;
+  };
+  const auto look = [] {
     ArenaLock lock;
-    ASSERT_LE(arena()->chunks.counts().held_bytes, 3 * kChunk);
-    arena()->chunks.take_peak();
+    return Seen{others_are_in_flight(), others_are_in_flight() && !others_get_on()};
+  };
+  const auto announce_use = [&](std::uintptr_t on) {
+    Operation operation;
+    const std::uint64_t addresses[] = {others[0] + 1, others[1] + 1, others[2] + 1};
+    EXPECT_TRUE(use_addresses({stream(on), false}, false, addresses, &operation));
+  };
+  std::promise<void> announced, overtaken;
+  std::thread older([&] {
+    announce_use(2);
+    announced.set_value();
+    overtaken.get_future().wait();
+    queued();
+  });
+  announced.get_future().wait();
+  const auto begun = [] {
+    const ArenaLock lock;
+    return arena()->tickets;
+  };
+  const std::uint64_t before = begun();
+  bool waits = false;
+  std::thread younger([&] {
+    // The older one is in flight all the time, and this thread, too, once it has begun, until it gives way.
+    const auto count = [] {
+      ArenaLock lock;
+      return count_others_in_flight();
+    };
+    while (begun() == before || count() != 1) std::this_thread::yield();
+    announce_use(3);
+    overtaken.set_value();
+    while (begun() != before + 3) std::this_thread::yield();
+    Seen seen = look();
+    while (seen.in_flight && !seen.stuck) seen = look();
+    waits = seen.stuck;
+    queued();
+  });
+  use(touched, stream(1));
+  for (std::thread* const thread : {&older, &younger}) thread->join();
+  EXPECT_TRUE(waits) << "it has given way to one that began after it";
+  EXPECT_EQ(begun() - before, 3u) << "it has begun again once";
+  EXPECT_EQ(take_refusal(), CUDA_SUCCESS);
+  EXPECT_FALSE(is_away(touched));
+  EXPECT_LE(fake.handles.size(), 3u);
+  for (const CUdeviceptr block : {touched, others[0], others[1], others[2]}) free(block);
+}
+
+// So many threads at a limit of three chunks, each of which uses two of its own again and again. How long they wait for
+// each other is not limited: they never need more.
+class ThreadsAtALimit : public AtALimit {
+ protected:
+  template <std::size_t kThreads>
+  void take_turns(int rounds, const std::function<void(int thread, int round)>& before_queued) {
+    std::array<CUdeviceptr, 2 * kThreads> blocks;
+    for (CUdeviceptr& block : blocks) block = allocate(kChunk);
+    set_most_pauses(kAsLongAsItTakes);
+    for (const CUdeviceptr block : blocks) use(block + 1, stream(1));
+    ASSERT_EQ(arena_set_limit("6MiB").error, "");
+    use(blocks[0] + 1, stream(1));
+    {
+      ArenaLock lock;
+      ASSERT_LE(arena()->chunks.counts().held_bytes, 3 * kChunk);
+      arena()->chunks.take_peak();
+    }
+    std::array<std::thread, kThreads> threads;
+    for (std::size_t t = 0; t < kThreads; ++t) {
+      threads[t] = std::thread([&, t] {
+        const std::uint64_t addresses[] = {blocks[2 * t] + 1, blocks[2 * t + 1] + 1};
+        for (int round = 0; round < rounds; ++round) {
+          Operation operation;
+          EXPECT_TRUE(use_addresses({stream(t + 2), false}, false, addresses, &operation));
+          EXPECT_EQ(take_refusal(), CUDA_SUCCESS);
+          before_queued(static_cast<int>(t), round);
+          queued();
+        }
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    {
+      ArenaLock lock;
+      EXPECT_LE(arena()->chunks.take_peak(), 3 * kChunk);
+    }
+    EXPECT_EQ(beyond(), 0u);
+    for (const CUdeviceptr block : blocks) free(block);
   }
-  std::array<std::thread, kThreads> threads;
-  for (int t = 0; t < kThreads; ++t) {
-    threads[t] = std::thread([&, t] {
-      const std::uint64_t addresses[] = {blocks[2 * t] + 1, blocks[2 * t + 1] + 1};
-      for (int round = 0; round < kRounds; ++round) {
-        Operation operation;
-        EXPECT_TRUE(use_addresses({stream(t + 2), false}, false, addresses, &operation));
-        EXPECT_EQ(take_refusal(), CUDA_SUCCESS);
-        // The driver's call may take a while.
-        if (round % 8 == t) std::this_thread::sleep_for(std::chrono::milliseconds(2));
-        queued();
-      }
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
-  {
-    ArenaLock lock;
-    EXPECT_LE(arena()->chunks.take_peak(), 3 * kChunk);
-  }
-  for (const CUdeviceptr block : blocks) free(block);
+};
+
+// Each operation has room, two at once have not: they take turns.
+TEST_F(ThreadsAtALimit, TakeTurnsWhereTheirOperationsTogetherNeedMore) {
+  // The driver's call may take a while.
+  take_turns<3>(100, [](int thread, int round) {
+    if (round % 8 == thread) std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  });
+}
+
+TEST_F(ThreadsAtALimit, TakeTurnsWhereTheyAreMany) {
+  take_turns<12>(25, [](int thread, int round) {
+    if (round % 12 == thread) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  });
+}
+
+// What is in the way is queued without the lock: at any moment, while another thread looks at what may leave, and
+// before it looks for how long it has to wait.
+TEST_F(ThreadsAtALimit, TakeTurnsWheneverTheOtherOneIsQueued) {
+  take_turns<2>(1500, [](int thread, int round) {
+    for (int i = 0; i < (round * 7 + thread) % 64; ++i) std::atomic_signal_fence(std::memory_order_seq_cst);
+  });
 }
 
 // A plan's slab is being built from free chunks when a block needs them to come back.

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <functional>
 #include <initializer_list>
+#include <limits>
 #include <map>
 #include <mutex>
 #include <set>
@@ -155,6 +156,9 @@ class AtALimit : public testing::Test, protected ArenaCalls {
   void TearDown() override {
     g_work = {};
     EXPECT_EQ(arena_set_limit("none").error, "");
+    // The arena is left behind; not its host memory, for which there is the less room the more is in use.
+    ArenaLock lock;
+    arena()->host.release();
   }
 
   // Where there is a kernel that looks for addresses: the second was used before the first.
@@ -203,6 +207,19 @@ class AtALimit : public testing::Test, protected ArenaCalls {
     EXPECT_EQ(arena_set_limit("12MiB").error, "");
     g_copied.clear();
     return blocks;
+  }
+
+  // How long threads wait for each other, in pauses. As long as it takes, however slow the machine: then no limit is
+  // passed because another thread had to wait for a core.
+  static constexpr int kAsLongAsItTakes = std::numeric_limits<int>::max();
+  static void set_most_pauses(int pauses) {
+    ArenaLock lock;
+    arena()->most_pauses = pauses;
+  }
+  // By how many bytes the limit was passed at most, so far.
+  static std::uint64_t beyond() {
+    ArenaLock lock;
+    return arena()->swaps.beyond;
   }
 
   static std::size_t send_away(std::size_t chunks) {

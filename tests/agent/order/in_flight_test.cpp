@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cstdint>
 #include <future>
 #include <thread>
@@ -108,8 +109,8 @@ TEST(InFlight, WhoIsStuckIsNotWaitedFor) {
   announced.get_future().wait();
   EXPECT_TRUE(others_are_in_flight());
   EXPECT_TRUE(others_get_on());
-  EXPECT_FALSE(older_is_in_flight(kTheirs));
-  EXPECT_TRUE(older_is_in_flight(kTheirs + 1));
+  EXPECT_FALSE(others_come_before(kTheirs));
+  EXPECT_TRUE(others_come_before(kTheirs + 1));
   may_be_stuck.set_value();
   stuck.get_future().wait();
   EXPECT_TRUE(others_are_in_flight());
@@ -117,13 +118,101 @@ TEST(InFlight, WhoIsStuckIsNotWaitedFor) {
   may_end.set_value();
   over.get_future().wait();
   EXPECT_FALSE(others_are_in_flight());
-  EXPECT_FALSE(older_is_in_flight(kTheirs + 1));
+  EXPECT_FALSE(others_come_before(kTheirs + 1));
   other.join();
   // Its own is none of others'.
   announce_ticket(kTheirs);
   EXPECT_FALSE(others_are_in_flight());
   EXPECT_FALSE(others_get_on());
   queued();
+}
+
+// One that gives way begins again later, and keeps its turn meanwhile.
+TEST(InFlight, ATurnIsKept) {
+  constexpr std::uint64_t kFirst = 7, kLater = 19;
+  std::promise<void> given_up, seen_waiting, again, seen_again, over;
+  std::thread other([&] {
+    announce_ticket(kFirst);
+    queued();
+    {
+      const TurnInFlight turn(kFirst);
+      given_up.set_value();
+      seen_waiting.get_future().wait();
+    }
+    announce_ticket(kLater);
+    const TurnInFlight turn(kFirst);
+    again.set_value();
+    seen_again.get_future().wait();
+    queued();
+  });
+  given_up.get_future().wait();
+  EXPECT_FALSE(others_are_in_flight());
+  EXPECT_EQ(first_turn_of_others(), kFirst);
+  EXPECT_TRUE(others_come_before(kFirst + 1));
+  seen_waiting.set_value();
+  again.get_future().wait();
+  EXPECT_EQ(count_others_in_flight(), 1u);
+  EXPECT_EQ(oldest_in_flight(), kLater);
+  EXPECT_EQ(first_turn_of_others(), kFirst);
+  EXPECT_FALSE(others_come_before(kFirst));
+  seen_again.set_value();
+  other.join();
+  EXPECT_EQ(first_turn_of_others(), kNoneInFlight);
+  EXPECT_FALSE(others_come_before(kNoneInFlight));
+}
+
+// The operations are not known one by one, but whose they are is.
+TEST_F(StreamTableTest, AThreadWithOperationsOnSeveralStreamsIsInFlight) {
+  constexpr std::uint64_t kTheirs = 7;
+  std::promise<void> announced, seen;
+  std::thread other([&] {
+    table_.begin({stream(1), false});
+    table_.begin({stream(2), false});
+    announce_ticket(kTheirs);
+    announced.set_value();
+    seen.get_future().wait();
+    queued();
+  });
+  announced.get_future().wait();
+  EXPECT_TRUE(others_are_in_flight());
+  EXPECT_TRUE(others_get_on());
+  EXPECT_EQ(oldest_in_flight(), kTheirs);
+  EXPECT_TRUE(others_come_before(kTheirs + 1));
+  seen.set_value();
+  other.join();
+  EXPECT_FALSE(others_are_in_flight());
+}
+
+// Queued without the lock, at any moment, in several steps.
+TEST_F(StreamTableTest, OfThreadsThatAreNotInFlightAllIsQueued) {
+  constexpr int kRounds = 20'000;
+  lock_.unlock();
+  std::atomic<bool> goes_on = true;
+  std::atomic<std::uint64_t> last = 0;
+  std::thread other([&] {
+    for (std::uint64_t ticket = 1; goes_on; ++ticket) {
+      {
+        ArenaLock lock;
+        last = table_.begin({stream(1), false}).position;
+        table_.begin({stream(2), false});
+        announce_ticket(ticket);
+      }
+      queued();
+    }
+  });
+  bool all_queued = true;
+  for (int looks = 0; looks < kRounds && all_queued;) {
+    ArenaLock lock;
+    if (last == 0 || others_are_in_flight()) continue;
+    ++looks;
+    Release release;
+    release.add(StreamUse{table_.slot_of({stream(1), false}), last});
+    all_queued = table_.is_queued(release);
+  }
+  EXPECT_TRUE(all_queued);
+  goes_on = false;
+  other.join();
+  lock_.lock();
 }
 
 }  // namespace
