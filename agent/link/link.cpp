@@ -4,8 +4,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <climits>
 #include <cstring>
 #include <new>
@@ -137,7 +139,11 @@ bool wait_processed(std::uint64_t sequence, std::chrono::milliseconds limit) noe
       g_link.set_reason("the planner did not answer in time; it is not waited for");
       return false;
     }
-    sleep_for(std::chrono::microseconds(30));
+    // Most answers are there at once; a search for a plan takes seconds, in which processors have better to do. Below a
+    // millisecond, which the simulated schedule (integration/cudasim/schedule) takes for looking again.
+    const auto waited = limit - (deadline - std::chrono::steady_clock::now());
+    sleep_for(std::clamp<std::chrono::nanoseconds>(waited / 32, std::chrono::microseconds(30),
+                                                   std::chrono::microseconds(500)));
   }
   return there();
 }
