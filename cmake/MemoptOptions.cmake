@@ -59,6 +59,9 @@ add_library(memopt_user_flags INTERFACE)
 if(MEMOPT_SANITIZE)
   target_compile_options(memopt_user_flags INTERFACE -fno-sanitize=all)
 endif()
+if(NOT MEMOPT_COVERAGE AND (MEMOPT_SANITIZE OR NOT CMAKE_BUILD_TYPE STREQUAL "Debug"))
+  target_compile_options(memopt_user_flags INTERFACE -O3)
+endif()
 
 # memopt_checks_alignment(TARGET…), called last: bytes of a file or of another process are taken for objects.
 function(memopt_checks_alignment)
@@ -77,7 +80,8 @@ function(memopt_compile_cold)
 endfunction()
 
 # memopt_as_users_compile(TARGET…), called last: programs that stand for a user's, under the library that is to be looked at. These are no
-# more sanitised than a user's are: what they do with their own memory, word by word, is most of what they do.
+# more sanitised than a user's are, and optimised in all builds that are not for a debugger: what they do with their own memory, word by
+# word, is most of what they do.
 function(memopt_as_users_compile)
   foreach(target IN LISTS ARGN)
     target_link_libraries(${target} PRIVATE memopt_flags memopt_user_flags)
