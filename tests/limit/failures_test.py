@@ -14,8 +14,8 @@ import patience
 from limit_runs import DEADLINE, LIMIT, MIB, PROGRAM, LimitCase, LimitRun, native
 from runs import FULL, LOOP, MEMOPTCTL, ORDER, PLANNER_NAME, POOLS, WORKLOADS, environment
 
-TURNS = [PROGRAM, "turns"]
-SWAPPED = [PROGRAM, "longer-launches", "40"]  # by a plan, from iteration 4 on
+TURNS = [PROGRAM, "turns", "60" if FULL else "30"]  # steps: 12 blocks are 72 MiB
+SWAPPED = [PROGRAM, "longer-launches", "40" if FULL else "16"]  # by a plan, from iteration 4 on
 SWAPPED_LIMIT = 28 * MIB
 OUT_OF_MEMORY, FAILED, NOT_SUPPORTED = 2, 719, 801
 # Of the driver, by the agent; which of them fails.
@@ -115,7 +115,7 @@ class Failures(LimitCase):
                     self.assertIn(name, run.errors)
 
     def test_the_planner_is_killed_meanwhile(self):
-        command = [PROGRAM, "iterations", "40"]
+        command = [PROGRAM, "iterations", "40" if FULL else "20"]
         reference = native(*command)
         name = PLANNER_NAME + "-limit"
         variables = environment(MEMOPT_LIMIT=str(LIMIT), MEMOPT_SYNC_PLAN="0", MEMOPT_PLANNER_NAME=name)

@@ -13,7 +13,7 @@
 //   freed, pooled, freed-by-another-thread    blocks that end while they are away (limit_lives.cpp)
 //   reset, destroyed-context      contexts that do
 //   exit [_exit|exit-by-thread], fork [_exit|frees]    processes that do
-//   turns, iterations N           blocks come and go
+//   turns [N], iterations N       blocks come and go
 //   longer-launches N             iterations whose launches take longer from the middle on
 //   handed-on, rounds, reused, legacy-stream, iterations-on-streams N     streams (limit_order.cpp)
 //   same-block, threads           threads

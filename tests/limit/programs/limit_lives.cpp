@@ -160,10 +160,10 @@ void forked(const std::string& how) {
 }
 
 // Blocks come and go, more than the limit of them at any time; for the tests in which something fails.
-void turns() {
+void turns(int steps) {
   std::vector<Block> blocks;
   std::size_t wrong = 0;
-  for (unsigned step = 0; step < 60; ++step) {
+  for (unsigned step = 0; step < static_cast<unsigned>(steps); ++step) {
     blocks.emplace_back(kBytes - 4096, step * 7919);
     if (blocks.size() > 12) {
       const std::size_t which = step * 5 % blocks.size();
@@ -246,7 +246,7 @@ std::span<const Case> life_cases() {
       Case{"destroyed-context", destroyed_context},
       Case{"exit", [] { exit_at_once(argument); }},
       Case{"fork", [] { forked(argument); }},
-      Case{"turns", turns},
+      Case{"turns", [] { turns(argument.empty() ? 60 : number(argument.c_str(), "steps")); }},
       Case{"iterations", [] { iterations(number(argument.c_str(), "iterations")); }},
       Case{"longer-launches", [] { longer_launches(number(argument.c_str(), "longer-launches")); }}};
   return kCases;
