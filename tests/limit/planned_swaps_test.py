@@ -150,7 +150,7 @@ class PlannedSwaps(LimitCase):
 
     def test_what_is_to_stay(self):
         """MEMOPT_PIN."""
-        command = [PROGRAM, "longer-launches", "40"]
+        command = [PROGRAM, "longer-launches", "40" if FULL else "16"]
         reference = native(*command)
         for pins, stay in (("size>=4MiB", True), ("frame=^limit_cases:", True), ("size>=1GiB|frame=^no_file:", False), ("size>4MiB", False),
                            ("frame=(", False)):
@@ -164,7 +164,8 @@ class PlannedSwaps(LimitCase):
     def test_any_order_that_the_edges_allow(self):
         trace = self.net("vgg11", "--batch", 20)
         limit = self.limit_of(trace, 60)
-        for seed, streams in itertools.product(SEEDS, ("1", "2")) if FULL else zip(SEEDS, ("1", "2")):
+        # On one stream, test_every_access_of_the_kernels_is_ordered has such an order, with more to see.
+        for seed, streams in itertools.product(SEEDS, ("1", "2")) if FULL else [("2", "2")]:
             with self.subTest(seed=seed, streams=streams):
                 run = self.replay(trace, limit, "--streams", streams, CUDASIM_SEED=seed)
                 self.assertGreater(self.as_planned(run)[0], 0)
