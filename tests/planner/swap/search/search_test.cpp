@@ -408,7 +408,7 @@ TEST(Search, MoreRoomIsNeverMuchSlowerAndALimitAboveOneThatHoldsHolds) {
     bool held = false;
     double least = std::numeric_limits<double>::infinity();  // at the limits below
     int plans = 0;
-    for (std::uint64_t part = 10; part <= 100; part += kSanitized ? 30 : 10) {
+    for (std::uint64_t part = 10; part <= 100; part += kSanitized ? 30 : 15) {
       problem.limit = liveness.peak * part / 100;
       const SearchPlan found = search(problem, liveness, Objective::kTime, attempts(kSanitized ? 200 : 500));
       EXPECT_TRUE(found.feasible || !held)
@@ -422,7 +422,7 @@ TEST(Search, MoreRoomIsNeverMuchSlowerAndALimitAboveOneThatHoldsHolds) {
       EXPECT_EQ(report.fault, std::nullopt) << k << ", " << part << " %";
       EXPECT_LE(report.footprint.value_or(0), *problem.limit) << k << ", " << part << " %";
     }
-    EXPECT_GE(plans, kSanitized ? 2 : 7) << k;
+    EXPECT_GE(plans, kSanitized ? 2 : 5) << k;
     EXPECT_EQ(least, 0) << k;
     ++k;
   }
@@ -493,7 +493,8 @@ TEST(Search, EndsWheneverItIsCancelled) {
   const Liveness liveness = find_liveness(problem);
   for (const std::uint64_t part : {50, 40, 30}) {
     problem.limit = liveness.peak * part / 100;
-    for (int ms = 15; ms < 400; ms += kSanitized ? 120 : 15) {
+    // At other moments for each limit.
+    for (int ms = 15 + static_cast<int>(part) % 30; ms < 400; ms += kSanitized ? 120 : 30) {
       std::atomic<bool> cancelled{false};
       SearchLimits limits;
       limits.time = std::chrono::milliseconds(400);
@@ -540,7 +541,7 @@ TEST(Search, WhatTakesNoPartHasRoomFromTheBeginning) {
 
 TEST(Search, PlansOfBusyIterationsHold) {
   std::uint64_t footprints = 0, peaks = 0;
-  for (std::uint64_t seed = kSanitized ? 7 : 1; seed <= 8; seed += kSanitized ? 2 : 1) {
+  for (std::uint64_t seed = kSanitized ? 7 : 1; seed <= 8; seed += 2) {
     Problem problem = busy_problem(seed);
     if (seed > 6) allow_clean_drops(problem);
     const Liveness liveness = find_liveness(problem);
