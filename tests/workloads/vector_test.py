@@ -95,7 +95,7 @@ class VectorPrograms(unittest.TestCase):
         programs, arguments = (("vector_runtime", "vector_async", "vector_driver"), FEW_BYTES) if PREFIX else (RUNTIME + ASYNC + DRIVER, [])
         for program in programs:
             reference = self.succeed(program, *arguments)
-            for seed in (None, "1") if PREFIX else (None, "1", "2", "3"):
+            for seed in (None,) if program.endswith("_static") else (None, "1") if PREFIX else (None, "1", "2"):
                 with self.subTest(program=program, seed=seed):
                     done = run(program, *arguments, preload=SHIM, MEMOPT_PLANNER_NAME=f"vector-{os.getpid()}",
                                **({"CUDASIM_SEED": seed} if seed else {}))
