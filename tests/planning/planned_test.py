@@ -48,7 +48,7 @@ class Training(PlanningCase):
 
     def test_digits_cnn(self):
         for seed in TRAINING_SEEDS:
-            reference, run = self.compare([*DIGITS, "--epochs", 6], seed)
+            reference, run = self.compare([*DIGITS, "--epochs", 6 if FULL else EPOCHS], seed)
             peak = reference.report["counters"]["bytes_live_peak"]
             self.assertLessEqual(run.steady_footprint, 1.10 * peak)
             self.assertLess(run.steady_footprint, reference.report["counters"]["bytes_held_peak"], "less than raw cudaMalloc holds")
