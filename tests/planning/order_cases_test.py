@@ -31,7 +31,7 @@ class Order(PlanningCase):
 
     def test_streams_of_one_thread(self):
         for streams in (2, 3, 64, 300):
-            self.check("streams", streams, seeds=SEEDS if streams < 300 else SEEDS[:2])
+            self.check("streams", streams, seeds=SEEDS if streams < 300 else SEEDS[1:2])
 
     def test_a_block_is_freed_by_another_thread_than_the_one_whose_stream_uses_it(self):
         self.check("other-thread", 20)
