@@ -167,7 +167,7 @@ class Failures(LimitCase):
             reference = native(*command)
             for limit, more in SMALL_LIMITS:
                 with self.subTest(command=command, limit=limit, **more):
-                    run = self.limited(command, limit, timeout=2 * patience.WAIT_SECONDS, **more)
+                    run = self.limited(command, limit, **more)
                     self.assertEqual(run.output, reference.output, run.errors)
 
 
