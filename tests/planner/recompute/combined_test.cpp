@@ -294,6 +294,7 @@ TEST_F(Combining, PlansOfRandomProgramsHold) {
     SearchLimits limits;
     limits.time = std::chrono::nanoseconds::max();
     limits.attempts = 30;
+    limits.threads = 2;
     const auto found = combine(iteration.problem, iteration.liveness, iteration.graph, budget, Means::kBoth, limits);
     const auto replays = search(iteration.problem, iteration.liveness, iteration.graph, budget, limits);
     EXPECT_TRUE(found || !replays) << k;
