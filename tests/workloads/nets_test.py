@@ -12,8 +12,18 @@ import unittest
 import cases
 
 NETS = os.path.join(os.environ["TEST_NETS"], "nets.py")
+sys.path.insert(0, os.environ["TEST_NETS"])
+
+import blocks  # noqa: E402 (the path is set above)
+import layers  # noqa: E402
+import model  # noqa: E402
+import seq2seq  # noqa: E402
+from network import Network  # noqa: E402
+from recorder import LaunchRecorder, Recorder  # noqa: E402
+
 NAMES = ["resnet18", "resnet34", "resnet50", "resnet101", "vgg11", "vgg13", "vgg16", "vgg19"]
-IMAGENET = ["resnet50-imagenet", "resnet200-imagenet", "resnet992-imagenet"]
+IMAGENET = ["resnet50-imagenet", "resnet200-imagenet", "resnet992-imagenet", "alexnet", "googlenet", "inception-resnet-v2"]
+SMALLER = [*NAMES, *(name for name in IMAGENET if name != "resnet992-imagenet"), "seq2seq"]    # that are written in a second
 # Zhang et al. 2019, Table I, in MiB.
 PUBLISHED = dict(zip(NAMES, (1452, 2824, 4418, 8367, 389, 509, 647, 785)))
 LINE = re.compile(r"(Malloc|Free|Read|Mutable|Layer) (0x[0-9a-f]+) ([1-9][0-9]*) ([0-9]+)")
@@ -33,7 +43,7 @@ def operations(*arguments):
 
 class Nets(unittest.TestCase):
     def test_lists_all(self):
-        self.assertEqual(sorted(nets("--list").stdout.split()), sorted(NAMES + IMAGENET))
+        self.assertEqual(sorted(nets("--list").stdout.split()), sorted(NAMES + IMAGENET + ["seq2seq"]))
 
     def test_peaks_are_within_five_percent_of_the_published(self):
         rows = [line.split() for line in nets("--table").stdout.splitlines()[1:]]
@@ -46,9 +56,9 @@ class Nets(unittest.TestCase):
 
     def test_blocks_are_allocated_used_and_freed_in_order(self):
         """No overlap of live blocks, no use after a free, and the load that --table tells, by an own count."""
-        for name in "resnet18", "vgg16":
+        for name in "resnet18", "vgg16", "googlenet", "inception-resnet-v2", "seq2seq":
             with self.subTest(network=name):
-                trace = operations(name, "--iterations", "2")
+                trace = operations(name, "--iterations", "2", *(() if name in NAMES else ("--batch", "2")))
                 live, born, load_before = {}, set(), 0
                 for verb, pointer, size, _ in trace:
                     if verb == "Malloc":
@@ -69,8 +79,9 @@ class Nets(unittest.TestCase):
                     addresses.append((pointer, size))
                     load += size if verb == "Malloc" else -size if verb == "Free" else 0
                     peak = max(peak, load)
-                row = next(line.split() for line in nets("--table").stdout.splitlines() if line.startswith(name))
-                self.assertEqual(f"{peak / 2**20:.2f}", row[2])
+                if name in NAMES:
+                    row = next(line.split() for line in nets("--table").stdout.splitlines() if line.startswith(name))
+                    self.assertEqual(f"{peak / 2**20:.2f}", row[2])
                 # Places are shared only by blocks of one rounded size.
                 places = sorted({(p, -(-s // 512) * 512) for p, s in addresses})
                 for (p, s), (q, _) in zip(places, places[1:]):
@@ -90,10 +101,10 @@ class Nets(unittest.TestCase):
         self.assertIn("h200", unknown.stderr)
 
     def test_every_block_is_written_before_it_is_read(self):
-        for name in NAMES:
-            with self.subTest(network=name):
+        for name, *more in [[name] for name in SMALLER] + [[name, "--inference"] for name in ("resnet18", *IMAGENET[:2], *IMAGENET[3:])]:
+            with self.subTest(network=name, more=more):
                 fresh = set()
-                for verb, pointer, _, _ in operations(name, "--batch", "1"):
+                for verb, pointer, _, _ in operations(name, "--batch", "1", *more):
                     if verb == "Malloc":
                         fresh.add(pointer)
                     elif verb in ("Mutable", "Free"):
@@ -140,12 +151,108 @@ class Nets(unittest.TestCase):
     def test_bad_arguments_are_named(self):
         for arguments, words in ((["vgg12"], "vgg12"), ([], "which network"), (["vgg11", "--batch", "0"], "--batch"),
                                  (["vgg11", "--launches", "--iterations", "2"], "--iterations is for traces"),
+                                 (["seq2seq", "--inference"], "--inference is of images; seq2seq has sentences"), (["--inference", "--list"], "--inference is of one network"),
+                                 (["googlenet", "--inference", "--accumulate", "2"], "--accumulate is for training; --inference has no gradients"),
+                                 (["alexnet", "--length", "9"], "--length is of sentences; alexnet has images"), (["seq2seq", "--length", "0"], "0 is not a number above 0"),
+                                 (["--list", "--parameters"], "not allowed with argument"),
                                  (["vgg11", "-o", "/nowhere/at/all"], "/nowhere/at/all: No such file")):
             with self.subTest(arguments=arguments):
                 done = nets(*arguments)
                 self.assertNotEqual(done.returncode, 0)
                 self.assertIn(words, done.stderr)
                 self.assertEqual(done.stdout, "")
+
+
+    def test_as_many_parameters_as_published(self):
+        rows = [line.split()[:4] for line in nets("--parameters").stdout.splitlines()[1:]]
+        self.assertEqual(set(row[0] for row in rows), set(NAMES + IMAGENET + ["seq2seq"]))
+        for name, count, published, difference in rows:
+            if published != "-":
+                self.assertLess(abs(int(count) / int(published) - 1), 0.01, name)
+                self.assertEqual(difference, f"{100 * (int(count) / int(published) - 1):+.2f}%")
+        # Krizhevsky et al.'s two columns: filters of convolutions 2, 4 and 5 see half of the channels.
+        self.assertEqual(model.parameters("alexnet") - 5 ** 2 * 48 * 256 - 3 ** 2 * 192 * (384 + 256), 60965224)
+        # GoogLeNet, with both classifiers beside the way and without: 13.4 and 7.0 million.
+        self.assertEqual([model.parameters("googlenet", trains) for trains in (True, False)], [13378280, 6998552])
+        self.assertEqual(model.parameters("inception-resnet-v2"), 55843464)
+        # As many as in Chainer's example (embeddings, 2 x 3 LSTMs, the last layer), and those of attention.
+        units, words = 1024, 40002
+        self.assertEqual(model.parameters("seq2seq"), 2 * words * units + 6 * 8 * (units + 1) * units + (units + 1) * words + (2 * units + 1) * units)
+
+    def test_peak_of_what_a_small_network_allocates(self):
+        """Counted by hand: a batch of 2, images of 3 x 4 x 4, two branches of one 1 x 1 filter each, and a linear layer of 5."""
+        def made(trains):
+            network = Network(recorder, 2, trains)
+            network.take_images(4)
+            network.layers += [blocks.Branches(network, [layers.Convolution(network, 3, 1, 1)], [layers.Convolution(network, 3, 1, 1)]),
+                               layers.Linear(network, 2 * 16, 5), layers.Loss(network)]
+            return network
+        images, labels, one, both, end = 4 * 2 * 3 * 16, 4 * 2, 4 * 2 * 16, 4 * 2 * 2 * 16, 4 * 2 * 5
+        convolutions, matrix, bias = 4 * 2 * (3 + 1), 4 * 2 * 16 * 5, 4 * 5
+        parameters = convolutions + matrix + bias
+        recorder = Recorder()
+        made(True).step()
+        # When the linear layer ends backward: its input and the gradient of that, its output's gradient, its parameters' gradients, and scratch for the largest.
+        self.assertEqual(model.peak_load(recorder.operations), images + labels + 3 * parameters + both + both + end + matrix + bias + matrix)
+        recorder = Recorder()
+        made(False).infer()
+        # One branch's end, and the other's convolution with its workspace.
+        self.assertEqual(model.peak_load(recorder.operations), parameters + images + labels + 2 * one + (8 << 20))
+
+    def test_inference_frees_all_and_keeps_nothing_for_backward(self):
+        """Sekiyama et al. (2018) printed 10,169,344 bytes for AlexNet, and 12,202,496 for GoogLeNet: of one image, in units of 512 bytes."""
+        for name, channels, height, filters, outputs, printed in (("alexnet", 3, 227, 96, 55, 10169344), ("googlenet", 3, 224, 64, 112, 12202496),
+                                                                  ("resnet50-imagenet", 3, 224, None, None, None), ("inception-resnet-v2", 3, 299, None, None, None)):
+            with self.subTest(network=name):
+                trace = operations(name, "--inference", "--batch", "1", "--iterations", "1")
+                load = peak = rounded = 0
+                for verb, _, size, _ in trace:
+                    change = {"Malloc": 1, "Free": -1}.get(verb, 0)
+                    load, rounded = load + change * size, rounded + change * -(-size // 512) * 512
+                    peak = max(peak, rounded)
+                self.assertEqual(load, 0)
+                if printed:
+                    self.assertEqual(peak, printed)
+                    # The image and its label, what the first convolution puts out, and its workspace.
+                    self.assertEqual(peak, sum(-(-4 * floats // 512) * 512 for floats in (channels * height ** 2, 1, filters * outputs ** 2, 2 << 20)))
+                training = operations(name, "--batch", "1", "--iterations", "1")
+                self.assertLess(model.peak_load(trace), model.peak_load(training) / 3)
+
+    def test_sentences_are_longer_in_one_minibatch_than_in_another(self):
+        trace = operations("seq2seq", "--batch", "2", "--iterations", "4")
+        # Words are copied in first: source, the decoder's, and what is to come, of two sentences; the loss of each word comes later.
+        sizes = [size for verb, _, size, _ in trace if verb == "Malloc" and size % 8 == 0 and size <= 8 * (seq2seq.LONGEST + 1)]
+        lengths = [tuple(size // 8 for size in sizes[i:i + 3]) for i in range(0, len(sizes), 4)]
+        self.assertEqual(sizes[2::4], sizes[3::4])
+        self.assertEqual(len(lengths), 4)
+        self.assertGreater(len(set(lengths)), 2)
+        for source, fed, expected in lengths:
+            self.assertEqual(fed, expected)
+            self.assertTrue(seq2seq.SHORTEST <= source <= seq2seq.LONGEST and 2 <= fed <= seq2seq.LONGEST + 1)
+        one, two = (operations("seq2seq", "--batch", "2", "--iterations", "2", "--length", length) for length in "12")
+        self.assertEqual(len(one) % 2, 0)
+        self.assertEqual([operation[::2] for operation in one[:len(one) // 2]][:20], [operation[::2] for operation in one[len(one) // 2:]][:20])
+        self.assertLess(len(one), len(two))
+
+    def test_gradients_of_what_is_used_more_than_once_are_added_in_place(self):
+        """An LSTM's weights are, in all positions but the last."""
+        recorder = LaunchRecorder()
+        network = seq2seq.Seq2seq(recorder, 2, 3)
+        recorder.begin_step()
+        network.run_batch()
+        gradients = {parameter.new_gradient for parameter in network.parameters}
+        self.assertNotIn(None, gradients)
+        changed = collections.Counter()
+        for kind, touched, _ in recorder.steps[0]:
+            if kind == "launch":
+                reads, writes = ({block for verb, block in touched if verb == which} for which in "rw")
+                changed.update(reads & writes & gradients)
+        # Source and target have 3 and 4 positions.
+        expected = collections.Counter({network._source.table.new_gradient: 1, network._target.table.new_gradient: 1})
+        for lstms, positions in (network._encoder, 3), (network._decoder, 4):
+            for lstm in lstms:
+                expected.update({parameter.new_gradient: positions - 1 for parameter in (lstm.of_input, lstm.of_output, lstm.bias)})
+        self.assertEqual(changed, expected)
 
 
 class Launches(unittest.TestCase):
@@ -173,7 +280,7 @@ class Launches(unittest.TestCase):
                 self.assertLess(abs(longer - normalisations * (2500 if "h200" in arguments else 3000)), 0.02 * plan["period"])
 
     def test_each_operation_is_within_the_life_of_its_instance(self):
-        for name in "vgg16", "resnet34":
+        for name in "vgg16", "resnet34", "alexnet", "googlenet", "inception-resnet-v2", "seq2seq":
             with self.subTest(network=name):
                 plan = self.iteration(name, "--batch", "2")
                 persistent = {block["id"] for block in plan["blocks"] if block.get("persistent")}
@@ -206,6 +313,27 @@ class Launches(unittest.TestCase):
             changing += bool(changes)
             written |= writes
         self.assertEqual(changing, 19 + 2 * 78)    # statistics; momentum and weight of each parameter
+
+
+@unittest.skipUnless("MEMOPTCTL" in os.environ, "memoptctl is not in this build: nothing is planned")
+class Planned(unittest.TestCase):
+    def test_every_network_is_planned(self):
+        """Its iteration with launches by what computes again, its trace by a layout."""
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "network")
+            for name, *more in [[name] for name in SMALLER] + [[name, "--inference"] for name in IMAGENET if name != "resnet992-imagenet"]:
+                length = ("--length", "4") if name == "seq2seq" else ()
+                peak = model.peak_load(operations(name, "--batch", "2", *length, *more))
+                for written, planned in ((("--launches",), ("--recompute", "--limit", "100%", "--time-budget", "0.05", "--no-bound")), ((), ("--strategy", "layout"))):
+                    with self.subTest(network=name, more=more, written=written):
+                        done = nets(name, "--batch", "2", *length, *more, *written, "-o", path)
+                        self.assertEqual(done.returncode, 0, done.stderr)
+                        done = subprocess.run([os.environ["MEMOPTCTL"], "plan", path, *planned], capture_output=True, text=True, check=False)
+                        self.assertEqual(done.returncode, 0, done.stderr)
+                        if written:
+                            self.assertIn(f"{peak / 2**20:.2f} MiB", re.search(r"(?m)^peak load.*", done.stdout).group())
+                        else:
+                            self.assertIn(f"({peak} bytes)", re.search(r"(?m)^peak load.*", done.stdout).group())
 
 
 if __name__ == "__main__":

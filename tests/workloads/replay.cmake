@@ -1,8 +1,8 @@
 # Replay and the networks' traces. Included by CMakeLists.txt.
 # In Python alone: in the plain build only.
 if(NOT MEMOPT_SANITIZE)
-  memopt_add_python_test(NAME nets_test SCRIPT nets_test.py LABELS workloads
-                         ENV TEST_NETS=${CMAKE_SOURCE_DIR}/integration/workloads/nets)
+  memopt_add_python_test(NAME nets_test SCRIPT nets_test.py LABELS workloads TIMEOUT 300
+                         ENV TEST_NETS=${CMAKE_SOURCE_DIR}/integration/workloads/nets MEMOPTCTL=$<TARGET_FILE:memoptctl>)
 endif()
 if(NOT TARGET replay_trace)
   return()
