@@ -21,6 +21,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, os.path.join(HERE, "..", "planner", "recompute")]
 
 import footprints  # noqa: E402 (paths are set above)
+import pool_models  # noqa: E402
 import swap_table  # noqa: E402
 
 SOURCE, NETS, MEMOPTCTL = swap_table.SOURCE, swap_table.NETS, swap_table.MEMOPTCTL
@@ -48,11 +49,11 @@ class Bench:
     def path(self, name):
         return os.path.join(self.folder, name)
 
-    def network(self, name, batch, launches):
+    def network(self, name, batch, launches, *more):
         """The path of a network's iteration with launches, or of its trace."""
-        path = self.path(f"{name}-{batch}" + (".json" if launches else ".trace"))
+        path = self.path("-".join([name, str(batch), *more]) + (".json" if launches else ".trace"))
         if not os.path.exists(path):
-            subprocess.run([sys.executable, NETS, name, "--batch", str(batch), "-o", path, *(("--launches",) if launches else ())], check=True)
+            subprocess.run([sys.executable, NETS, name, "--batch", str(batch), "-o", path, *(("--launches",) if launches else ()), *more], check=True)
         return path
 
     def shared(self, *parts):
@@ -254,30 +255,140 @@ def zhang(bench):
                "ours are footprints with layout and chunks of 2 MiB, and copies in take their bytes when they begin; published here is the best of the four scores, untuned")
 
 
-def pooled(trace):
-    """Bytes that a model of a framework's pool holds at the end of a trace."""
-    import published_table  # it needs no build for this
-    return published_table.pooled(trace)[1]
+class Laid:
+    """How high a table of buffers is laid out: the largest load, by best fit on offset lines, and by ours."""
+
+    def __init__(self, bench, csv):
+        self._bench, self._csv = bench, csv
+        self.height, self.load = self._solved("offset-lines")
+
+    def _solved(self, solver):
+        printed = self._bench.memoptctl("solve", self._csv, "--solver", solver, "--time-limit", str(self._bench.options.seconds))
+        return [int(re.search(rf"(?m)^{what} +(\d+)", printed).group(1)) for what in ("height", "lower bound")]
+
+    def ours(self):
+        return self._solved("auto")[0]
+
+
+def laid_out(bench, trace):
+    """Of a trace's iteration, with what is there all the time."""
+    csv = trace + ".csv"
+    bench.memoptctl("plan", trace, "--strategy", "layout", "--buffers", csv)
+    return Laid(bench, csv)
+
+
+def laid_out_alone(bench, trace):
+    """Without what is there all the time, in units of 512 bytes. The trace: one iteration that frees all that it allocates."""
+    live, rows = {}, []
+    for time_of, (is_allocation, pointer, size) in enumerate(pool_models.allocations(trace, persistent=False)):
+        if is_allocation:
+            live[pointer] = time_of
+        else:
+            rows.append(f"{len(rows)},{live.pop(pointer)},{time_of},{-(-size // 512) * 512}\n")
+    csv = trace + ".alone.csv"
+    with open(csv, "w", encoding="ascii") as file:
+        file.write("id,lower,upper,size\n" + "".join(rows))
+    return Laid(bench, csv)
+
+
+def largest(fits, guess):
+    """The largest number that fits, where all below a number that fits do; 0: none. Asks few, if the guess is near."""
+    guess, step = max(1, guess), 1
+    if fits(guess):
+        low = guess
+        while fits(low + step):
+            low, step = low + step, 2 * step
+        high = low + step
+    else:
+        high = guess
+        while high > 1 and not fits(max(1, high - step)):
+            high, step = max(1, high - step), 2 * step
+        low = max(1, high - step) if high > 1 else 0
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if fits(middle) else (low, middle)
+    return low
+
+
+def held_in(pool, trace):
+    """Bytes; infinite where its capacity does not suffice."""
+    try:
+        return pool_models.pooled(trace, pool)[1]
+    except pool_models.OutOfMemory:
+        return float("inf")
+
+
+# CuPy's, by what Chainer's users call them here. Which of them the paper measured is not in our notes.
+CHAINER_POOLS = {"of equal sizes": pool_models.ExactPool, "cut and merged": pool_models.Pool}
+PRINTED_LOADS = {"alexnet": 10169344, "googlenet": 12202496}
+PRINTED_LESS = {"googlenet": "12.6", "resnet50-imagenet": "10.0"}
+
+
+def against_pools(trace, *heights):
+    """What CuPy's pools hold, in words, and by how much less each of these is than both."""
+    held = {name: pool_models.pooled(trace, pool())[1] for name, pool in CHAINER_POOLS.items()}
+    words = ", ".join(f"{size / MIB:.1f} MiB ({name})" for name, size in held.items())
+    return words, [f"{height / MIB:.1f} MiB, {' and '.join(part(size - height, size) for size in held.values())} less" for height in heights]
+
+
+def sekiyama_inference(bench):
+    for name, printed in PRINTED_LOADS.items():
+        laid = laid_out_alone(bench, bench.network(name, 1, False, "--inference", "--iterations", "1"))
+        yield (f"inference of {name}: {printed:,} B by the heuristic, the optimum", f"`nets.py {name} --inference --batch 1`, without weights, in units of 512 bytes",
+               f"{laid.height:,} B (offset-lines); no layout is below {laid.load:,} B", f"{laid.ours():,} B",
+               "the same bytes: image and label, what the first convolution puts out, and 8 MiB for it; so it was a batch of one, and weights were not counted")
+    for name, printed in PRINTED_LESS.items():
+        trace = bench.network(name, 1, False, "--inference")
+        laid = laid_out(bench, trace)
+        words, (theirs, ours) = against_pools(trace, laid.height, laid.ours())
+        yield (f"inference of {name.split('-')[0]}: {printed} % less than Chainer's pool", f"`nets.py {name} --inference --batch 1`, with weights; CuPy's pools hold {words}",
+               f"{theirs} (offset-lines)", ours, "of which batch, by which of CuPy's pools, and what else was counted is not in our notes; no layout is below the load")
+
+
+def sekiyama_training(bench):
+    quick = bench.options.quick
+    instances = [("alexnet", SMALL)] if quick else [(name, 32) for name in ("alexnet", "googlenet", "resnet50-imagenet", "inception-resnet-v2")]
+    printed = "up to 49.5 % less than Chainer's pool (training and inference of five networks)"
+    why = "which of their networks saved that much is not in our notes; the pools are models of CuPy's; no layout is below the load"
+    for name, batch in instances:
+        trace = bench.network(name, batch, False)
+        laid = laid_out(bench, trace)
+        words, (theirs, ours) = against_pools(trace, laid.height, laid.ours())
+        yield printed, f"training of `nets.py {name} --batch {batch}`; CuPy's pools hold {words}", f"{theirs} (offset-lines), {laid.height / laid.load:.4f} of the load", ours, why
+    batch, minibatches = (2, 3) if quick else (64, 10)
+    longest = laid_out(bench, bench.network("seq2seq", batch, False, "--length", "4" if quick else "49"))
+    words, (theirs, ours) = against_pools(bench.network("seq2seq", batch, False, "--iterations", str(minibatches)), longest.height, longest.ours())
+    yield (printed, f"training of `nets.py seq2seq --batch {batch}`, {minibatches} minibatches, each with sentences of another length; CuPy's pools then hold {words}",
+           f"{theirs} (offset-lines, of the longest sentences that there may be), {longest.height / longest.load:.4f} of the load", ours,
+           f"{why}; theirs plans anew where a minibatch needs more, here the largest is planned")
+
+
+def sekiyama_batches(bench):
+    """How large a batch may be within a memory."""
+    quick = bench.options.quick
+    room = 2 * GIB if quick else 16 * GIB
+    for name, *more in (("alexnet",),) if quick else (("googlenet",), ("resnet50-imagenet",), ("inception-resnet-v2",), ("seq2seq", "--length", "49")):
+        minibatches = ("--iterations", "10") if name == "seq2seq" else ()
+        small, large = (laid_out(bench, bench.network(name, batch, False, *more)).load for batch in (8, 16))
+        guess = 8 + int((room - small) / (large - small) * 8)  # loads are linear
+        theirs, ours = (largest(lambda batch, height=height: height(laid_out(bench, bench.network(name, batch, False, *more))) <= room, guess)
+                        for height in (lambda laid: laid.height, Laid.ours))
+        def in_pool(pool, capacity, batch, name=name, minibatches=minibatches):
+            return held_in(pool(capacity), bench.network(name, batch, False, *minibatches)) <= room
+        pools = []
+        for of, pool in CHAINER_POOLS.items():
+            keeping, giving_back = (largest(lambda batch, pool=pool, capacity=capacity: in_pool(pool, capacity, batch), theirs) for capacity in (None, room))
+            pools.append(f"{keeping}, or {giving_back} giving back ({of})")
+        yield ("larger batches than with Chainer's pool in the same memory; up to 4 times faster by them and by faster allocation (how large was not at hand)",
+               f"training of `nets.py {name}` within {gib(room)}; with CuPy's pools batch {'; '.join(pools)}"
+               + (", of 10 minibatches, none longer than the one that is planned" if minibatches else ""),
+               f"batch {theirs} (offset-lines)", f"batch {ours}", "the memory is ours to choose, as theirs was not at hand; a pool that is full gives back what is free, and asks for it again in each iteration, which takes time; nothing is run "
+               "here, so no speed; allocation alone: docs/results/layout-planning.md")
 
 
 def sekiyama(bench):
-    quick = bench.options.quick
-    instances = (("resnet50-imagenet", SMALL),) if quick else (("resnet50-imagenet", 32), ("vgg16", 100), ("resnet50", 100))
-    for name, batch in instances:
-        trace, csv = bench.network(name, batch, launches=False), bench.path(name + ".csv")
-        bench.memoptctl("plan", trace, "--strategy", "layout", "--buffers", csv)
-        printed = bench.memoptctl("solve", csv, "--solver", "offset-lines")
-        height, load = (int(re.search(rf"(?m)^{what} +(\d+)", printed).group(1)) for what in ("height", "lower bound"))
-        held = pooled(trace)
-        ours = fit_ratio(bench, csv, "auto") * load
-        yield ("up to 49.5 % less than a pool (training and inference of five networks)", f"training of `nets.py {name} --batch {batch}`; a pool of that trace holds {gib(held)}",
-               f"{gib(height)}, {part(held - height, held)} less (offset-lines), {height / load:.4f} of the load", f"{gib(ours)}, {part(held - ours, held)} less",
-               "which of their five networks saved that much is not in our notes; the pool here is a model of PyTorch's, theirs was Chainer's; no layout is below the load")
-    for printed, why in (("inference: GoogLeNet -12.6 %, ResNet-50 -10.0 %", "nets.py writes training only, and no GoogLeNet"),
-                         ("inference: AlexNet 10,169,344 B and GoogLeNet 12,202,496 B, both the optimum", "nets.py has neither network"),
-                         ("Inception-ResNet, seq2seq", "nets.py has neither network"),
-                         ("training and inference up to 4 times faster, by faster allocation and larger batches", "nothing is run here; allocation alone: docs/results/layout-planning.md")):
-        yield printed, "-", *missing(why)
+    for rows in sekiyama_inference, sekiyama_training, sekiyama_batches:
+        yield from rows(bench)
 
 
 PAPERS = {"chen": ("Chen et al. 2016, Training Deep Nets with Sublinear Memory Cost", chen), "monet": ("MONeT (Shah et al. 2021)", monet),

@@ -62,9 +62,45 @@ class PaperTables(unittest.TestCase):
         self.assertLessEqual(1, ours)
         self.assertLessEqual(ours, smart_pool)
         self.assertLess(smart_pool, 1.05)
-        layouts = [float(re.search(r"([\d.]+) % less", sekiyama[0][head]).group(1)) for head in ("published algorithm here", "ours")]
-        self.assertEqual(layouts, sorted(layouts))
-        self.assertGreater(layouts[0], 0)
+        self.sekiyama(sekiyama)
+
+    def sekiyama(self, rows):
+        """Ours needs no more than theirs, theirs no more than pools, of which one that cuts and merges needs no more than the other."""
+        loads, less = rows[:2], [row for row in rows if "% less" in row["ours"]]
+        for row, printed in zip(loads, ("10,169,344 B", "12,202,496 B"), strict=True):
+            for head in ("printed", "published algorithm here", "ours"):
+                self.assertIn(printed, row[head])
+        self.assertEqual(len(less), 4)
+        for row in less:
+            exact, cut = (float(number) for number in re.findall(r"([\d.]+) MiB \(", row["set beside"]))
+            theirs, ours = (float(re.match(r"([\d.]+) MiB", row[head]).group(1)) for head in ("published algorithm here", "ours"))
+            self.assertLessEqual(ours, theirs)
+            self.assertLessEqual(theirs, cut)
+            self.assertLessEqual(cut, exact)
+            of_exact, of_cut = (float(number) for number in re.search(r"([\d.]+) % and ([\d.]+) % less", row["ours"]).groups())
+            self.assertAlmostEqual(of_exact, 100 * (1 - ours / exact), delta=0.2)
+            self.assertAlmostEqual(of_cut, 100 * (1 - ours / cut), delta=0.2)
+        pools = [tuple(int(number) for number in pair) for pair in re.findall(r"(\d+), or (\d+) giving back \(", rows[-1]["set beside"])]
+        self.assertEqual(len(pools), 2)
+        theirs, ours = (int(re.match(r"batch (\d+)", rows[-1][head]).group(1)) for head in ("published algorithm here", "ours"))
+        for keeping, giving_back in pools:
+            self.assertGreater(keeping, 0)
+            self.assertGreaterEqual(giving_back, keeping)
+            self.assertGreaterEqual(theirs, giving_back)
+        self.assertGreaterEqual(ours, theirs)
+
+    def test_the_largest_that_fits(self):
+        for most in (0, 1, 2, 7, 100, 163):
+            for guess in (0, 1, 2, 50, 99, 100, 101, 300):
+                asked = []
+
+                def fits(number, most=most, asked=asked):
+                    asked.append(number)
+                    return number <= most
+                self.assertEqual(paper_tables.largest(fits, guess), most)
+                self.assertGreaterEqual(min(asked), 1)
+                if guess == most:
+                    self.assertLessEqual(len(asked), 2)
 
     def published(self, dtr, zhang):
         """Of what is published and not shipped, as far as it is there."""
