@@ -1,22 +1,36 @@
 #!/usr/bin/env python3
 """The least footprint that is left where at most so much time is added, as a table in Markdown:
 
-  footprints.py MEMOPTCTL [--added 0,1,5,10,20,30] [--limits 95,90,...,10] [--refine 2] [--seconds 5] [--swap MACHINE] [--keep FOLDER] FILE...
+  footprints.py MEMOPTCTL [--added 0,1,5,10,20,30] [--limits 95,90,...,10] [--refine 2] [--seconds 5] [--patience 10] [--jobs 1] [--swap MACHINE]
+                [--keep FOLDER] [--shared FOLDER] INSTANCE...
+  footprints.py MEMOPTCTL [OPTION]... --all
 
-FILE is what `memoptctl plan --recompute` takes. It is compared within limits, percent of its peak load, and of all plans of a strategy
+INSTANCE is a file that `memoptctl plan --recompute` takes, or of these one by name: dtr:NAME, a log for DTR's simulator (dtr/NAME.log.gz of the shared
+folder; default: MEMOPT_SHARED); g10:NAME, a kernel table of G10's (its g10/NAME); nets:NAME@BATCH, a network of nets.py. --all: every log and table
+there is, and the networks below. It is compared within limits, percent of its peak load, and of all plans of a strategy
 that add at most so many percent to the iteration the one with the least footprint counts (its own, not its limit): memopt's with so many
 seconds for each limit, and that of the published strategy that needs least, with its name. Who does nothing needs the peak load, and adds
 nothing; "none": no published strategy needs less. Between two limits there may be a better plan: for each row, so many times, all are asked
 again at half way between what memopt needs and the next limit below, and within what the published strategy needs, if that is less (--refine). With --swap ours swap as well, by copies of MACHINE; what is
 published computes again only. --keep: the comparisons stay in FOLDER, as NAME-footprints.json.
+
+Limits are asked from wide to narrow. A strategy that adds several times as much as any row allows, or, of a published one, for which the patience (seconds) is at an end,
+is not asked within less: some policies of DTR compute the same again and again there, for minutes. --jobs: instances at a time, each with its own search.
 """
 import argparse
+import concurrent.futures
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
 
+NETS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "..", "integration", "workloads", "nets", "nets.py")
+# Batches: Zhang et al.'s of CIFAR-10, Chen et al.'s of 992 layers; of the others what a GPU of 16 GiB has room for.
+NETWORKS = ("vgg11@100", "vgg13@100", "vgg16@100", "vgg19@100", "resnet18@100", "resnet34@100", "resnet50@100", "resnet101@100", "alexnet@128", "googlenet@128",
+            "inception-resnet-v2@64", "seq2seq@64", "resnet992-imagenet@32")
+TOO_MUCH = 3  # times the most that a row allows
 HEADS = ("instance", "peak load, MiB", "added, at most", "memopt, MiB", "of the peak", "published, MiB", "of the peak", "by")
 MIB = 1 << 20
 
@@ -36,13 +50,58 @@ def parse():
     parser.add_argument("--refine", type=int, choices=range(10), default=2, metavar="TIMES", help="halve what lies between two limits so many times (default 2)")
     parser.add_argument("--seconds", default="5", help="of each search of memopt's own")
     parser.add_argument("--swap", metavar="MACHINE", help="swap as well: gtx1080ti, a100-40g, h200, or rates, as plan --machine takes them")
+    parser.add_argument("--patience", type=float, default=10, metavar="SECONDS", help="with a published strategy within one limit (default 10)")
+    parser.add_argument("--jobs", type=int, choices=range(1, 65), default=1, metavar="N", help="instances at a time (default 1)")
     parser.add_argument("--keep", metavar="FOLDER", help="where the comparisons stay")
-    parser.add_argument("files", nargs="+", metavar="FILE")
-    return parser.parse_args()
+    parser.add_argument("--shared", metavar="FOLDER", default=os.environ.get("MEMOPT_SHARED"), help="with published logs (dtr/) and tables (g10/)")
+    parser.add_argument("--all", action="store_true", help="all instances that have a name")
+    parser.add_argument("instances", nargs="*", metavar="INSTANCE")
+    options = parser.parse_intermixed_args()
+    if options.all == bool(options.instances):
+        parser.error("expected instances, or --all")
+    return options
+
+
+def all_instances(shared):
+    """Names; says what is not there."""
+    found = []
+    for kind, ending in ("dtr", ".log.gz"), ("g10", ""):
+        folder = os.path.join(shared or "", kind)
+        names = [f"{kind}:{name.removesuffix(ending)}" for name in sorted(os.listdir(folder)) if name.endswith(ending) and (ending or os.path.isdir(os.path.join(folder, name)))] \
+            if shared and os.path.isdir(folder) else []
+        if not names:
+            print(f"footprints.py: there is nothing published in {folder if shared else 'MEMOPT_SHARED, which is not set'}: left out", file=sys.stderr)
+        found += names
+    return found + ["nets:" + name for name in NETWORKS]
+
+
+def path_of(instance, shared, folder):
+    """Where it is; a network is written to the folder. Exits where there is no such instance."""
+    kind, _, name = instance.partition(":")
+    if kind in ("dtr", "g10") and name:
+        if not shared:
+            sys.exit(f"footprints.py: {instance}: --shared or MEMOPT_SHARED names the folder that it is in")
+        path = os.path.join(shared, kind, name + ".log.gz") if kind == "dtr" else os.path.join(shared, kind, name, "kernels.config.gz")
+        if not os.path.exists(path):
+            sys.exit(f"footprints.py: {instance}: there is no {path}")
+        return path
+    if kind == "nets" and name:
+        network = re.fullmatch(r"([a-z0-9-]+)@([0-9]+)", name)
+        if not network:
+            sys.exit(f"footprints.py: {instance}: expected nets:NAME@BATCH")
+        path = os.path.join(folder, name + ".json")
+        done = subprocess.run([sys.executable, NETS, network[1], "--batch", network[2], "--launches", "-o", path], capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            sys.exit(f"footprints.py: {instance}: {done.stderr.strip().splitlines()[-1]}")
+        return path
+    return instance
 
 
 def named(path):
     """Of an instance; G10's tables all have the same name, in a folder with theirs."""
+    kind, _, name = path.partition(":")
+    if kind in ("dtr", "g10", "nets") and name:
+        return name
     base = os.path.basename(path)
     return os.path.basename(os.path.dirname(os.path.abspath(path))) if base.startswith("kernels.config") else base.split(".")[0]
 
@@ -115,26 +174,94 @@ def rows_of(name, table, added):
         yield [*cells, theirs[1] if theirs else "none"]
 
 
+class Comparison:
+    """What is found of one instance, limit by limit; like what `--compare` writes, but null where nothing was asked."""
+
+    def __init__(self, options, path, out):
+        self._options, self._path, self._out = options, path, out
+        self._least_asked = {}  # by strategy: bytes, within which it is not asked any more
+        self.table = self._ask("100%", None)
+        (row,) = self.table["limits"]
+        self._published = [name for name in row["plans"] if not is_ours(name)]
+
+    def rows(self, limits):
+        """Of these limits, as text, wide ones first."""
+        return {"limits": [self._row(limit) for limit in sorted(limits, key=self._bytes, reverse=True)]}
+
+    def _bytes(self, limit):
+        return int(float(limit[:-1]) / 100 * self.table["peak_load"]) if limit.endswith("%") else int(limit)
+
+    def _row(self, limit):
+        size = self._bytes(limit)
+        asked = [name for name in ["memopt", *self._published] if size > self._least_asked.get(name, -1)]
+        found = {"limit": size, "plans": dict.fromkeys(["memopt", *self._published])}
+        groups = [[name] for name in asked[:1] if name == "memopt"] + [[name for name in asked if name != "memopt"]]
+        while groups:
+            group = groups.pop()
+            table = self._ask(limit, group) if group else None
+            if table:
+                found["limit"] = table["limits"][0]["limit"]
+                found["plans"].update(table["limits"][0]["plans"])
+            elif len(group) > 1:  # one of them takes long: each by itself
+                groups += [[name] for name in group]
+        for name in asked:
+            plan = found["plans"][name]
+            if plan is None or plan["added_ns"] > TOO_MUCH * max(self._options.added) / 100 * self.table["period_ns"]:
+                self._least_asked[name] = max(size, self._least_asked.get(name, -1))
+        return found
+
+    def _ask(self, limit, strategies):
+        """A comparison of these, or of all by default; None where patience was at an end."""
+        options = self._options
+        more, patience = ["--strategies", ",".join(strategies)] if strategies else [], None
+        if strategies and "memopt" not in strategies:
+            patience = options.patience
+        else:
+            more += ["--time-budget", options.seconds]
+            more += ["--swap", "--machine", options.swap] if options.swap else []
+        if "--swap" not in more:
+            more.append("--no-bound")
+        try:
+            done = subprocess.run([options.memoptctl, "plan", self._path, "--recompute", "--compare", "--limits", limit, "--json", self._out, *more], capture_output=True,
+                                  text=True, check=False, timeout=patience)
+        except subprocess.TimeoutExpired:
+            return None
+        if done.returncode != 0:
+            sys.exit(f"footprints.py: {self._path}: {done.stderr.strip()}")
+        with open(self._out, encoding="utf-8") as file:
+            return json.load(file)
+
+
+def rows_of_instance(options, instance):
+    """Text, a line for each row."""
+    with tempfile.TemporaryDirectory() as folder:
+        name = named(instance)
+        comparison = Comparison(options, path_of(instance, options.shared, folder), os.path.join(folder, "comparison.json"))
+        table = comparison.table
+        table["limits"] += comparison.rows([f"{limit:g}%" for limit in options.limits])["limits"]
+        refined(table, options.added, options.refine, comparison.rows)
+        if options.keep:
+            with open(os.path.join(options.keep, name + "-footprints.json"), "w", encoding="utf-8") as file:
+                json.dump(table, file)
+        return ["| " + " | ".join(row) + " |" for row in rows_of(name, table, options.added)]
+
+
 def main():
     options = parse()
-    limits = [f"{limit:g}%" for limit in options.limits]
-    more = ("--swap", "--machine", options.swap) if options.swap else ()
+    instances = all_instances(options.shared) if options.all else options.instances
+    names = [named(instance) for instance in instances]
+    for name in names:
+        if names.count(name) > 1 and options.keep:
+            sys.exit(f"footprints.py: --keep: several files are called {name}")
     print("| " + " | ".join(HEADS) + " |\n|---|" + "---:|" * (len(HEADS) - 2) + "---|", flush=True)
-    names = [named(path) for path in options.files]
-    with tempfile.TemporaryDirectory() as folder:
-        for path in options.files:
-            name = named(path)
-            if names.count(name) > 1 and options.keep:
-                sys.exit(f"footprints.py: --keep: several files are called {name}")
-            out = os.path.join(options.keep or folder, name + "-footprints.json")
-
-            def compare(within, path=path, out=out):
-                return compared(options.memoptctl, path, out, within, options.seconds, *more)
-            table = refined(compare(limits), options.added, options.refine, compare)
-            with open(out, "w", encoding="utf-8") as file:
-                json.dump(table, file)
-            for row in rows_of(name, table, options.added):
-                print("| " + " | ".join(row) + " |", flush=True)
+    with concurrent.futures.ThreadPoolExecutor(options.jobs) as workers:
+        found = [workers.submit(rows_of_instance, options, instance) for instance in instances]
+        try:
+            for rows in found:
+                print("\n".join(rows.result()), flush=True)
+        except BaseException:
+            workers.shutdown(wait=False, cancel_futures=True)
+            raise
 
 
 if __name__ == "__main__":
