@@ -247,14 +247,16 @@ IterationProblemBuilder::IterationProblemBuilder(const OperationStore& store, co
     }
     rare_.resize(operations_.size(), false);
     std::uint32_t repeats = 0;
+    bool elsewhere = false;
     for (const NamedBlocks::Counted& one : named.of(index, &repeats)) {
       const Access& access = one.access;
       const auto instance = instances.find(index, access.block);
+      elsewhere = elsewhere || !instance;
       if (!instance) continue;
       add(access.reads != 0 && access.writes == 0 ? swap::Kind::kRead : swap::Kind::kWrite, *instance);
       rare_.push_back(2 * one.times < repeats);
     }
-    steps_.push_back({op.ticks, static_cast<std::uint32_t>(operations_.size() - before)});
+    steps_.push_back({op.ticks, static_cast<std::uint32_t>(operations_.size() - before), {op.sequence, elsewhere}});
   }
 
   problem_.name = name;
@@ -302,7 +304,9 @@ bool IterationProblemBuilder::keep_here(const OperationStore& store, const Opera
 
 template <typename EachStep>
 IterationProblem IterationProblemBuilder::build_with(Named named, std::uint64_t begin, EachStep&& each_step) const {
-  IterationProblem result{problem_, places_, {}, persistent_};
+  IterationProblem result{problem_, places_, {}, {}, persistent_};
+  result.origins.reserve(steps_.size());
+  for (const Step& step : steps_) result.origins.push_back(step.origin);
   // A launch of several blocks has at most twice as many operations.
   result.problem.operations.reserve(operations_.size() + steps_.size());
   result.ranks.reserve(operations_.size() + steps_.size());

@@ -29,9 +29,16 @@ namespace memopt::planner {
 enum class Named { kEver, kOften };
 
 struct IterationProblem {
+  // Of an operation of the program.
+  struct Origin {
+    std::uint64_t sequence;  // of its record
+    bool elsewhere;          // it has named what is no block of the problem, and not among its accesses
+  };
+
   swap::Problem problem;
   std::vector<swap::Place> places;   // of the layout, by block; persistent blocks behind the slab, one after the other
   std::vector<std::uint64_t> ranks;  // of the problem's operations (planner/iteration/lifetimes.h)
+  std::vector<Origin> origins;       // by rank
   // Where the persistent blocks lie, in their order; address 0: in the slab of the program's plans.
   std::vector<StayingBlock> persistent;
 };
@@ -87,6 +94,7 @@ class IterationProblemBuilder {
   struct Step {
     std::uint64_t ticks;
     std::uint32_t operations;  // of operations_, behind those of the step before
+    IterationProblem::Origin origin;
   };
   class Operations;
 

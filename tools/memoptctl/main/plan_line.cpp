@@ -124,12 +124,24 @@ void PlanLine::add_to(CLI::App& command) {
           "all of them with --compare; or, if they are named, by checkmate or checkmate:lp, which take up to a minute "
           "for "
           "each limit, dqn, a deep Q-network that learns on the iteration for --time-budget, or dqn:transfer, one that "
-          "learns on generated iterations first; of logs for DTR's simulator, kernel tables of G10's, and iterations "
-          "with launches (memopt-plan-2). No program can carry that out yet")
+          "learns on generated iterations first; of recordings, text traces, logs for DTR's simulator, kernel tables "
+          "of "
+          "G10's, and iterations with launches (memopt-plan-2). No program can carry that out yet")
       ->group(kRecompute);
   app_->add_flag("--swap", swaps_.swap,
                  "with --recompute: swap as well; memopt then chooses among both, memopt:recompute and memopt:swap are "
                  "for one of them alone")
+      ->group(kRecompute);
+  app_->add_option("--kernels", swaps_.kernels,
+                   "of a recording: how kernels use the blocks that they name, a line PATTERN: USE each "
+                   "(docs/formats/kernel-list.md); without it, launches may have changed all of them")
+      ->type_name("FILE")
+      ->group(kRecompute);
+  app_->add_option(
+          "--assume", swaps_.assume,
+          "reads: of a recording, launches of kernels that are not in the list, and make a block, only read what "
+          "else they name; writes: of a text trace, what is Mutable is not read. Neither is known")
+      ->type_name("NAME")
       ->group(kRecompute);
   accept_whole(app_->add_option("--episodes", swaps_.episodes,
                                 "of dqn: ends after so many, whatever time they take (unless --time-budget is given), "
@@ -161,6 +173,8 @@ int PlanLine::run() {
   if (swaps_.swap && !recompute_) return wrong("--swap is for --recompute; without it, swaps are what is planned");
   if ((swaps_.episodes != 0 || !swaps_.training_curve.empty()) && !recompute_)
     return wrong("--episodes and --training-curve are for --recompute by dqn");
+  if ((!swaps_.kernels.empty() || !swaps_.assume.empty()) && !recompute_)
+    return wrong("--kernels and --assume are for --recompute");
   const std::pair<const char*, const std::string*> outs[] = {{"--json", &layout_.json},
                                                              {"--buffers", &layout_.buffers},
                                                              {"--plot", &swaps_.plot},

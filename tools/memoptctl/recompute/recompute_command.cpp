@@ -14,6 +14,7 @@
 #include "planner/swap/files/plan_file.h"
 #include "tools/memoptctl/common/interruption.h"
 #include "tools/memoptctl/common/output_text.h"
+#include "tools/memoptctl/recompute/observed_launches.h"
 #include "tools/memoptctl/recompute/recompute_compare.h"
 #include "tools/memoptctl/recompute/recompute_planner.h"
 #include "tools/memoptctl/swap/swap_text.h"
@@ -167,10 +168,13 @@ int recompute_plan(const SwapPlanOptions& options, input::File& file) {
     expect_writable(options.plot);
     std::optional<SwapProblem> input = read_problem(options, file);
     if (!input) return kExitNoIteration;
+    refuse_for_known(options, *input);
+    if (input->observed) fmt::print("{}", know_launches(options, file, *input));
     if (!input->launches) {
       throw std::runtime_error(file.name() +
-                               ": what its launches write is not known; --recompute is for logs for DTR's simulator, "
-                               "kernel tables of G10's, and iterations with launches (memopt-plan-2)");
+                               ": what its launches write is not known; --recompute is for recordings, text traces, "
+                               "logs for DTR's simulator, kernel tables of G10's, and iterations with launches "
+                               "(memopt-plan-2)");
     }
     if (input->file.problem.lazy_malloc)
       throw std::runtime_error(file.name() +

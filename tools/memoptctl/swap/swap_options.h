@@ -20,6 +20,8 @@ struct SwapPlanOptions {
   double remap_us = 0;         // of memopt's own, swap::Machine::remap_ns; only if it is given
   double seconds = 2;          // for each search of memopt's own
   bool swap = false;           // of --recompute: swaps besides
+  std::string kernels;         // of --recompute of a recording: a list of kernels; may be empty
+  std::string assume;          // of the same, or of a text trace: what is taken for granted; may be empty
   std::uint64_t episodes = 0;  // of --recompute by what learns; 0: as many as there is time for
   std::string training_curve;  // of the same: where to write its episodes; may be empty
   unsigned threads = 0;        // of it; 0: as many as there are processors

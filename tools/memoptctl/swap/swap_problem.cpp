@@ -30,6 +30,7 @@ std::optional<SwapProblem> observed(input::File& file) {
     planner::IterationProblem& iteration = *planning.plan->iteration;
     planner::join_launches(iteration.ranks, iteration.problem);
     result.file.problem = std::move(iteration.problem);
+    result.observed = {planning.recording, std::move(iteration.ranks), std::move(iteration.origins)};
     swap::find_liveness(result.file.problem);
   } catch (const swap::Invalid& error) {
     // Threads that change their order from iteration to iteration can do that.

@@ -9,11 +9,19 @@
 #include <vector>
 
 #include "planner/input/file.h"
+#include "planner/sending/iteration_problem.h"
 #include "planner/swap/files/plan_file.h"
 #include "planner/swap/model/liveness.h"
 #include "tools/memoptctl/swap/swap_options.h"
 
 namespace memopt::tools {
+
+// How an iteration that was found in a recording, or in a text trace, belongs to what is in there.
+struct ObservedIteration {
+  bool recording = false;            // rather than a text trace
+  std::vector<std::uint64_t> ranks;  // as those of planner::IterationProblem
+  std::vector<planner::IterationProblem::Origin> origins;
+};
 
 struct SwapProblem {
   swap::PlanFile file;
@@ -22,6 +30,7 @@ struct SwapProblem {
   std::uint64_t blind_launches = 0;  // of a recording: what they touch is not known
   std::string damage;                // of a recording, for people: what could not be read; empty: nothing
   bool launches = false;             // which operations are one, and all that each reads and writes, is known
+  std::optional<ObservedIteration> observed;
 };
 
 // Whether the file is one iteration, rather than a recording or a text trace in which one has to be found: JSON, which
