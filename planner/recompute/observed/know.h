@@ -27,13 +27,13 @@ Known know_recording(const swap::Problem& problem, const Observation& seen, cons
 
 // Reads and writes without any other line between are one launch: where one call ends is not in a trace, and what is
 // taken together too much only has to be replayed together. A write may read, too, unless it is the first of its block,
-// or nothing in the iteration reads that: a workspace; or, with `assume_writes`, unless the launch has a line that
-// reads it. A launch that writes and reads nothing is not replayed. A write of a block right before its free, and of
-// which the launch has no other line, is the pointer that is asked for to free it, and left out. A launch takes all the
-// time until the next one that writes: in a trace of the host's calls most of it is that of whatever waits for the
-// device.
+// or it persists and nothing in the iteration reads it: a workspace; or, with `assume_writes`, unless the launch has a
+// line that reads it. A launch that writes and reads nothing is not replayed. A write of a block right before its free,
+// and of which the launch has no other line, is the pointer that is asked for to free it, and left out. A launch takes
+// all the time until the next one that writes: in a trace of the host's calls most of it is that of whatever waits for
+// the device.
 //
 // `problem`: an access an operation. O(n log n).
-Known know_trace(const swap::Problem& problem, bool assume_writes);
+Known know_trace(const swap::Problem& problem, bool assume_writes = false);
 
 }  // namespace memopt::recompute

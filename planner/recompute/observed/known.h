@@ -43,7 +43,7 @@ struct Known {
   // Of a text trace.
   std::uint64_t launches = 0;    // that its lines were taken together to
   std::uint64_t pointers = 0;    // lines right before a free that are taken for part of it
-  std::uint64_t workspaces = 0;  // blocks that are written and never read
+  std::uint64_t workspaces = 0;  // blocks that persist, are written and never read
 };
 
 // What of the blocks that live within the iteration can be made again for as long as they are used, and what is in the

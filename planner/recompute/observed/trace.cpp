@@ -19,11 +19,12 @@ class Trace {
       : problem_(problem),
         assume_writes_(assume_writes),
         liveness_(swap::find_liveness(problem)),
-        read_(problem.blocks.size()),
+        only_written_(problem.blocks.size()),
         workspace_(problem.blocks.size()),
         rewriting_(problem) {
+    for (std::size_t b = 0; b < problem.blocks.size(); ++b) only_written_[b] = problem.blocks[b].persistent;
     for (const Operation& operation : problem.operations) {
-      if (operation.kind == Kind::kRead) read_[operation.block] = true;
+      if (operation.kind == Kind::kRead) only_written_[operation.block] = false;
     }
   }
 
@@ -76,7 +77,7 @@ class Trace {
         used.reads = used.reads || !lines_[same].write;
         used.writes = used.writes || lines_[same].write;
       }
-      if (same == i + 1 && is_for_the_free(first, end)) {
+      if (is_for_the_free(first, end)) {
         ++rewriting_.known().pointers;
         i = same;
         continue;
@@ -84,8 +85,8 @@ class Trace {
       if (first.write && is_fresh(first)) {
         used.reads = false;
       } else if (used.writes) {
-        workspace_[first.block] = !read_[first.block];
-        used.reads = used.reads || (read_[first.block] && !assume_writes_);
+        workspace_[first.block] = only_written_[first.block];
+        used.reads = used.reads || (!only_written_[first.block] && !assume_writes_);
       }
       changes = changes || (used.reads && used.writes);
       used_.push_back(used);
@@ -102,7 +103,7 @@ class Trace {
     return !problem_.blocks[line.block].persistent && liveness_.accesses_of(line.block).front().position == position;
   }
 
-  // Of a launch that ends before `end`.
+  // The first of its block, and the last of the launch, which ends before `end`.
   bool is_for_the_free(const Line& line, std::size_t end) const {
     if (!line.write || line.place + 1 != end || end == problem_.operations.size()) return false;
     const Operation& next = problem_.operations[end];
@@ -130,8 +131,8 @@ class Trace {
   const swap::Problem& problem_;
   const bool assume_writes_;
   const swap::Liveness liveness_;
-  std::vector<bool> read_;       // by block: by any line
-  std::vector<bool> workspace_;  // by block
+  std::vector<bool> only_written_;  // by block: it persists, and no line reads it
+  std::vector<bool> workspace_;     // by block: one of these that a launch writes
   Rewriting rewriting_;
   std::vector<Line> lines_;  // of a launch
   std::vector<Used> used_;

@@ -181,8 +181,8 @@ void add_assumed(const SwapPlanOptions& options, const Known& known, bool record
     rows.add("assumed", fmt::format("what is read and written without another line between is one launch: {} launches",
                                     known.launches));
     if (options.assume.empty()) {
-      rows.add("", "what is Mutable is read as well, unless it is new, or no line reads it: so are");
-      rows.add("", fmt::format("  {} blocks that are there before (--assume writes: it is not)", known.workspaces));
+      rows.add("", "what is Mutable is read as well, unless it is new, or persists and no line reads it:");
+      rows.add("", fmt::format("  {} workspaces (--assume writes: it is not read)", known.workspaces));
     } else {
       rows.add("", "what is Mutable is not read, unless the launch has a line that reads it: that is not known");
     }
