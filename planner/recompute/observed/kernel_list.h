@@ -38,7 +38,8 @@ class KernelList {
   // Takes the file. Throws input::InputError with the name and the line: no such line.
   static KernelList read(input::File& file);
 
-  // The last that matches; null if none does. O(lines · pattern · name).
+  // The last that matches; null if none does. A kernel whose name is not known has an empty one. O(lines · pattern ·
+  // name).
   const KernelRule* find(std::string_view kernel) const;
 
   const std::vector<KernelRule>& rules() const { return rules_; }

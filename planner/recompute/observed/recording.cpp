@@ -163,7 +163,7 @@ class Recording {
   }
 
   const KernelRule* rule_of(std::uint32_t kernel) {
-    if (kernel == kNone) return nullptr;
+    if (kernel == kNone) return list_.find("");
     std::optional<const KernelRule*>& rule = rules_[kernel];
     if (!rule) rule = list_.find(seen_.kernels[kernel]);
     return *rule;

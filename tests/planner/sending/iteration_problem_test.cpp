@@ -101,6 +101,29 @@ IterationPlanner::Options in_turn() {
   return options;
 }
 
+TEST(IterationProblem, AnOperationHasItsRecord) {
+  TimedStream stream;
+  const std::uint64_t weight = stream.malloc(1000, 9);
+  const std::uint64_t unknown = weight + 1'000'000;  // its malloc was not seen
+  do {
+    const std::uint64_t block = stream.malloc(1 << 20);
+    stream.launch(1, {weight, block});
+    stream.launch(2, {unknown, block});
+    stream.free(block);
+  } while (stream.plans.empty());
+  const IterationProblem iteration = built(stream);
+  ASSERT_EQ(iteration.origins.size(), 4u);
+  for (std::size_t i = 0; i < iteration.problem.operations.size(); ++i) {
+    const IterationProblem::Origin origin = iteration.origins[iteration.ranks[i]];
+    EXPECT_LE(origin.sequence, stream.builder.sequence());
+    // Four records an iteration, behind the weight's malloc: a malloc, two launches, a free.
+    const std::uint64_t place = (origin.sequence - 2) % 4;
+    const Kind kind = iteration.problem.operations[i].kind;
+    EXPECT_EQ(kind, place == 0 ? Kind::kMalloc : place == 3 ? Kind::kFree : Kind::kWrite) << i;
+    EXPECT_EQ(origin.elsewhere, place == 2) << i;
+  }
+}
+
 TEST(IterationProblem, BlocksOfALaunchStayUntilItIsOver) {
   TimedStream stream;
   const std::uint64_t weight = stream.malloc(1000, 9);
