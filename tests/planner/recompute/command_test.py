@@ -290,7 +290,7 @@ class Commands(unittest.TestCase):
                 (iteration, ("--limit", "50%", "--limits", "3"), 2, r"--limits is for --compare$"),
                 (iteration, ("--compare", "--limit", "50%"), 2, r"--limit is for one plan; --compare takes --limits$"),
                 (dict(iteration, lazy_malloc=True), ("--limit", "90%"), 1, r"expected lazy_malloc to be false"),
-                (unknown, ("--limit", "50%"), 1, r"what its launches write is not known; --recompute is for logs")):
+                (unknown, ("--limit", "50%"), 1, r"what its launches write is not known; --recompute is for recordings, ")):
             done = self.plan(self.write(document), "--recompute", *arguments, *(() if "--strategy" in arguments else ("--time-budget", "0.1")))
             self.assertEqual(done.returncode, code, done.stderr)
             self.assertRegex(done.stderr, re.compile(message, re.MULTILINE))
