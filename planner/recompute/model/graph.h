@@ -74,7 +74,7 @@ struct Graph {
 };
 
 // Operations belong together as Operation::continues says. The problem's accesses must be all that launches touch, and
-// each write all that is written: of recordings, that is not known. O(n + a) for n operations and a accesses, and as
+// each write all that is written: of recordings, `observed` says what is known. O(n + a) for n operations and a accesses, and as
 // many again for each block that launches read and others change later.
 Graph make_graph(const swap::Problem& problem, const swap::Liveness& liveness);
 
