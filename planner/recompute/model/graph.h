@@ -74,8 +74,8 @@ struct Graph {
 };
 
 // Operations belong together as Operation::continues says. The problem's accesses must be all that launches touch, and
-// each write all that is written: of recordings, `observed` says what is known. O(n + a) for n operations and a accesses, and as
-// many again for each block that launches read and others change later.
+// each write all that is written: of recordings, `observed` says what is known. O(n + a) for n operations and a
+// accesses, and as many again for each block that launches read and others change later.
 Graph make_graph(const swap::Problem& problem, const swap::Liveness& liveness);
 
 }  // namespace memopt::recompute

@@ -17,7 +17,7 @@ using Use = KernelRule::Use;
 constexpr std::size_t kMostRules = 4096;
 constexpr input::TextBounds kListBounds{
     .expected = "a list of kernels", .line_bytes = std::size_t{1} << 13, .lines = 2 * kMostRules};
-constexpr const char* kUses = "reads, changes, never, or r, w or c for each block that it names";
+constexpr const char* kUses = "reads, changes, never, or r, w or c for each block that it names, * behind the last";
 
 std::string_view trimmed(std::string_view text) {
   constexpr std::string_view kBlank = " \t\r";
@@ -44,7 +44,8 @@ void read_use(const input::Lines& lines, std::string_view text, KernelRule& rule
   if (text.empty()) lines.fail(std::string(kUses) + " behind the last colon", "nothing");
   while (!text.empty()) {
     const std::string_view word = text.substr(0, text.find_first_of(" \t"));
-    const std::optional<Role> role = role_of(word);
+    rule.rest = word.size() == 2 && word[1] == '*' && word.size() == text.size();
+    const std::optional<Role> role = role_of(rule.rest ? word.substr(0, 1) : word);
     if (!role) lines.fail(std::string(kUses) + " behind the last colon", '"' + shown(word) + '"');
     rule.roles.push_back(*role);
     text = trimmed(text.substr(word.size()));

@@ -25,6 +25,7 @@ struct KernelRule {
   std::string pattern;  // with * for anything, and ? for one byte
   Use use = Use::kChanges;
   std::vector<Role> roles;  // kByPosition: of the blocks, in the order in which they are named
+  bool rest = false;        // the last of these is that of all that follow, of which there may be none
   std::uint64_t line = 0;   // from 1
 };
 

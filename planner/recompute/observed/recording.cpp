@@ -142,9 +142,11 @@ class Recording {
     } else if (assume_reads_) {
       use = KernelRule::Use::kReads;
     }
-    if (use == KernelRule::Use::kByPosition && rule->roles.size() == named_.size()) {
+    if (use == KernelRule::Use::kByPosition && has_roles(*rule)) {
       for (std::size_t i = 0; i < named_.size(); ++i) {
-        const Role role = rule->roles[i];
+        Role role = rule->roles[std::min(i, rule->roles.size() - 1)];
+        // It may be one of those that are read, named once for both.
+        if (rule->rest && role == Role::kWrites && !named_[i].fresh) role = Role::kChanges;
         used_.push_back({named_[i].block, named_[i].age, role != Role::kWrites, role != Role::kReads});
       }
       return Doubt::kNoDoubt;
@@ -160,6 +162,10 @@ class Recording {
     }
     if (use == KernelRule::Use::kNever) return Doubt::kNever;
     return use == KernelRule::Use::kByPosition ? Doubt::kPositions : Doubt::kNoDoubt;
+  }
+
+  bool has_roles(const KernelRule& rule) const {
+    return rule.rest ? named_.size() + 1 >= rule.roles.size() : named_.size() == rule.roles.size();
   }
 
   const KernelRule* rule_of(std::uint32_t kernel) {

@@ -40,6 +40,10 @@ TEST(KernelList, TheLastLineThatMatchesHolds) {
   EXPECT_EQ(by_position.pattern, "at::native::f{lambda()#1}");
   EXPECT_EQ(by_position.use, Use::kByPosition);
   EXPECT_EQ(by_position.roles, (std::vector<Role>{Role::kReads, Role::kWrites, Role::kChanges}));
+  EXPECT_FALSE(by_position.rest);
+  const KernelList rest = list_of("a: w r*\nb: c* \n");
+  EXPECT_EQ(rest.rules()[0].roles, (std::vector<Role>{Role::kWrites, Role::kReads}));
+  EXPECT_TRUE(rest.rules()[0].rest && rest.rules()[1].rest);
   EXPECT_EQ(list.find("an_elementwise_kernel")->use, Use::kReads);
   EXPECT_EQ(list.find("an_elementwise_rng_kernel")->use, Use::kNever);
   EXPECT_EQ(list.find("gemm1")->use, Use::kChanges);
@@ -54,10 +58,14 @@ TEST(KernelList, WhatIsNoLineIsToldWithItsNumber) {
   EXPECT_EQ(fault_of(": reads\n"),
             "kernels.txt: line 1: expected a pattern of kernels' names in front of the last colon, found nothing");
   const std::string uses =
-      "expected reads, changes, never, or r, w or c for each block that it names behind the last colon, found ";
+      "expected reads, changes, never, or r, w or c for each block that it names, * behind the last behind the last "
+      "colon, found ";
   EXPECT_EQ(fault_of("gemm:\n"), "kernels.txt: line 1: " + uses + "nothing");
   EXPECT_EQ(fault_of("gemm: read\n"), "kernels.txt: line 1: " + uses + "\"read\"");
   EXPECT_EQ(fault_of("gemm: r w x\x1b\n"), "kernels.txt: line 1: " + uses + "\"x?\"");
+  EXPECT_EQ(fault_of("gemm: r* w\n"), "kernels.txt: line 1: " + uses + "\"r*\"");
+  EXPECT_EQ(fault_of("gemm: r **\n"), "kernels.txt: line 1: " + uses + "\"**\"");
+  EXPECT_EQ(fault_of("gemm: r *\n"), "kernels.txt: line 1: " + uses + "\"*\"");
   EXPECT_EQ(fault_of("gemm: reads never\n"), "kernels.txt: line 1: " + uses + "\"reads\"");
   std::string long_list;
   for (int i = 0; i < 4096; ++i) long_list += "a: r\n";
@@ -101,7 +109,7 @@ TEST(KernelList, PatternsMatchWholeNames) {
 
 TEST(KernelList, MutationsAreRefusedOrAreLists) {
   const std::string seed =
-      "# of a framework\n*elementwise*: reads\nat::f{lambda()#1} : r  w\tc\n\n*: never\n?: changes\n";
+      "# of a framework\n*elementwise*: reads\nat::f{lambda()#1} : r  w\tc\n\n*: never\n?: changes\nx: w r*\n";
   std::mt19937_64 random(5);
   const std::string letters =
       "rwc:*?# \t\n\0\xff"

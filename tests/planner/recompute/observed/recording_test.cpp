@@ -158,6 +158,14 @@ TEST(KnowRecording, TheListSaysWhatOnlyReads) {
   EXPECT_EQ(other.origins[testing::Iteration(other.problem).graph.launches[3].first].doubt, Doubt::kPositions);
   EXPECT_EQ(other.rules, std::vector<std::uint64_t>{1});
   EXPECT_EQ(reads_of("plus: w c r r", false, 3).writes.size(), 3u);
+  // The last one is that of all that follow, also of none.
+  EXPECT_EQ(reads_of("plus: w r*", false, 3).writes, (std::vector<Use>{{z, 1}}));
+  EXPECT_EQ(reads_of("plus: w r r r*", false, 3).writes, (std::vector<Use>{{z, 1}}));
+  EXPECT_EQ(reads_of("plus: w r r r r*", false, 3).writes.size(), 3u);
+  // What is there already may be read by the same address.
+  EXPECT_EQ(reads_of("times*: w r*", false, 1).reads, (std::vector<Use>{{x, 1}, {w, 0}}));
+  EXPECT_EQ(reads_of("times*: w r*", false, 1).writes, (std::vector<Use>{{x, 2}}));
+  EXPECT_EQ(reads_of("times*: w r", false, 1).reads, (std::vector<Use>{{w, 0}}));
 }
 
 TEST(KnowRecording, WhatIsNeverReplayedChangesWhatIsNotSeen) {
@@ -361,6 +369,14 @@ class Generator {
       if (alive_[k].named ? chance(4) : !chance(5)) named.push_back(k);
     }
     std::shuffle(named.begin(), named.end(), random_);
+    const std::uint64_t kind = random_() % 24;
+    if (kind == 2 && !named.empty()) {
+      Alive& to = alive_[named.front()];
+      to.named = to.written = true;
+      result_.recorded.copy(to.block, {}, 1000);
+      result_.truths.push_back({Truth{{}, {to.block}, true}});
+      return;
+    }
     Truth truth;
     // By a table of addresses that is one of those that it names: where nobody sees it.
     const bool by_table = std::any_of(named.begin(), named.end(), [&](std::size_t k) { return alive_[k].escaped; });
@@ -384,7 +400,6 @@ class Generator {
       one.named = true;
       blocks.push_back(one.block);
     }
-    const std::uint64_t kind = random_() % 24;
     if (kind == 0) {  // it may do anything
       truth.varies = true;
       for (Alive& one : alive_) {
@@ -395,11 +410,7 @@ class Generator {
     } else if (kind == 1) {
       truth.varies = true;
       result_.recorded.elsewhere(kernel, blocks);
-    } else if (kind == 2 && !named.empty()) {
-      const std::uint32_t to = blocks.back();
-      truth = {{}, {to}, true};
-      for (const std::size_t k : named) alive_[k].written = alive_[k].written && alive_[k].named;
-      result_.recorded.copy(to, {}, 1000);
+      if (makes && changes_older) result_.may_assume = false;
     } else {
       truth.varies = kind == 3;
       result_.recorded.launch(kernel, blocks, static_cast<double>(some(1, 20)));
@@ -410,6 +421,9 @@ class Generator {
         use = " reads";
       } else if (!chance(4) && !roles.empty()) {
         use = roles;
+        // What is said of the last may be of more, and of fewer.
+        while (use.size() >= 4 && use.ends_with(use.substr(use.size() - 4, 2)) && chance(2)) use.resize(use.size() - 2);
+        if (use.size() < roles.size() || chance(4)) use += '*';
       }
       if (!use.empty()) result_.list += kernel + ":" + use + "\n";
       if (use.empty() && makes && changes_older) result_.may_assume = false;
