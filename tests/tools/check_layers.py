@@ -30,7 +30,8 @@ SWAP_LAYOUT = {"places": LAYOUT_PUBLIC - {LAYOUT + "files"}, "strategies": LAYOU
 # planner/recompute's rooms -> those of its others that each may include.
 RECOMPUTE = "planner/recompute/"
 RECOMPUTE_ROOMS = {"model": [], "online": ["model"], "published": ["model"], "bounds": ["model"], "search": ["model", "online", "published"], "combined": ["model", "online", "search"],
-                   "learned": ["model", "online", "search", "combined"], "observed": ["model"]}
+                   "learned": ["model", "online", "search", "combined"], "observed": ["model"],
+                   "places": ["model", "search", "combined"]}
 # Room -> rooms whose files it may include, and single headers, beside its own. A file belongs to the longest prefix.
 RULES = {
     "preload": {"agent", "shm"},
@@ -51,6 +52,8 @@ RULES = {
     **{RECOMPUTE + room: {SWAP + "model", *(RECOMPUTE + other for other in others)} for room, others in RECOMPUTE_ROOMS.items()},
     RECOMPUTE + "combined": {SWAP + "model", SWAP + "search", SWAP + "simulation", *(RECOMPUTE + other for other in RECOMPUTE_ROOMS["combined"])},
     RECOMPUTE + "observed": {SWAP + "model", "planner/input", *(RECOMPUTE + other for other in RECOMPUTE_ROOMS["observed"])},
+    RECOMPUTE + "places": {*(SWAP + room for room in ("model", "simulation", "places", "search")), *(RECOMPUTE + other for other in RECOMPUTE_ROOMS["places"]),
+                           *LAYOUT_PUBLIC - {LAYOUT + "files"}},
     "planner/sending": {"shm", "planner/program.h", "planner/frameworks", "planner/iteration", *(SWAP + room for room in SWAP_ROOMS if room != "files")},
     "planner/recording": {"shm", "planner/daemon/sink.h", "planner/json"},
     "planner/daemon": {"shm", "planner"},

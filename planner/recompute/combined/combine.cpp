@@ -32,20 +32,25 @@ class Combination {
               const SearchLimits& limits)
       : problem_(problem), liveness_(liveness), graph_(graph), budget_(budget), limits_(limits) {}
 
-  std::optional<Combined> run(Means means) {
+  std::optional<Combined> run(Means means, Progress* progress) {
     if (means == Means::kSwaps || liveness_.peak <= budget_) {
       swap_alone(limits_.time);
+    } else if (progress != nullptr && progress->has_begun) {
+      resume(*progress);
     } else {
-      choose();
+      choose(progress == nullptr);
     }
+    // Where nothing was found beside swaps, that is tried again with other ones.
+    if (progress != nullptr && best_ && !hidden_.swaps.empty())
+      *progress = {std::move(hidden_), std::move(found_with_), true};
     if (best_) find_load(problem_, graph_, budget_, *best_);
     return std::move(best_);
   }
 
  private:
-  void choose() {
+  void choose(bool replays_alone) {
     // First what finds a plan in the shortest time.
-    replay_alone(share(kReplays));
+    if (replays_alone) replay_alone(share(kReplays));
     for (const double price : prices()) {
       if (is_over()) break;
       HiddenSwaps hidden = find_hidden_swaps(problem_, liveness_, graph_, price, kMostSwapped, swaps(share(kHidden)));
@@ -53,6 +58,14 @@ class Combination {
     }
     if (!is_over() && swap_alone(share(kSwaps))) hidden_.swaps.clear();
     if (!is_over()) go_on();
+  }
+
+  void resume(const Progress& progress) {
+    hidden_ = progress.hidden;
+    weights_ = progress.weights;
+    if (!replay_beside(hidden_, share(1 - kAnew))) found_with_ = progress.weights;
+    if (!is_over() && best_ && best_->waits_ns > 0) offer(swapped(best_->steps, share(1)), found_with_);
+    if (!best_ && !is_over()) swap_alone(share(1));
   }
 
   bool is_over() const {
@@ -203,7 +216,8 @@ std::optional<Combined> judge(Steps steps, Cost cost, const Extended& extended, 
   one.waits_ns = report.timing.added_ns;
   one.bytes_out = report.bytes_out;
   one.bytes_in = report.bytes_in;
-  one.load = *extended.problem.limit;
+  one.load = extended.problem.layout ? report.peak_resident : *extended.problem.limit;
+  one.footprint = report.footprint;
   return one;
 }
 
@@ -216,8 +230,8 @@ void find_load(const swap::Problem& problem, const Graph& graph, std::uint64_t b
 }
 
 std::optional<Combined> combine(const swap::Problem& problem, const swap::Liveness& liveness, const Graph& graph,
-                                std::uint64_t budget, Means means, const SearchLimits& limits) {
-  return Combination(problem, liveness, graph, budget, limits).run(means);
+                                std::uint64_t budget, Means means, const SearchLimits& limits, Progress* progress) {
+  return Combination(problem, liveness, graph, budget, limits).run(means, progress);
 }
 
 }  // namespace memopt::recompute

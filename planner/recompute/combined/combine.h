@@ -9,8 +9,10 @@
 #include <optional>
 
 #include "planner/recompute/combined/extended.h"
+#include "planner/recompute/combined/hidden_swaps.h"
 #include "planner/recompute/model/graph.h"
 #include "planner/recompute/model/plan.h"
+#include "planner/recompute/search/foresight.h"
 #include "planner/recompute/search/search.h"
 #include "planner/swap/model/liveness.h"
 #include "planner/swap/model/model.h"
@@ -23,14 +25,15 @@ struct Combined {
   swap::Decisions decisions;                  // of extend(problem, graph, steps), whose limit is the budget
   double waits_ns = 0;                        // an iteration, beside the replays
   std::uint64_t bytes_out = 0, bytes_in = 0;  // an iteration
-  std::uint64_t load = 0;                     // the least limit under which it takes no longer
+  std::uint64_t load = 0;  // the least limit under which it takes no longer; with places: what is resident at most
+  std::optional<std::uint64_t> footprint = {};  // of the places that the decisions have; none: they have none
 
   double added_ns() const { return cost.added_ns + waits_ns; }
 };
 
 // What these steps, which must hold and cost `cost`, and swaps of the iteration with them, come to, if they hold within
-// the limit of `extended`, which is its load then. Swaps that begin or end within a launch that touches their block are
-// made to be beside it. `liveness`: of `extended`. Thread-safe.
+// the limit of `extended`, which is its load then. Where that has a layout, so must the decisions. Swaps that begin or
+// end within a launch that touches their block are made to be beside it. `liveness`: of `extended`. Thread-safe.
 std::optional<Combined> judge(Steps steps, Cost cost, const Extended& extended, const swap::Liveness& liveness,
                               swap::Decisions decisions);
 
@@ -40,11 +43,20 @@ void find_load(const swap::Problem& problem, const Graph& graph, std::uint64_t b
 // Swaps alone, or what is computed again and swaps beside it.
 enum class Means : std::uint8_t { kSwaps, kBoth };
 
+// What a search goes on from that is begun again, within another budget.
+struct Progress {
+  HiddenSwaps hidden;      // beside which the best plan was found
+  Weights weights;         // of its replays
+  bool has_begun = false;  // else it begins from nothing
+};
+
 // The fastest plan that is found within `budget` bytes; with kBoth no slower than those that are found by search()
-// alone, and by swaps alone, in the parts of the time that they have. Copies are the problem's machine's. Nothing where
-// none is found. Without a time limit the same seed and threads give the same plan; `attempts` are those of each search
-// that is part of it. Thread-safe.
+// alone, unless it has `progress`, and by swaps alone, in the parts of the time that they have. Copies are the
+// problem's machine's. Nothing where none is found. Without a time limit the same seed and threads give the same plan;
+// `attempts` are those of each search that is part of it. `progress`, of kBoth: where it goes on from, in place of
+// trying everything, and how far it came; replays alone are for the caller to look for then. Thread-safe.
 std::optional<Combined> combine(const swap::Problem& problem, const swap::Liveness& liveness, const Graph& graph,
-                                std::uint64_t budget, Means means, const SearchLimits& limits);
+                                std::uint64_t budget, Means means, const SearchLimits& limits,
+                                Progress* progress = nullptr);
 
 }  // namespace memopt::recompute

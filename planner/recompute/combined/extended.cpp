@@ -37,6 +37,7 @@ class Extension {
       now_ = std::max(now_, (i < n ? problem_.operations[i].time : problem_.period) + added_);  // sums are rounded
       for (; next < steps.size() && steps[next].before == i; ++next) {
         extended_.step_at.push_back(here());
+        step_ = static_cast<std::uint32_t>(next);
         steps[next].kind == Step::Kind::kDrop ? release(steps[next].what) : replay(graph_.launches[steps[next].what]);
       }
       if (i == n) break;
@@ -66,6 +67,7 @@ class Extension {
     const auto life = static_cast<std::uint32_t>(extended_.problem.blocks.size());
     extended_.problem.blocks.push_back(std::move(block));
     extended_.block_of.push_back(b);
+    extended_.made_by.push_back(step_);
     add(Kind::kMalloc, life);
     return life;
   }
@@ -136,6 +138,7 @@ class Extension {
   std::vector<State> states_;  // by block of the iteration
   Extended extended_;
   std::uint64_t last_id_ = 0;
+  std::uint32_t step_ = 0;  // that is made
   double now_ = 0, added_ = 0;
 };
 
@@ -239,6 +242,42 @@ std::vector<swap::Swap> swaps_of_lives(const Extended& extended, std::vector<swa
 std::vector<swap::Swap> swaps_of_blocks(const Extended& extended, std::vector<swap::Swap> swaps) {
   for (swap::Swap& swap : swaps) swap.block = extended.block_of[swap.block];
   return swaps;
+}
+
+std::vector<swap::Place> places_of_lives(const Extended& extended, std::vector<swap::Place> of_blocks,
+                                         const std::vector<StepPlace>& of_steps) {
+  std::vector<swap::Place> places = std::move(of_blocks);
+  if (places.size() != extended.blocks()) throw swap::Invalid("expected a place for each block, found none");
+  places.resize(extended.block_of.size());
+  std::vector<bool> placed(extended.made_by.size());
+  for (const StepPlace& one : of_steps) {
+    const auto fail = [&](const char* why) {
+      throw swap::Invalid("recompute[" + std::to_string(one.step) + "].places: block " +
+                          std::to_string(extended.problem.blocks[one.block].id) + why);
+    };
+    const auto [begin, end] = std::equal_range(extended.made_by.begin(), extended.made_by.end(), one.step);
+    std::size_t life = static_cast<std::size_t>(begin - extended.made_by.begin());
+    const auto behind = static_cast<std::size_t>(end - extended.made_by.begin());
+    while (life < behind && extended.block_of[extended.blocks() + life] != one.block) ++life;
+    if (life == behind) fail(" takes no bytes there");
+    if (placed[life]) fail(" is given twice");
+    placed[life] = true;
+    places[extended.blocks() + life] = one.place;
+  }
+  const auto none = static_cast<std::size_t>(std::find(placed.begin(), placed.end(), false) - placed.begin());
+  if (none == placed.size()) return places;
+  const std::uint32_t block = extended.block_of[extended.blocks() + none];
+  throw swap::Invalid("recompute[" + std::to_string(extended.made_by[none]) + "].places: expected one of block " +
+                      std::to_string(extended.problem.blocks[block].id) + ", which takes its bytes there");
+}
+
+std::vector<StepPlace> places_of_steps(const Extended& extended, const std::vector<swap::Place>& places) {
+  std::vector<StepPlace> of_steps;
+  for (std::size_t k = 0; k < extended.made_by.size(); ++k) {
+    const std::size_t life = extended.blocks() + k;
+    of_steps.push_back({extended.made_by[k], extended.block_of[life], places[life]});
+  }
+  return of_steps;
 }
 
 }  // namespace memopt::recompute

@@ -46,9 +46,17 @@ struct Spelling {
 
 // Before an operation, or behind all: a block is dropped, or the launch that begins with an operation is replayed.
 struct RecomputeStep {
+  struct BlockPlace {
+    std::uint32_t block = 0;  // index
+    Place place;
+
+    friend bool operator==(const BlockPlace&, const BlockPlace&) = default;
+  };
+
   std::uint32_t before = 0;
   bool drop = false;
-  std::uint32_t what = 0;  // index of the block, or of the operation
+  std::uint32_t what = 0;               // index of the block, or of the operation
+  std::vector<BlockPlace> places = {};  // with a layout, of a replay: where what it takes bytes for lies
 
   friend bool operator==(const RecomputeStep&, const RecomputeStep&) = default;
 };

@@ -211,8 +211,7 @@ class Reader {
         given |= Spelling::kBlockName;
       }
       if (const Json* v = members.find("window")) {
-        if (*v != "own" && *v != "linear") refuse(where + ".window", "\"own\" or \"linear\"", *v);
-        places[j].own = *v == "own";
+        places[j].own = is_own(*v, where + ".window");
         placed = true;
       }
       if (const Json* v = members.find("offset"); v && !v->is_null()) {
@@ -223,6 +222,11 @@ class Reader {
       file_.problem.blocks.push_back(std::move(block));
     }
     if (placed) file_.decisions.places = std::move(places);
+  }
+
+  static bool is_own(const Json& window, const std::string& where) {
+    if (window != "own" && window != "linear") refuse(where, "\"own\" or \"linear\"", window);
+    return window == "own";
   }
 
   static std::vector<std::uint64_t> offsets(const Json& value, const std::string& where) {
@@ -337,7 +341,7 @@ class Reader {
     for (std::size_t j = 0; j < list.size(); ++j) {
       const std::string where = element("recompute", j);
       const Members members(list[j], where);
-      members.only({"before", "drop", "replay"});
+      members.only({"before", "drop", "replay", "places"});
       RecomputeStep step;
       step.before = static_cast<std::uint32_t>(integer(members.get("before", "an operation"), where + ".before", 0, n));
       const Json* const drop = members.find("drop");
@@ -350,7 +354,24 @@ class Reader {
         const std::uint64_t least = 0, most = n == 0 ? 0 : n - 1;
         step.what = static_cast<std::uint32_t>(integer(*members.find("replay"), where + ".replay", least, most));
       }
+      if (const Json* v = members.find("places")) {
+        if (step.drop) throw Invalid(where + ".places: a drop has none");
+        step_places(array(*v, where + ".places"), where, step);
+      }
       file_.recompute.push_back(step);
+    }
+  }
+
+  void step_places(const Json& list, const std::string& of, RecomputeStep& step) const {
+    for (std::size_t k = 0; k < list.size(); ++k) {
+      const std::string where = of + '.' + element("places", k);
+      const Members members(list[k], where);
+      members.only({"block", "offset", "window"});
+      RecomputeStep::BlockPlace one;
+      one.block = block(members.get("block", "the id of a block"), where + ".block");
+      one.place.offsets = offsets(members.get("offset", "bytes"), where + ".offset");
+      if (const Json* window = members.find("window")) one.place.own = is_own(*window, where + ".window");
+      step.places.push_back(std::move(one));
     }
   }
 

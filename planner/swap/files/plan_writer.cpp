@@ -91,6 +91,17 @@ class Writer {
     out_.begin_object();
     out_.member("before", std::uint64_t{step.before});
     step.drop ? out_.member("drop", problem_.blocks[step.what].id) : out_.member("replay", std::uint64_t{step.what});
+    if (!step.places.empty()) {
+      list("places", step.places.size(), {}, [&](std::size_t k) { step_place(step.places[k]); });
+    }
+    out_.end_object();
+  }
+
+  void step_place(const RecomputeStep::BlockPlace& one) {
+    out_.begin_object();
+    out_.member("block", problem_.blocks[one.block].id);
+    offsets(one.place.offsets, {});
+    out_.member("window", one.place.own ? "own" : "linear");
     out_.end_object();
   }
 

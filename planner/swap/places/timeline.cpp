@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
+#include <limits>
 #include <utility>
 
 #include "planner/layout/portfolio/solve.h"
@@ -217,10 +218,10 @@ std::optional<TimelineProblem> make_timeline_problem(const Problem& problem, con
 
 namespace {
 
-std::optional<Decisions> lay_out(const Problem& problem, const Liveness& liveness, const Decisions& decisions,
-                                 const layout::Limits& limits, std::optional<std::uint64_t> capacity, Returns returns) {
-  Simulator simulator(problem, liveness);
-  std::optional<TimelineProblem> timeline = make_timeline_problem(problem, liveness, decisions, simulator, returns);
+// Places for what the timeline leaves. `most_ns`: that may be added.
+std::optional<Decisions> lay_out(const Problem& problem, Simulator& simulator, const Decisions& decisions,
+                                 std::optional<TimelineProblem> timeline, const layout::Limits& limits,
+                                 std::optional<std::uint64_t> capacity, double most_ns) {
   if (!timeline) return std::nullopt;
   layout::Problem& layout = timeline->layout.problem;
   layout.capacity = capacity;
@@ -229,7 +230,7 @@ std::optional<Decisions> lay_out(const Problem& problem, const Liveness& livenes
   Decisions placed{decisions.swaps, {}};
   set_places(problem, timeline->layout, outcome.solution, placed);
   std::optional<Decisions> best;
-  double least = timeline->added_ns + kSame;
+  double least = most_ns;
   const auto offer = [&](Decisions one) {
     const Timing timing = simulator.evaluate(one);
     if (timing.fault != Fault::kNone || timing.early_swap_ins > 0 || timing.added_ns > least) return;
@@ -241,6 +242,14 @@ std::optional<Decisions> lay_out(const Problem& problem, const Liveness& livenes
   for (std::size_t j = 0; j < placed.swaps.size(); ++j) placed.swaps[j].in_after = timeline->in_after[j];
   offer(std::move(placed));
   return best;
+}
+
+std::optional<Decisions> lay_out(const Problem& problem, const Liveness& liveness, const Decisions& decisions,
+                                 const layout::Limits& limits, std::optional<std::uint64_t> capacity, Returns returns) {
+  Simulator simulator(problem, liveness);
+  auto timeline = make_timeline_problem(problem, liveness, decisions, simulator, returns);
+  const double most_ns = timeline ? timeline->added_ns + kSame : 0;
+  return lay_out(problem, simulator, decisions, std::move(timeline), limits, capacity, most_ns);
 }
 
 }  // namespace
@@ -259,6 +268,19 @@ std::optional<Decisions> lay_out_in_time(const Problem& problem, const Liveness&
     rest.time = std::max(std::chrono::nanoseconds(0), rest.time - spent);
   }
   return lay_out(problem, liveness, decisions, rest, capacity, Returns::kWhereTheyWere);
+}
+
+std::optional<Decisions> lay_out_as_by_load(const Problem& problem, const Liveness& liveness,
+                                            const Decisions& decisions, std::uint64_t load,
+                                            const layout::Limits& limits, std::optional<std::uint64_t> capacity) {
+  Problem by_load = problem;
+  by_load.layout = false;
+  by_load.limit = load;
+  Simulator simulator(by_load, liveness);
+  auto timeline = make_timeline_problem(by_load, liveness, decisions, simulator);
+  Simulator placed(problem, liveness);
+  return lay_out(problem, placed, decisions, std::move(timeline), limits, capacity,
+                 std::numeric_limits<double>::infinity());
 }
 
 bool has_turns(const Decisions& decisions) {

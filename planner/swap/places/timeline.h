@@ -39,6 +39,14 @@ std::optional<Decisions> lay_out_in_time(const Problem& problem, const Liveness&
                                          const layout::Limits& limits,
                                          std::optional<std::uint64_t> capacity = std::nullopt);
 
+// Places for a plan that was made by load alone, in which it takes no longer than within so many bytes of load, without
+// a layout, or but little longer where the simulator has it otherwise in the end: the lowest that are found, or with a
+// capacity any within that. Nothing where none are found, or a block lives for longer than an iteration.
+std::optional<Decisions> lay_out_as_by_load(const Problem& problem, const Liveness& liveness,
+                                            const Decisions& decisions, std::uint64_t load,
+                                            const layout::Limits& limits,
+                                            std::optional<std::uint64_t> capacity = std::nullopt);
+
 // Whether a block has several offsets, between whose turns others may come to lie.
 bool has_turns(const Decisions& decisions);
 

@@ -84,7 +84,7 @@ class AgainstTheJudge(unittest.TestCase):
             plan["recompute"] = random_iterations.steps(rng, plan)
             if theirs(plan)["valid"]:
                 plans += [random_iterations.mutated(rng, plan) for _ in range(4)]
-        plans = [plan for plan in plans if not plan.get("lazy_malloc") and not plan.get("layout", True)]
+        plans = [plan for plan in plans if not plan.get("lazy_malloc")]
         valid, _ = self.compare(plans)
         self.assertGreater(valid, PLANS // 10)
         self.assertGreater(len(plans) - valid, PLANS // 10)
@@ -122,6 +122,101 @@ class WithSwaps(unittest.TestCase):
         self.assertGreater(valid, len(plans) // 6)
         self.assertGreater(len(plans) - valid, len(plans) // 6)
         self.assertGreater(replayed, len(plans) // 12)
+
+
+def with_places(rng, swapped):
+    """A plan whose steps, and swaps if it has any, hold without a layout, with places that mostly do."""
+    while True:
+        plan = with_swaps(rng) if swapped else random_iterations.iteration(rng)
+        if not swapped:
+            plan["recompute"] = random_iterations.steps(rng, plan)
+        if not theirs(dict(plan, limit=1 << 40))["valid"]:
+            continue
+        random_iterations.place(rng, plan, recompute_judge.extend(plan))
+        return plan
+
+
+class WithPlaces(unittest.TestCase):
+    def compare(self, plans):
+        """Counts those that hold, and those of them in which a step has places."""
+        valid = placed = 0
+        for plan, own, judged, shown in agreed(self, plans):
+            valid += 1
+            placed += any("places" in step for step in plan["recompute"])
+            for field in ("footprint", "replays", "drops"):
+                self.assertEqual(own[field], judged[field], field + ": " + shown)
+            self.assertGreaterEqual(judged["footprint"], 0 if judged["swaps"] else judged["load"], shown)
+            if judged["converged"] and own["converged"]:
+                self.assertAlmostEqual(own["added_ns"], judged["added_ns"], delta=2e-3, msg=shown)
+        return valid, placed
+
+    def test_random_plans_with_places(self):
+        rng = random.Random(SEED + 6)
+        for swapped in (False, True):
+            plans = [with_places(rng, swapped) for _ in range(PLANS // 8)]
+            valid, placed = self.compare(plans)
+            self.assertGreater(valid, len(plans) // 3)
+            self.assertGreater(placed, len(plans) // 6)
+
+    def test_mutations_of_plans_with_places(self):
+        rng = random.Random(SEED + 7)
+        plans = []
+        while len(plans) < PLANS // 4:
+            plan = with_places(rng, rng.random() < 0.3)
+            if theirs(plan)["valid"] and any("places" in step for step in plan["recompute"]):
+                plans += (random_iterations.mutated(rng, plan) for _ in range(5))
+        valid, placed = self.compare(plans)
+        self.assertGreater(valid, len(plans) // 10)
+        self.assertGreater(len(plans) - valid, len(plans) // 3)
+        self.assertGreater(placed, len(plans) // 10)
+
+    def example(self):
+        """Block 1 is dropped and made again by a launch that writes block 2 as well, which has been changed since: 100 bytes, and 50 besides."""
+        plan = TheIterationWithItsSteps().example()
+        plan.update(layout=True, limit=226, swaps=[], align=8, chunk=8)
+        for block, offset in zip(plan["blocks"], (0, 16, 176)):
+            block["offset"] = offset
+        plan["recompute"][1]["places"] = [{"block": 1, "offset": 16}, {"block": 2, "offset": 120}]
+        return plan
+
+    def test_an_example(self):
+        own, = verdicts.ours(VERIFY, [self.example()])
+        for result in (own, theirs(self.example())):
+            self.assertEqual((result["valid"], result["footprint"], result["added_ns"]), (True, 226, 10), result)
+        # A later life may lie elsewhere.
+        self.assertTrue(theirs(self.moved(1, {"offset": 8}, limit=None, weight=240))["valid"])
+
+    def moved(self, block, place, weight=None, **fields):
+        plan = dict(self.example(), **fields)
+        one, = (one for one in plan["recompute"][1]["places"] if one["block"] == block)
+        one.update(place)
+        if weight is not None:
+            plan["blocks"][0]["offset"] = weight
+        return plan
+
+    def test_places_that_do_not_hold(self):
+        without, twice, of_another, negative, drop = (self.example() for _ in range(5))
+        del without["recompute"][1]["places"][0]
+        twice["recompute"][1]["places"].append({"block": 1, "offset": 16})
+        of_another["recompute"][1]["places"].append({"block": 0, "offset": 0})
+        negative["recompute"][1]["places"][0]["offset"] = -8
+        drop["recompute"][0]["places"] = [{"block": 1, "offset": 16}]
+        for plan, why in (
+                (self.moved(1, {"offset": 24}), "blocks . and . are both resident at byte 120 at operation 10"),  # one unit onto the next
+                (self.moved(1, {"offset": 8}), "blocks . and . are both resident at byte 8 at operation"),        # and onto the one before
+                (self.moved(2, {"offset": 128}), "blocks . and . are both resident at byte 176 at operation 10"),
+                (self.moved(1, {"offset": 17}), "an offset is no multiple of 8"),
+                (self.moved(2, {"offset": 232}), "the footprint of 282 bytes is above the limit of 226"),
+                (dict(self.example(), limit=225), "the footprint of 226 bytes is above the limit of 225"),
+                (without, r"recompute\[1\]: places are of blocks \[2\], and it takes bytes for \[1, 2\]"),
+                (twice, r"recompute\[1\].places\[2\]: block 1 has one already"),
+                (of_another, r"recompute\[1\]: places are of blocks \[0, 1, 2\], and it takes bytes for \[1, 2\]"),
+                (negative, r"recompute\[1\].places\[0\].offset is not a whole number"),
+                (drop, r"recompute\[0\] does not have before and one of drop and replay, or has more"),
+                (self.moved(1, {"window": "wide"}), r"recompute\[1\].places\[0\].window is neither linear nor own")):
+            own, = verdicts.ours(VERIFY, [plan])
+            self.assertFalse(own["valid"], why)
+            self.assertRegex(theirs(plan).get("error", "it holds"), why, own)
 
 
 class TheIterationWithItsSteps(unittest.TestCase):

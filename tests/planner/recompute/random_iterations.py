@@ -4,12 +4,15 @@
     steps(rng, plan)              a list for its "recompute", which holds often, but not always
     machine(rng)                  one on which copies take about as long as some launches
     swaps(rng, plan, extended)    a list for its "swaps", most of which hold; extended: the judge's, of a plan whose steps hold
-    mutated(rng, plan)            a copy with one launch, step, swap or operation changed
+    place(rng, plan, extended)    gives all that has bytes a place, and the plan a layout; extended: as for swaps, of the plan with its swaps
+    mutated(rng, plan)            a copy with one place, launch, step, swap or operation changed
 
 rng is a random.Random. Shares no code with the planner; with the judge only where swaps are placed.
 """
 import collections
 import copy
+
+import random_plans
 
 MOST_LAUNCHES = 25
 MOST_LAUNCH_OPERATIONS = 5
@@ -409,6 +412,20 @@ def swaps_of_life(rng, block, points, share, persistent):
     return found
 
 
+def place(rng, plan, extended):
+    plan.update(layout=True, chunk=rng.choice([1, 1, 64]), align=rng.choice([1, 8]))
+    with_steps = extended.plan(plan)
+    random_plans.place(rng, with_steps)
+    places = {block["id"]: {"offset": block["offset"], "window": block.get("window", "linear")} for block in with_steps["blocks"]}
+    for life, (step, block) in sorted(extended.origins.items()):
+        plan["recompute"][step].setdefault("places", []).append({"block": block, **places[life]})
+    for record in plan["blocks"]:
+        record.update(places[extended.lives[record["id"]][0][0]])
+    offsets = [(one["offset"], extended.blocks[life]["size"]) for life, one in places.items()]
+    top = max(max(offset if isinstance(offset, list) else [offset]) + size for offset, size in offsets) if offsets else 0
+    plan["limit"] = rng.choice([None, top, top, top + rng.randint(1, 100)])
+
+
 def random_step(rng, plan, launches):
     before = rng.randint(0, len(plan["ops"]))
     if rng.random() < 0.5 and plan["blocks"]:
@@ -440,6 +457,11 @@ def mutated(rng, plan):
     lists = [name for name in ("launches", "recompute", "recompute", "ops", *["swaps"] * 8) if plan.get(name)]
     while True:
         copied = copy.deepcopy(plan)
+        if plan.get("layout", True) and rng.random() < 0.8:
+            mutate_place(rng, copied)
+            if copied != plan:
+                return copied
+            continue
         name = rng.choice(lists)
         elements = copied[name]
         place = rng.randrange(len(elements))
@@ -474,6 +496,38 @@ def mutate_operation(rng, plan, place):
         operation[2] = rng.choice([*times, plan["period"]])
     elif operation[0] != "x":
         operation[3:4] = [rng.choice([None, 0, 1, 2])]
+
+
+def mutate_place(rng, plan):
+    """Mostly where something lies."""
+    of_steps = [step["places"] for step in plan["recompute"] if "places" in step]
+    if of_steps and rng.random() < 0.6:
+        places = rng.choice(of_steps)
+        number = rng.randrange(len(places))
+        how = rng.random()
+        if how < 0.1:
+            del places[number]
+            return
+        if how < 0.2:
+            places.insert(number, dict(places[number]))
+        elif how < 0.3:
+            places[number]["block"] = rng.choice(plan["blocks"])["id"]
+        mutated_place = places[number]
+    else:
+        mutated_place = rng.choice(plan["blocks"])
+    field = rng.choice(["offset"] * 8 + ["window", "limit", "chunk", "align", "missing"])
+    if field == "limit":
+        plan["limit"] = rng.choice([None, plan["limit"] - 1 if plan["limit"] else 0])
+    elif field in ("chunk", "align"):
+        plan[field] = rng.choice([1, 3, 8, 64])
+    elif field == "missing":
+        mutated_place.pop("offset", None)
+    elif field == "window":
+        mutated_place["window"] = rng.choice(["own", "linear", "wide"])
+    elif "offset" in mutated_place:
+        offset = mutated_place["offset"]
+        offset = offset[0] if isinstance(offset, list) else offset
+        mutated_place["offset"] = rng.choice([offset + rng.choice([-64, -8, -1, 1, 8, 64]), 0, rng.randint(0, offset + 100), [offset], [offset, offset + 64], -1])
 
 
 def mutate_step(rng, plan, place):

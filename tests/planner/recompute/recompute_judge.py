@@ -2,8 +2,8 @@
 """An independent judge of plans that compute again (memopt-plan-2 with launches and recompute), with and without swaps.
 
 Written from docs/formats/plan-json.md alone, above all its "Computing again"; it shares no code with the planner. judge(plan) walks through the
-operations and steps and keeps for each block in memory which version it is in; each instance counts its own. Swaps are judged by the judge of
-swap plans, as those of the iteration with its steps, which extend(plan) gives. Plans with a layout are not judged.
+operations and steps and keeps for each block in memory which version it is in; each instance counts its own. Swaps and places are judged by the
+judge of swap plans, as those of the iteration with its steps, which extend(plan) gives.
 
     recompute_judge.py FILE.json ...    a line each; exit code 1 unless all hold
 """
@@ -57,8 +57,8 @@ class Iteration:
     def __init__(self, plan):
         of_type(plan, dict, "the plan")
         require(plan.get("format") in ("memopt-plan-1", "memopt-plan-2"), "format is not memopt-plan-1 or memopt-plan-2")
-        if of_type(plan.get("layout", True), bool, "layout"):
-            raise NotImplementedError("plans with a layout are not judged")
+        self.layout = of_type(plan.get("layout", True), bool, "layout")
+        self.unplaced = False
         self.swaps = of_type(plan.get("swaps", []), list, "swaps")
         for field in ("launches", "recompute"):
             require(plan["format"] == "memopt-plan-2" or field not in plan, f"memopt-plan-1 has no {field}")
@@ -170,7 +170,8 @@ class Iteration:
         for place, step in enumerate(self.steps):
             where = f"recompute[{place}]"
             fields = of_type(step, dict, where).keys()
-            require(fields in ({"before", "drop"}, {"before", "replay"}), f"{where} does not have before and one of drop and replay")
+            require(fields in ({"before", "drop"}, {"before", "replay"}, {"before", "replay", "places"}),
+                    f"{where} does not have before and one of drop and replay, or has more")
             before = whole(step["before"], f"{where}.before", len(self.operations))
             require(before >= last, f"{where} is before operation {before}, but listed behind one before operation {last}")
             last = before
@@ -178,6 +179,23 @@ class Iteration:
                 require(whole(step["drop"], f"{where}.drop") in self.blocks, f"{where}: unknown block {step['drop']}")
             else:
                 require(whole(step["replay"], f"{where}.replay") in self.launches, f"{where}: no launch begins with operation {step['replay']}")
+                self.read_places(step, where)
+
+    def read_places(self, step, where):
+        """What they are is for the judge of swap plans."""
+        seen = set()
+        for number_of_place, place in enumerate(of_type(step.get("places", []), list, f"{where}.places")):
+            of = f"{where}.places[{number_of_place}]"
+            require(of_type(place, dict, of).keys() in ({"block", "offset"}, {"block", "offset", "window"}),
+                    f"{of} does not have block, offset and perhaps window")
+            require(whole(place["block"], f"{of}.block") in self.blocks, f"{of}: unknown block {place['block']}")
+            require(place["block"] not in seen or not self.layout, f"{of}: block {place['block']} has one already")
+            seen.add(place["block"])
+            require(place.get("window", "linear") in ("linear", "own"), f"{of}.window is neither linear nor own")
+            offsets = place["offset"] if type(place["offset"]) is list else [place["offset"]]
+            require(1 <= len(offsets) <= 8, f"{of}.offset is not 1 to 8 offsets")
+            for offset in offsets:
+                whole(offset, f"{of}.offset")
 
 
 class Extended:
@@ -187,6 +205,7 @@ class Extended:
         self.operations = []  # [kind, life, time, age]; a life's number is its place in blocks.
         self.blocks = []
         self.lives = {}  # By block, in order: [life, its allocation, its free]; both None where it reaches into the next iteration.
+        self.origins = {}  # Of what replays allocate, by life: (the step's place in the list, the block).
         self.runs = []   # Of launches and replays: (first operation, end, {(life, age) that they touch}).
         self.now = self.replayed = 0
         for id_, block in iteration.blocks.items():
@@ -211,10 +230,11 @@ class Extended:
             self.lives[id_] = [[self.begin(self.iteration.blocks[id_].record), None, None]]
         return self.lives[id_][-1][0]
 
-    def allocate(self, id_):
+    def allocate(self, id_, place=None):
+        """Where the block itself says, or there."""
         block = self.iteration.blocks[id_]
         if block.free_age == 0:
-            self.lives.setdefault(id_, []).append([self.begin(block.record), len(self.operations), None])
+            self.lives.setdefault(id_, []).append([self.begin({**block.record, **(place or {})}), len(self.operations), None])
         self.emit("m", self.life(id_))
 
     def free(self, id_, age):
@@ -227,14 +247,18 @@ class Extended:
         touched = {(self.life(id_), age) for id_, age in {**launch.reads, **launch.writes}}
         self.runs.append((len(self.operations), len(self.operations) + launch.end - launch.first, touched))
 
-    def replay(self, launch, made, besides):
-        """Of instances that it makes, and of those that it writes besides."""
-        substitutes = {}
+    def replay(self, launch, made, besides, places):
+        """Of instances that it makes, and of those that it writes besides; with the places, by block, of a plan with a layout. What is allocated:
+        (life, block)."""
+        substitutes, allocated = {}, []
         for instance in launch.writes:  # In order of the first writes.
             if instance in made:
-                self.allocate(instance[0])
+                self.allocate(instance[0], places.get(instance[0]))
+                allocated.append((self.life(instance[0]), instance[0]))
             elif instance in besides:
-                substitutes[instance] = self.begin({"size": self.iteration.blocks[instance[0]].size, "pinned": True})
+                size = self.iteration.blocks[instance[0]].size
+                substitutes[instance] = self.begin({"size": size, "pinned": True, **places.get(instance[0], {})})
+                allocated.append((substitutes[instance], instance[0]))
                 self.emit("m", substitutes[instance])
         first, touched, began = len(self.operations), set(), self.now
         for i in range(launch.first, launch.end):
@@ -251,6 +275,7 @@ class Extended:
         self.now = began + launch.duration
         for life in substitutes.values():
             self.emit("f", life)
+        return allocated
 
     def swaps(self):
         """Those of the plan, of lives."""
@@ -355,7 +380,8 @@ class Memory:
         self.extended.free(id_, 0)
         self.release((id_, 0))
 
-    def replay(self, before, launch, where):
+    def replay(self, before, launch, places, number_of_step):
+        where = f"recompute[{number_of_step}]"
         require(before >= launch.end, f"{where}: the launch of operation {launch.first} has not run yet")
         require(self.iteration.within[before] is None, f"{where} is within a launch")
         for id_, _ in {**launch.reads, **launch.writes}:
@@ -372,7 +398,11 @@ class Memory:
             elif held != version:                                           # 4; 3 changes nothing.
                 besides.add(instance)
         self.footprint = max(self.footprint, self.bytes + sum(map(self.size, besides)))
-        self.extended.replay(launch, made, besides)
+        if self.iteration.layout and not self.iteration.unplaced:
+            taken = {id_ for id_, _ in made | besides}
+            require(taken == places.keys(), f"{where}: places are of blocks {sorted(places)}, and it takes bytes for {sorted(taken)}")
+        allocated = self.extended.replay(launch, made, besides, places if self.iteration.layout else {})
+        self.extended.origins.update({life: (number_of_step, id_) for life, id_ in allocated})
 
 
 def simulate(iteration, steps):
@@ -385,7 +415,8 @@ def simulate(iteration, steps):
             if "drop" in step:
                 memory.drop(i, step["drop"], where)
             else:
-                memory.replay(i, iteration.launches[step["replay"]], where)
+                places = {one["block"]: {"offset": one["offset"], "window": one.get("window", "linear")} for one in step.get("places", [])}
+                memory.replay(i, iteration.launches[step["replay"]], places, place)
             place += 1
         if i < len(iteration.operations):
             kind, id_, age = iteration.operations[i]
@@ -396,8 +427,9 @@ def simulate(iteration, steps):
 
 
 def extend(plan):
-    """The iteration with its steps, which must hold."""
+    """The iteration with its steps, which must hold. Of a plan with a layout the places may be missing."""
     iteration = Iteration(plan)
+    iteration.unplaced = True
     return simulate(iteration, iteration.steps).extended
 
 
@@ -406,13 +438,13 @@ def judge(plan):
     memory = simulate(iteration, iteration.steps)
     replayed = [iteration.launches[step["replay"]].duration for step in iteration.steps if "replay" in step]
     swapped = {"peak_taken": memory.footprint, "added_ns": 0, "converged": True}
-    if iteration.swaps:
+    if iteration.swaps or iteration.layout:
         with_steps = memory.extended.plan(plan)
         swapped = swap_judge.judge(with_steps)
         memory.extended.check_runs(with_steps["swaps"])
-    footprint = swapped["peak_taken"]
+    footprint = swapped["footprint" if iteration.layout else "peak_taken"]
     require(iteration.limit is None or footprint <= iteration.limit, f"the footprint, {footprint}, is above the limit")
-    return {"valid": True, "footprint": footprint, "added_ns": math.fsum([*replayed, swapped["added_ns"]]), "replays": len(replayed),
+    return {"valid": True, "footprint": footprint, "load": memory.footprint, "added_ns": math.fsum([*replayed, swapped["added_ns"]]), "replays": len(replayed),
             "drops": len(iteration.steps) - len(replayed), "swaps": len(iteration.swaps), "waits_ns": swapped["added_ns"],
             "converged": swapped["converged"], "peak_live": simulate(iteration, []).footprint}
 

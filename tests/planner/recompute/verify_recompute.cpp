@@ -1,9 +1,11 @@
-// Reads plans that compute again (memopt-plan-2, one a line), and swap or not, and writes, a line each, what we say
-// they come to: JSON with the names of the judge (recompute_judge.py), which shares no code with us.
+// Reads plans that compute again (memopt-plan-2, one a line), and swap or not, with places or without, and writes, a
+// line each, what we say they come to: JSON with the names of the judge (recompute_judge.py), which shares no code with
+// us.
 #include <iostream>
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <string>
+#include <vector>
 
 #include "planner/recompute/combined/extended.h"
 #include "planner/recompute/model/plan.h"
@@ -14,6 +16,14 @@ namespace {
 
 using nlohmann::json;
 using namespace memopt;
+
+std::vector<recompute::StepPlace> places_of(const std::vector<swap::RecomputeStep>& steps) {
+  std::vector<recompute::StepPlace> places;
+  for (std::uint32_t k = 0; k < steps.size(); ++k) {
+    for (const auto& [block, place] : steps[k].places) places.push_back({k, block, place});
+  }
+  return places;
+}
 
 json result_of(const std::string& line) {
   try {
@@ -40,15 +50,19 @@ json result_of(const std::string& line) {
                    {"replays", cost.replays},
                    {"drops", cost.drops},
                    {"written", written.str()}};
-    if (!plan.decisions.swaps.empty()) {
-      const recompute::Extended extended = recompute::extend(plan.problem, graph, steps);
-      const swap::Decisions decisions{recompute::swaps_of_lives(extended, plan.decisions.swaps), {}};
-      const swap::Report report = swap::verify(extended.problem, decisions);
+    if (plan.problem.layout || !plan.decisions.swaps.empty()) {
+      recompute::Extended extended = recompute::extend(plan.problem, graph, steps);
+      extended.problem.layout = plan.problem.layout;
+      swap::Decisions decisions{recompute::swaps_of_lives(extended, plan.decisions.swaps), {}};
+      if (plan.problem.layout)
+        decisions.places = recompute::places_of_lives(extended, plan.decisions.places, places_of(plan.recompute));
+      const swap::Report report = swap::verify(extended.problem, decisions, {.no_early = !plan.problem.layout});
       if (const auto fault = recompute::find_launch_fault(extended.problem, decisions.swaps))
         return {{"valid", false}, {"error", *fault}};
       if (report.fault) return {{"valid", false}, {"error", *report.fault}};
       result["added_ns"] = cost.added_ns + report.timing.added_ns;
       result["converged"] = report.timing.steady;
+      if (report.footprint) result["footprint"] = *report.footprint;
       return result;
     }
     if (plan.problem.limit && cost.peak > *plan.problem.limit) return {{"valid", false}, {"error", "above the limit"}};

@@ -71,7 +71,8 @@ void PlanLine::add_to(CLI::App& command) {
       "gtx1080ti, a100-40g, h200, or OUT:IN[:OUT_LATENCY:IN_LATENCY] of copies in GB/s and ns (the file's; gtx1080ti "
       "where it has none)",
       "NAME");
-  option("--plot", swaps_.plot, "draw the plan, or the comparison; with --recompute the comparison alone (SVG)", "OUT");
+  option("--plot", swaps_.plot,
+         "draw the plan, or the comparison; with --recompute the comparison, or a plan with --places (SVG)", "OUT");
   app_->add_flag("--compare", swaps_.compare,
                  "the least added time by all strategies within several limits, as a table; with --json as JSON")
       ->group(kSwaps);
@@ -132,6 +133,11 @@ void PlanLine::add_to(CLI::App& command) {
                  "with --recompute: swap as well; memopt then chooses among both, memopt:recompute and memopt:swap are "
                  "for one of them alone")
       ->group(kRecompute);
+  app_->add_flag(
+          "--places", swaps_.places,
+          "with --recompute: plan where all lies as well, so that a layout is within the limit, and not the load "
+          "alone. --layout-time is for the layouts of strategies other than memopt then")
+      ->group(kRecompute);
   app_->add_option("--kernels", swaps_.kernels,
                    "of a recording: how kernels use the blocks that they name, a line PATTERN: USE each "
                    "(docs/formats/kernel-list.md); without it, launches may have changed all of them")
@@ -171,6 +177,8 @@ int PlanLine::run() {
     if (one->get_group() == kSwaps && one->count() > 0) swaps_.given.push_back(one->get_name());
   }
   if (swaps_.swap && !recompute_) return wrong("--swap is for --recompute; without it, swaps are what is planned");
+  if (swaps_.places && !recompute_)
+    return wrong("--places is for --recompute; without it, problems say whether they have a layout");
   if ((swaps_.episodes != 0 || !swaps_.training_curve.empty()) && !recompute_)
     return wrong("--episodes and --training-curve are for --recompute by dqn");
   if ((!swaps_.kernels.empty() || !swaps_.assume.empty()) && !recompute_)

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <chrono>
+#include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <sstream>
 #include <stdexcept>
@@ -11,7 +13,9 @@
 #include <vector>
 
 #include "planner/recompute/combined/extended.h"
+#include "planner/recompute/places/lives.h"
 #include "planner/swap/files/plan_file.h"
+#include "planner/swap/files/plan_plot.h"
 #include "tools/memoptctl/common/interruption.h"
 #include "tools/memoptctl/common/output_text.h"
 #include "tools/memoptctl/recompute/observed_launches.h"
@@ -29,10 +33,12 @@ constexpr int kExitInfeasible = 3;
 constexpr int kExitNoIteration = 4;
 
 void refuse_others(const SwapPlanOptions& options) {
-  for (const char* const name : {"--objective", "--clean-drops", "--remap-time", "--layout-time"}) {
+  for (const char* const name : {"--objective", "--clean-drops", "--remap-time"}) {
     if (options.has(name))
       throw std::invalid_argument(std::string(name) + " is for swaps alone, and not for --recompute");
   }
+  if (options.has("--layout-time") && !options.places)
+    throw std::invalid_argument("--layout-time is for layouts, and --recompute has none without --places");
   for (const char* const name : {"--no-bound", "--bound-time"}) {
     if (options.has(name) && options.swap)
       throw std::invalid_argument(std::string(name) + ": there is no bound of plans that swap as well");
@@ -42,8 +48,9 @@ void refuse_others(const SwapPlanOptions& options) {
   for (const char* const name : {"--limits", "--strategies"}) {
     if (options.has(name) && !options.compare) throw std::invalid_argument(std::string(name) + " is for --compare");
   }
-  if (options.has("--plot") && !options.compare)
-    throw std::invalid_argument("--plot draws what --compare finds; of one plan of --recompute there is no drawing");
+  if (options.has("--plot") && !options.compare && !options.places)
+    throw std::invalid_argument(
+        "--plot draws what --compare finds; of one plan of --recompute there is no drawing without --places");
 }
 
 std::string text_of(const recompute::CheckmateAnswer& answer, const swap::Problem& problem) {
@@ -59,23 +66,41 @@ std::string seconds_since(std::chrono::steady_clock::time_point begin) {
   return fmt::format("{:.2f} s{}", seconds, interrupted() ? ", interrupted: the best until then" : "");
 }
 
+// What the file says of swaps and places is what was planned.
+void expect_same(const recompute::Extended& extended, const swap::PlanFile& file, const swap::Decisions& decisions) {
+  if (swaps_of_lives(extended, file.decisions.swaps) != decisions.swaps)
+    throw std::logic_error("a swap is of another life of its block than the one that its file says");
+  if (decisions.places.empty()) return;
+  std::vector<recompute::StepPlace> of_steps;
+  for (std::uint32_t k = 0; k < file.recompute.size(); ++k) {
+    for (const auto& [block, place] : file.recompute[k].places) of_steps.push_back({k, block, place});
+  }
+  if (places_of_lives(extended, file.decisions.places, of_steps) != decisions.places)
+    throw std::logic_error("a place is of another life of its block than the one that its file says");
+}
+
 void write(SwapProblem& input, const recompute::Graph& graph, const Combined& plan, std::uint64_t limit,
            const std::string& path) {
   swap::PlanFile& file = input.file;
   file.launches = true;
-  file.problem.layout = false;
+  file.problem.layout = plan.footprint.has_value();
   file.problem.limit = limit;
   file.decisions = {};
-  if (!plan.decisions.swaps.empty()) {
-    const recompute::Extended extended = extend(file.problem, graph, plan.steps);
-    file.decisions.swaps = swaps_of_blocks(extended, plan.decisions.swaps);
-    if (swaps_of_lives(extended, file.decisions.swaps) != plan.decisions.swaps)
-      throw std::logic_error("a swap is of another life of its block than the one that its file says");
-  }
   file.recompute.clear();
   for (const recompute::Step& step : plan.steps) {
     const bool drop = step.kind == recompute::Step::Kind::kDrop;
     file.recompute.push_back({step.before, drop, drop ? step.what : graph.launches[step.what].first});
+  }
+  if (plan.footprint || !plan.decisions.swaps.empty()) {
+    const recompute::Extended extended = extend(file.problem, graph, plan.steps);
+    file.decisions.swaps = swaps_of_blocks(extended, plan.decisions.swaps);
+    if (plan.footprint) {
+      const auto& places = plan.decisions.places;
+      file.decisions.places.assign(places.begin(), places.begin() + static_cast<std::ptrdiff_t>(extended.blocks()));
+      for (recompute::StepPlace& one : places_of_steps(extended, places))
+        file.recompute[one.step].places.push_back({one.block, std::move(one.place)});
+    }
+    expect_same(extended, file, plan.decisions);
   }
   std::ostringstream text;
   swap::write_plan(file, text);
@@ -126,7 +151,8 @@ int plan_once(const SwapPlanOptions& options, SwapProblem& input) {
   for (std::uint32_t b = 0; b < problem.blocks.size(); ++b) blocks += graph.can_be_made(b) ? 1 : 0;
   std::vector<std::pair<std::string, std::string>> rows;
   if (!input.times.empty()) rows.emplace_back("times", input.times);
-  rows.emplace_back("footprint", mib(found->load) + " (load only)");
+  rows.emplace_back("footprint", found->footprint ? fmt::format("{}; load {}", mib(*found->footprint), mib(found->load))
+                                                  : mib(found->load) + " (load only)");
   const auto of_period = [&](double ns) { return fmt::format("{}, {:.2f} %", milliseconds(ns), part(ns, problem)); };
   rows.emplace_back("added time", fmt::format("{} an iteration of {}, {:.2f} %", milliseconds(found->added_ns()),
                                               milliseconds(problem.period), part(found->added_ns(), problem)));
@@ -155,6 +181,10 @@ int plan_once(const SwapPlanOptions& options, SwapProblem& input) {
   }
   if (bound && !bound->missing.empty()) rows.emplace_back("no linear bound", bound->missing);
   for (const auto& [name, value] : rows) fmt::print("{:<15}  {}\n", name, value);
+  if (!options.plot.empty()) {
+    const recompute::Extended extended = recompute::extend_with_layout(problem, graph, found->steps, limit);
+    write_text(options.plot, swap::draw_plan(extended.problem, found->decisions));
+  }
   if (!options.json.empty()) write(input, graph, *found, limit, options.json);
   return 0;
 }

@@ -79,10 +79,11 @@ void write_comparison(const std::vector<Row>& rows, const std::vector<Strategy>&
       nlohmann::json& entry = plans[strategies[k].name];
       const auto& plan = row.plans[k];
       if (!plan) continue;
-      entry = {{"footprint", plan->load},
+      entry = {{"footprint", bytes_of(*plan)},
                {"added_ns", plan->added_ns()},
                {"replays", plan->cost.replays},
                {"drops", plan->cost.drops}};
+      if (plan->footprint) entry["load"] = plan->load;
       if (swaps) entry.update({{"waits_ns", plan->waits_ns}, {"bytes_out", plan->bytes_out}});
     }
     nlohmann::json its = {{"limit", row.limit}, {"plans", plans}};
@@ -139,8 +140,9 @@ int compare_recomputation(const SwapPlanOptions& options, const SwapProblem& inp
   if (!input.times.empty()) fmt::print("times      {}\n", input.times);
   const bool has_bound = options.bound && !options.swap;
   if (options.swap) fmt::print("machine    {}\n", machine_text(input.file.problem.machine));
-  fmt::print("peak load  {}\niteration  {}; below: what {} to it, within a load of\n\n", mib(input.liveness.peak),
-             milliseconds(input.file.problem.period), options.swap ? "replays and waits add" : "replays add");
+  fmt::print("peak load  {}\niteration  {}; below: what {} to it, within a {} of\n\n", mib(input.liveness.peak),
+             milliseconds(input.file.problem.period), options.swap ? "replays and waits add" : "replays add",
+             options.places ? "footprint" : "load");
   fmt::print("{:>19}", "limit");
   if (has_bound) fmt::print("{:>{}}", "bound", kCellWidth);
   for (const Strategy& strategy : strategies) fmt::print("{:>{}}", strategy.name, width(strategy));

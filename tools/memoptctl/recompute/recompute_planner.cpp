@@ -9,6 +9,8 @@
 #include <utility>
 
 #include "planner/recompute/bounds/bound.h"
+#include "planner/recompute/places/descent.h"
+#include "planner/recompute/places/placed.h"
 #include "tools/memoptctl/common/printable.h"
 
 namespace memopt::tools {
@@ -20,6 +22,8 @@ constexpr double kBoundSeconds = 5;  // where --bound-time does not say
 // Of the peak load, to which the least limit is named, and the part of the time that each step to it has.
 constexpr std::uint64_t kPrecision = 256;
 constexpr double kHalves = 8;
+// With places, of one strategy that plans by load alone.
+constexpr std::uint64_t kMostPlans = 16;
 
 Combined without_swaps(recompute::Steps steps, recompute::Cost cost) {
   Combined plan;
@@ -34,9 +38,13 @@ bool is_over(std::chrono::steady_clock::time_point end) {
   return interrupted() || std::chrono::steady_clock::now() > end;
 }
 
+std::chrono::nanoseconds nanoseconds_of(double seconds) {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::duration<double>(seconds));
+}
+
 Combined checked(const Strategy& strategy, Combined found, std::uint64_t limit) {
   if (found.cost.fault) throw std::runtime_error("a plan of " + strategy.name + " does not hold: " + *found.cost.fault);
-  if (found.load > limit) throw std::runtime_error("a plan of " + strategy.name + " is above the limit");
+  if (bytes_of(found) > limit) throw std::runtime_error("a plan of " + strategy.name + " is above the limit");
   return found;
 }
 
@@ -46,6 +54,7 @@ bool Strategy::looks_at(const std::string& option) const {
   if (option == "--threads") return searches();
   if (option == "--time-budget") return searches() || learned == Learned::kDqn;
   if (option == "--seed") return searches() || learned;
+  if (option == "--layout-time") return !searches();
   return learned.has_value();  // --episodes, --training-curve
 }
 
@@ -53,6 +62,7 @@ void refuse_unseen(const SwapPlanOptions& options, const std::vector<Strategy>& 
   const std::pair<const char*, bool> given[] = {{"--time-budget", options.has("--time-budget")},
                                                 {"--threads", options.has("--threads")},
                                                 {"--seed", options.has("--seed")},
+                                                {"--layout-time", options.has("--layout-time")},
                                                 {"--episodes", options.episodes != 0},
                                                 {"--training-curve", !options.training_curve.empty()}};
   for (const auto& [name, is_given] : given) {
@@ -64,6 +74,8 @@ void refuse_unseen(const SwapPlanOptions& options, const std::vector<Strategy>& 
                                                 : std::string("the strategies that are asked for do")));
   }
 }
+
+std::uint64_t bytes_of(const Combined& plan) { return plan.footprint.value_or(plan.load); }
 
 std::vector<Strategy> all_strategies(bool swaps) {
   std::vector<Strategy> all = {{.name = "memopt"}};
@@ -133,7 +145,7 @@ std::optional<std::uint64_t> Planner::least_limit(const Strategy& strategy, std:
   while (enough > too_low && enough - too_low > precision && !interrupted()) {
     const std::uint64_t half = too_low + (enough - too_low) / 2;
     if (auto found = plan(strategy, half, options_.seconds / kHalves)) {
-      enough = std::min(half, found->load);
+      enough = std::min(half, bytes_of(*found));
     } else {
       too_low = half;
     }
@@ -142,30 +154,49 @@ std::optional<std::uint64_t> Planner::least_limit(const Strategy& strategy, std:
 }
 
 std::optional<Combined> Planner::plan(const Strategy& strategy, std::uint64_t limit, double seconds) const {
-  if (strategy.learned) {
-    auto found = learned_.plan(*strategy.learned, problem_, liveness_, graph_, limit, seconds / options_.seconds);
-    if (!found) return std::nullopt;
-    return checked(strategy, std::move(*found), limit);
+  auto found = options_.places ? plan_with_places(strategy, limit, seconds) : plan_by_load(strategy, limit, seconds);
+  if (!found) return std::nullopt;
+  return checked(strategy, std::move(*found), limit);
+}
+
+recompute::SearchLimits Planner::search_limits(double seconds) const {
+  recompute::SearchLimits limits;
+  limits.time = nanoseconds_of(seconds);
+  limits.threads = options_.threads != 0 ? options_.threads : std::max(1U, std::thread::hardware_concurrency());
+  limits.seed = options_.seed;
+  limits.cancelled = &cancelled_;
+  return limits;
+}
+
+std::optional<Combined> Planner::plan_with_places(const Strategy& strategy, std::uint64_t limit, double seconds) const {
+  if (strategy.searches()) {
+    return recompute::plan_with_places(problem_, liveness_, graph_, limit, strategy.means, search_limits(seconds));
   }
+  recompute::DescentLimits descent;
+  descent.time = kLongest;
+  descent.plans = kMostPlans;
+  descent.cancelled = &cancelled_;
+  descent.layouts.brief.time = nanoseconds_of(options_.layout_seconds);
+  descent.layouts.longer = descent.layouts.brief;
+  return recompute::descend(
+      problem_, graph_, limit,
+      [&](std::uint64_t load, double part) { return plan_by_load(strategy, load, part * seconds); }, descent);
+}
+
+std::optional<Combined> Planner::plan_by_load(const Strategy& strategy, std::uint64_t limit, double seconds) const {
+  if (strategy.learned)
+    return learned_.plan(*strategy.learned, problem_, liveness_, graph_, limit, seconds / options_.seconds);
   if (!strategy.searches()) {
     auto steps = published(strategy, limit);
     if (!steps) return std::nullopt;
     recompute::Cost cost = recompute::find_cost(problem_, liveness_, graph_, *steps);
-    return checked(strategy, without_swaps(std::move(*steps), std::move(cost)), limit);
+    return without_swaps(std::move(*steps), std::move(cost));
   }
-  recompute::SearchLimits limits;
-  limits.time = std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::duration<double>(seconds));
-  limits.threads = options_.threads != 0 ? options_.threads : std::max(1U, std::thread::hardware_concurrency());
-  limits.seed = options_.seed;
-  limits.cancelled = &cancelled_;
-  if (strategy.means) {
-    auto found = recompute::combine(problem_, liveness_, graph_, limit, *strategy.means, limits);
-    if (!found) return std::nullopt;
-    return checked(strategy, std::move(*found), limit);
-  }
+  const recompute::SearchLimits limits = search_limits(seconds);
+  if (strategy.means) return recompute::combine(problem_, liveness_, graph_, limit, *strategy.means, limits);
   auto found = recompute::search(problem_, liveness_, graph_, limit, limits);
   if (!found) return std::nullopt;
-  return checked(strategy, without_swaps(std::move(found->steps), std::move(found->cost)), limit);
+  return without_swaps(std::move(found->steps), std::move(found->cost));
 }
 
 std::optional<recompute::Steps> Planner::published(const Strategy& strategy, std::uint64_t limit) const {

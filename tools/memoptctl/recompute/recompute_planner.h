@@ -43,6 +43,9 @@ struct Strategy {
 // Throws std::invalid_argument for options that none of the strategies looks at.
 void refuse_unseen(const SwapPlanOptions& options, const std::vector<Strategy>& strategies);
 
+// What a plan takes: the footprint of its places, or its load where it has none.
+std::uint64_t bytes_of(const recompute::Combined& plan);
+
 // All but those that are asked for by name only. With swaps, our own is there three times: both together, and each
 // alone.
 std::vector<Strategy> all_strategies(bool swaps);
@@ -62,7 +65,8 @@ class Planner {
   // Null: there may be a plan.
   const char* why_there_is_none(std::uint64_t limit) const;
 
-  // Also of strategies that swap nothing. Throws std::runtime_error where a plan does not hold.
+  // With places, if the options ask for them: of strategies that plan by load alone for the load whose layout is within
+  // the limit. Also of strategies that swap nothing. Throws std::runtime_error where a plan does not hold.
   std::optional<recompute::Combined> plan(const Strategy& strategy, std::uint64_t limit) const;
   // Of the last plan by Checkmate.
   const recompute::CheckmateAnswer& checkmate_answer() const { return checkmate_; }
@@ -73,6 +77,10 @@ class Planner {
 
  private:
   std::optional<recompute::Combined> plan(const Strategy& strategy, std::uint64_t limit, double seconds) const;
+  std::optional<recompute::Combined> plan_by_load(const Strategy& strategy, std::uint64_t limit, double seconds) const;
+  std::optional<recompute::Combined> plan_with_places(const Strategy& strategy, std::uint64_t limit,
+                                                      double seconds) const;
+  recompute::SearchLimits search_limits(double seconds) const;
   std::optional<recompute::Steps> published(const Strategy& strategy, std::uint64_t limit) const;
 
   const SwapPlanOptions& options_;

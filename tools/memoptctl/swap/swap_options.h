@@ -22,6 +22,7 @@ struct SwapPlanOptions {
   bool swap = false;           // of --recompute: swaps besides
   std::string kernels;         // of --recompute of a recording: a list of kernels; may be empty
   std::string assume;          // of the same, or of a text trace: what is taken for granted; may be empty
+  bool places = false;         // of --recompute: where all lies, too
   std::uint64_t episodes = 0;  // of --recompute by what learns; 0: as many as there is time for
   std::string training_curve;  // of the same: where to write its episodes; may be empty
   unsigned threads = 0;        // of it; 0: as many as there are processors
