@@ -17,7 +17,7 @@ using std::chrono::nanoseconds;
 constexpr nanoseconds kBriefOfBlock = std::chrono::microseconds(20);
 constexpr double kBrief = 0.02, kLonger = 0.08;
 constexpr nanoseconds kLongestLayout = std::chrono::seconds(1);
-constexpr std::uint64_t kBriefWork = 20'000, kLongerWork = 400'000;
+constexpr std::uint64_t kBriefWork = 20'000, kLongerWork = 100'000;
 // Plans of a search without a time limit.
 constexpr std::uint64_t kPlans = 8;
 // Of the time, where blocks are swapped as well: replays alone; both, by load; and of what is left the swaps of the

@@ -9,6 +9,7 @@ import sys
 import tempfile
 import time
 import unittest
+import xml.etree.ElementTree as ElementTree
 
 import cases
 import logs_table
@@ -23,6 +24,7 @@ NETS = os.path.join(HERE, "..", "..", "..", "integration", "workloads", "nets", 
 # Ours, and what is published. Checkmate's programs take minutes, but for small iterations.
 STRATEGIES = logs_table.STRATEGIES
 CHECKMATE = ("checkmate", "checkmate:lp")
+SVG = "{http://www.w3.org/2000/svg}"
 
 
 def children_of(pid):
@@ -139,6 +141,84 @@ class Commands(unittest.TestCase):
         self.assertEqual(set(row), {"limit", "plans"})  # there is no bound
         self.assertEqual((row["plans"]["memopt"]["added_ns"], row["plans"]["memopt:swap"]["added_ns"]), (0, 0))  # copies are fast
         self.assertGreater(row["plans"]["dtr"]["added_ns"], 0)
+
+    def with_places(self, path, shown):
+        """The plan that was written, which is the one that was printed, as the judge has it."""
+        with open(path, encoding="utf-8") as file:
+            plan = json.load(file)
+        result = recompute_judge.judge(plan)
+        self.assertTrue(plan["layout"])
+        self.assertLessEqual(result["footprint"], plan["limit"])
+        printed = re.search(r"(?m)^footprint +([\d.]+) MiB; load ([\d.]+) MiB$", shown)
+        self.assertEqual(printed.group(1), f"{result['footprint'] / 2**20:.2f}")
+        if not result["swaps"]:
+            self.assertEqual(printed.group(2), f"{result['load'] / 2**20:.2f}")
+        self.assertLessEqual(float(printed.group(2)), float(printed.group(1)))
+        self.assertRegex(shown, rf"(?m)^added time +{result['added_ns'] / 1e6:.3f} ms an iteration")
+        return result
+
+    def test_plans_with_places(self):
+        """Each layer takes half as much again as it has, so that no layout is as low as the load."""
+        iteration = dict(self.layers(40), align=3 << 19)
+        path = self.write(iteration)
+        added = {}
+        for strategy in STRATEGIES:
+            out = self.path(f"{strategy}.json")
+            budget = ("--time-budget", "1") if strategy == "memopt" else ("--layout-time", "0.05")
+            done = self.plan(path, "--recompute", "--places", "--strategy", strategy, "--limit", "21MiB", "--json", out, "--no-bound", *budget)
+            if strategy == "chen:drop-cheap":  # All launches take as long.
+                self.assertEqual(done.returncode, 3, done.stderr)
+                continue
+            self.assertEqual(done.returncode, 0, done.stderr)
+            result = self.with_places(out, done.stdout)
+            self.assertLessEqual(result["load"], 14 << 20)  # thirteen steps of one and a half, and one
+            self.assertGreater(result["replays"], 0)
+            added[strategy] = result["added_ns"]
+        self.assertEqual(min(added.values()), added["memopt"])
+        # What was written can be planned again, by load as well.
+        for arguments in (("--places",), ()):
+            again = self.plan(self.path("memopt.json"), "--recompute", "--time-budget", "0.5", "--no-bound", *arguments)
+            self.assertRegex(again.stdout, r"(?m)^footprint ")
+        drawing = self.path("plan.svg")
+        done = self.plan(path, "--recompute", "--places", "--strategy", "dtr", "--limit", "21MiB", "--no-bound", "--plot", drawing)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertGreater(len(list(ElementTree.parse(drawing).getroot().iter(SVG + "rect"))), 80)
+        done = self.plan(path, "--recompute", "--places", "--limit", "2MiB", "--time-budget", "0.2")
+        self.assertEqual(done.returncode, 3, done.stderr)
+
+    def test_plans_with_places_that_swap_as_well(self):
+        iteration = dict(self.layers(40), chunk=1 << 20)
+        iteration["machine"] = {"out_bytes_per_ns": 0.4, "in_bytes_per_ns": 0.4, "out_latency_ns": 10000}
+        path, out = self.write(iteration), self.path("plan.json")
+        added = {}
+        for strategy in ("memopt", "memopt:recompute", "memopt:swap"):
+            done = self.plan(path, "--recompute", "--swap", "--places", "--strategy", strategy, "--limit", "10MiB", "--json", out, "--time-budget", "2")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            result = self.with_places(out, done.stdout)
+            self.assertEqual(result["replays"] > 0, strategy != "memopt:swap")
+            self.assertEqual(result["swaps"] > 0, strategy != "memopt:recompute")
+            added[strategy] = result["added_ns"]
+        self.assertLess(added["memopt"], min(added["memopt:recompute"], added["memopt:swap"]))
+
+    def test_a_comparison_with_places(self):
+        out = self.path("table.json")
+        done = self.plan(self.write(dict(self.layers(30), align=3 << 19)), "--recompute", "--places", "--compare", "--limits", "170%,90%,60%,2%",
+                         "--time-budget", "0.4", "--json", out, "--strategies", "memopt,dtr,chen:sqrt", "--no-bound")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("within a footprint of", done.stdout)
+        with open(out, encoding="utf-8") as file:
+            limits = json.load(file)["limits"]
+        # There is room for a layout of all, and then less and less.
+        self.assertEqual(limits[0]["plans"]["memopt"]["added_ns"], 0)
+        mine = [row["plans"]["memopt"]["added_ns"] for row in limits[:3]]
+        self.assertEqual(mine, sorted(mine))
+        self.assertGreater(mine[1], 0)
+        self.assertEqual(limits[3]["plans"], dict.fromkeys(("memopt", "dtr", "chen:sqrt")))
+        for row in limits[:3]:
+            for plan in row["plans"].values():
+                if plan:
+                    self.assertLessEqual(plan["load"], plan["footprint"])
+                    self.assertLessEqual(plan["footprint"], row["limit"])
 
     def test_plans_that_a_network_learned_to_make(self):
         iteration = self.layers(16)
@@ -275,7 +355,11 @@ class Commands(unittest.TestCase):
                 (iteration, ("--limit", "1MiB"), 3, r"memopt finds no plan within 1\.00 MiB; the least limit it reaches is 3\.00 MiB \(3145728 bytes\)$"),
                 (iteration, ("--limit", "2%", "--strategy", "dtr:lru"), 3, r"dtr:lru finds no plan within 0\.14 MiB; the least limit it reaches is \d\.00 MiB"),
                 (iteration, ("--limit", "50%", "--strategy", "best"), 2, r"--strategy: expected memopt, dtr, dtr:eq, .*, not best$"),
-                (iteration, ("--limit", "50%", "--plot", "x.svg"), 2, r"--plot draws what --compare finds; of one plan of --recompute there is no drawing$"),
+                (iteration, ("--limit", "50%", "--plot", "x.svg"), 2,
+                 r"--plot draws what --compare finds; of one plan of --recompute there is no drawing without --places$"),
+                (iteration, ("--limit", "50%", "--layout-time", "1"), 2, r"--layout-time is for layouts, and --recompute has none without --places$"),
+                (iteration, ("--limit", "50%", "--places", "--strategy", "memopt", "--layout-time", "1"), 2,
+                 r"^memoptctl: --layout-time: memopt does not look at it$"),
                 (iteration, ("--compare", "--plot", self.path("no/such.svg")), 1, r"no/such\.svg: cannot be written: "),
                 (iteration, ("--limit", "50%", "--machine", "h200"), 2, r"--machine is for swaps, and --recompute plans none without --swap$"),
                 (iteration, ("--limit", "50%", "--strategy", "memopt:swap"), 2, r"--strategy: expected memopt, dtr, .*, not memopt:swap$"),

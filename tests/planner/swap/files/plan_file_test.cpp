@@ -151,6 +151,28 @@ TEST(PlanFile, LaunchesAndStepsAreTheSecondFormat) {
   EXPECT_EQ(refusal(json::parse(kPlan), "/launches", json::array()).substr(0, 23), "launches: unknown field");
 }
 
+TEST(PlanFile, ReplaysHavePlaces) {
+  PlanFile plan = parse_plan(kPlan);
+  plan.recompute = {{7, false, 1, {{0, {{128}, true}}, {1, {{0, 64}, false}}}}, {7, false, 1}};
+  const json document = json::parse(written(plan));
+  EXPECT_EQ(document["recompute"][0]["places"], json::parse(R"([{"block": 7, "offset": 128, "window": "own"},
+                            {"block": 3, "offset": [0, 64], "window": "linear"}])"));
+  EXPECT_FALSE(document["recompute"][1].contains("places"));
+  EXPECT_EQ(parse_plan(document.dump()).recompute, plan.recompute);
+  EXPECT_EQ(refusal(document, "/recompute/0/places/0/block", 5),
+            "recompute[0].places[0].block: expected the id of a block, found 5");
+  EXPECT_EQ(refusal(document, "/recompute/0/places/0/offset", -8),
+            "recompute[0].places[0].offset: expected an integer from 0 to 4611686018427387904, found -8");
+  EXPECT_EQ(refusal(document, "/recompute/0/places/1/window", "wide"),
+            R"(recompute[0].places[1].window: expected "own" or "linear", found "wide")");
+  EXPECT_EQ(refusal(document, "/recompute/0/places/1", 3).substr(0, 43), "recompute[0].places[1]: expected an object,");
+  EXPECT_EQ(refusal(document, "/recompute/0/places", 3), "recompute[0].places: expected a list, found 3");
+  EXPECT_EQ(refusal(document, "/recompute/0/places/0", json{{"block", 7}}),
+            "recompute[0].places[0].offset: is missing; expected bytes");
+  EXPECT_EQ(refusal(document, "/recompute/1", json{{"before", 7}, {"drop", 7}, {"places", json::array()}}),
+            "recompute[1].places: a drop has none");
+}
+
 TEST(PlanFile, NamesTheFieldAndWhatWasExpected) {
   const json plan = json::parse(kPlan);
   EXPECT_EQ(refusal(plan, "/surprise", 1).substr(0, 24), "surprise: unknown field;");

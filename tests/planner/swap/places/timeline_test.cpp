@@ -44,6 +44,35 @@ TEST(Timeline, OthersLieOnAPlaceBetweenItsTurns) {
   EXPECT_EQ(fault_of(plan.problem, *placed), std::nullopt);
 }
 
+// Block 0 is away while block 1 is there; by load it returns into whatever is free.
+TEST(Timeline, APlanByLoadIsLaidOutSoThatItTakesNoLonger) {
+  testing::Plan plan;
+  plan.problem.blocks = {{.id = 0, .bytes = 100}, {.id = 1, .bytes = 100}, {.id = 2, .bytes = 40}};
+  using enum Kind;
+  plan.problem.operations = {
+      {kMalloc, 0, 0},  {kWrite, 0, 0},  {kNothing, kNoBlock, 10}, {kMalloc, 1, 30}, {kWrite, 1, 30}, {kFree, 1, 40},
+      {kMalloc, 2, 40}, {kWrite, 2, 40}, {kFree, 2, 60},           {kRead, 0, 70},   {kFree, 0, 80}};
+  plan.problem.period = 90;
+  plan.problem.machine = {10, 10, 0, 0};
+  plan.problem.chunk = 1;
+  plan.problem.limit = 140;
+  plan.decisions.swaps = {{.block = 0, .out_after = 1, .in_after = 5, .need = 9}};
+  const Liveness liveness = find_liveness(plan.problem);
+  const auto placed = lay_out_as_by_load(plan.problem, liveness, plan.decisions, 140, counted(), 140);
+  ASSERT_TRUE(placed);
+  const Report report = verify(plan.problem, *placed);
+  EXPECT_EQ(report.fault, std::nullopt);
+  EXPECT_EQ(report.footprint, 140u);
+  EXPECT_EQ(report.timing.added_ns, 0);
+  // Without a capacity, the lowest; there is none below what is there at once.
+  const auto lowest = lay_out_as_by_load(plan.problem, liveness, plan.decisions, 140, counted());
+  ASSERT_TRUE(lowest);
+  EXPECT_EQ(footprint_of(plan.problem, *lowest), 140u);
+  EXPECT_FALSE(lay_out_as_by_load(plan.problem, liveness, plan.decisions, 140, counted(), 139));
+  // By load it can't be simulated in less than it needs.
+  EXPECT_FALSE(lay_out_as_by_load(plan.problem, liveness, plan.decisions, 99, counted()));
+}
+
 SearchPlan searched(const Problem& problem, bool in_step) {
   SearchLimits limits;
   limits.time = std::chrono::nanoseconds::max();
