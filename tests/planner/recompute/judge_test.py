@@ -153,7 +153,7 @@ class WithPlaces(unittest.TestCase):
     def test_random_plans_with_places(self):
         rng = random.Random(SEED + 6)
         for swapped in (False, True):
-            plans = [with_places(rng, swapped) for _ in range(PLANS // 8)]
+            plans = [with_places(rng, swapped) for _ in range(PLANS // 25)]
             valid, placed = self.compare(plans)
             self.assertGreater(valid, len(plans) // 3)
             self.assertGreater(placed, len(plans) // 6)
@@ -161,7 +161,7 @@ class WithPlaces(unittest.TestCase):
     def test_mutations_of_plans_with_places(self):
         rng = random.Random(SEED + 7)
         plans = []
-        while len(plans) < PLANS // 4:
+        while len(plans) < PLANS // 16:
             plan = with_places(rng, rng.random() < 0.3)
             if theirs(plan)["valid"] and any("places" in step for step in plan["recompute"]):
                 plans += (random_iterations.mutated(rng, plan) for _ in range(5))
