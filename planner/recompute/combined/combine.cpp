@@ -24,6 +24,7 @@ constexpr std::size_t kMostSwapped = 3000;  // blocks
 // Of the time: replays alone; for each of kCheap, swaps that hide, and what is made again beside them; swaps alone.
 // What is left is for the best of these once more.
 constexpr double kReplays = 0.12, kHidden = 0.06, kBeside = 0.07, kSwaps = 0.12;
+constexpr double kMore = 1.5;  // times as much for what hides, and beside it, where neither is tried alone
 constexpr double kAnew = 0.3;  // of what is left: swaps of the best plan, chosen anew, where it waits
 
 class Combination {
@@ -48,15 +49,18 @@ class Combination {
   }
 
  private:
-  void choose(bool replays_alone) {
+  // `alone`: replays, and swaps, as well.
+  void choose(bool alone) {
     // First what finds a plan in the shortest time.
-    if (replays_alone) replay_alone(share(kReplays));
+    if (alone) replay_alone(share(kReplays));
+    const double more = alone ? 1 : kMore;
     for (const double price : prices()) {
       if (is_over()) break;
-      HiddenSwaps hidden = find_hidden_swaps(problem_, liveness_, graph_, price, kMostSwapped, swaps(share(kHidden)));
-      if (replay_beside(hidden, share(kBeside))) hidden_ = std::move(hidden);
+      HiddenSwaps hidden =
+          find_hidden_swaps(problem_, liveness_, graph_, price, kMostSwapped, swaps(share(more * kHidden)));
+      if (replay_beside(hidden, share(more * kBeside))) hidden_ = std::move(hidden);
     }
-    if (!is_over() && swap_alone(share(kSwaps))) hidden_.swaps.clear();
+    if (alone && !is_over() && swap_alone(share(kSwaps))) hidden_.swaps.clear();
     if (!is_over()) go_on();
   }
 
@@ -65,7 +69,6 @@ class Combination {
     weights_ = progress.weights;
     if (!replay_beside(hidden_, share(1 - kAnew))) found_with_ = progress.weights;
     if (!is_over() && best_ && best_->waits_ns > 0) offer(swapped(best_->steps, share(1)), found_with_);
-    if (!best_ && !is_over()) swap_alone(share(1));
   }
 
   bool is_over() const {

@@ -51,10 +51,11 @@ struct Progress {
 };
 
 // The fastest plan that is found within `budget` bytes; with kBoth no slower than those that are found by search()
-// alone, unless it has `progress`, and by swaps alone, in the parts of the time that they have. Copies are the
+// alone, and by swaps alone, in the parts of the time that they have, unless there is `progress`. Copies are the
 // problem's machine's. Nothing where none is found. Without a time limit the same seed and threads give the same plan;
 // `attempts` are those of each search that is part of it. `progress`, of kBoth: where it goes on from, in place of
-// trying everything, and how far it came; replays alone are for the caller to look for then. Thread-safe.
+// trying everything, and how far it came; replays alone, and swaps alone, are for the caller to look for then.
+// Thread-safe.
 std::optional<Combined> combine(const swap::Problem& problem, const swap::Liveness& liveness, const Graph& graph,
                                 std::uint64_t budget, Means means, const SearchLimits& limits,
                                 Progress* progress = nullptr);

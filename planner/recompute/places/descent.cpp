@@ -12,6 +12,7 @@ using Clock = std::chrono::steady_clock;
 constexpr double kNext = 0.08, kLeast = 0.03;
 constexpr double kGoesOn = 0.2;            // for a load that was found to be the right one
 constexpr std::uint64_t kMostTimes = 8;    // what was too much, for the next load, where no plan has had places yet
+constexpr std::chrono::seconds kGrace{2};  // more than the time, so that there is a plan
 constexpr std::uint64_t kPrecision = 512;  // of the limit: loads that are closer than that are the same
 
 class Descent {
@@ -24,7 +25,8 @@ class Descent {
         plan_(plan),
         limits_(limits),
         precision_(std::max<std::uint64_t>(1, limit / kPrecision)),
-        load_(limit) {}
+        first_(std::min(limit, limits.load.value_or(limit))),
+        load_(first_) {}
 
   std::optional<Combined> run() {
     double part = limits_.first;
@@ -39,7 +41,7 @@ class Descent {
   enum class Result : std::uint8_t { kFits, kAbove, kNoPlan };
 
   void attempt(double part) {
-    auto by_load = plan_(load_, part);
+    auto by_load = plan_(load_, std::max(kLeast, part));
     if (!by_load) {
       none_ = std::max(none_, load_);
       last_ = Result::kNoPlan;
@@ -78,7 +80,7 @@ class Descent {
 
   // As long as no plan has had places.
   bool step_down(double& part) {
-    if (none_ >= limit_ || (fails_ <= limit_ && fails_ <= none_ + precision_)) {
+    if (none_ >= first_ || (fails_ <= limit_ && fails_ <= none_ + precision_)) {
       // With more time there may be one where there was none.
       if (!limits_.goes_on || !is_timed() || is_patient_) return false;
       is_patient_ = true;
@@ -94,8 +96,10 @@ class Descent {
 
   bool is_over() const {
     return (limits_.cancelled != nullptr && limits_.cancelled->load(std::memory_order_relaxed)) ||
-           (best_ && best_->added_ns() == 0) || left() < kLeast;
+           (best_ && best_->added_ns() == 0) || (left() < kLeast && (best_ || is_hopeless()));
   }
+  // Also where there is no plan yet.
+  bool is_hopeless() const { return is_timed() && Clock::now() - begin_ >= limits_.time + kGrace; }
   bool is_timed() const { return limits_.time != std::chrono::nanoseconds::max(); }
   // Of the time, 0 to 1.
   double left() const {
@@ -110,6 +114,7 @@ class Descent {
   const DescentLimits& limits_;
   const std::uint64_t precision_;
   const Clock::time_point begin_ = Clock::now();
+  const std::uint64_t first_;  // load that is tried
   std::uint64_t load_;
   Result last_ = Result::kNoPlan;
   // Loads: of the last plan with places within the limit, of the last one without, and the highest that had no plan.

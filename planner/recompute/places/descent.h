@@ -19,11 +19,12 @@ namespace memopt::recompute {
 // A plan that holds within so many bytes of load, made in a part of the time, 0 to 1; nothing where none is found.
 using PlanByLoad = std::function<std::optional<Combined>(std::uint64_t load, double part)>;
 
-// Ends at whichever comes first, but not before the first plan.
+// Ends at whichever comes first, but not before the first plan, nor, for two seconds, before one has places.
 struct DescentLimits {
   std::chrono::nanoseconds time = std::chrono::nanoseconds::max();
   std::uint64_t plans = ~std::uint64_t{0};
   const std::atomic<bool>* cancelled = nullptr;  // may be set by another thread; what was found until then counts
+  std::optional<std::uint64_t> load = {};        // of the first plan, where one is known that is about right
   double first = 0.15;                           // of the time, for the first plan, on which all others may build
   bool goes_on = false;  // asked for the same load once more, what makes the plans may find a better one
   LayoutEffort layouts;

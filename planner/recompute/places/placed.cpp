@@ -18,13 +18,14 @@ constexpr nanoseconds kBriefOfBlock = std::chrono::microseconds(20);
 constexpr double kBrief = 0.02, kLonger = 0.08;
 constexpr nanoseconds kLongestLayout = std::chrono::seconds(1);
 constexpr std::uint64_t kBriefWork = 20'000, kLongerWork = 100'000;
+// In less, a search for what is computed again may come to nothing, and with it the descent.
+constexpr nanoseconds kShortest = std::chrono::milliseconds(100);
 // Plans of a search without a time limit.
 constexpr std::uint64_t kPlans = 8;
-// Of the time, where blocks are swapped as well: replays alone; both, by load; and of what is left the swaps of the
-// best of these, chosen anew with their places. The rest is for swaps alone.
-constexpr double kReplays = 0.15, kBoth = 0.65, kAnew = 0.5;
-// Of that of both, the first plan: which swaps hide is found once, four times over (combine.cpp).
-constexpr double kFirstOfBoth = 0.35;
+// Of the time, where blocks are swapped as well: replays alone, swaps alone, and both. The rest is for what was best.
+constexpr double kReplays = 0.22, kSwaps = 0.12, kBoth = 0.45;
+// Of that of both, the first plan, for which all swaps that hide are tried.
+constexpr double kFirstOfBoth = 0.6;
 
 nanoseconds part_of(nanoseconds time, double part) {
   if (time == nanoseconds::max()) return time;
@@ -41,12 +42,16 @@ class PlacedSearch {
     if (!means) return descended(&PlacedSearch::replayed, limits_.time);
     if (means == Means::kSwaps) return swaps_of({}, limits_.time);
     offer(descended(&PlacedSearch::replayed, part_of(limits_.time, kReplays)));
+    if (!is_over()) offer(swaps_of({}, part_of(limits_.time, kSwaps)));
     if (!is_over()) offer(descended(&PlacedSearch::combined, part_of(limits_.time, kBoth), kFirstOfBoth));
+    if (is_over()) return std::move(best_);
+    if (best_ && !best_->decisions.swaps.empty()) {
+      if (best_->waits_ns > 0) offer(swaps_of(best_->steps, left()));
+    } else if (is_timed()) {
+      offer(descended(&PlacedSearch::replayed, left()));
+    }
     // Of a plan that has no places, its swaps may be what is in the way.
-    const Steps& steps = best_ ? best_->steps : last_steps_;
-    if (!is_over() && !steps.empty() && !(best_ && best_->waits_ns == 0))
-      offer(swaps_of(steps, part_of(left(), kAnew)));
-    if (!is_over()) offer(swaps_of({}, left()));
+    if (!best_ && !last_steps_.empty()) offer(swaps_of(last_steps_, std::max(left(), nanoseconds(1))));
     return std::move(best_);
   }
 
@@ -74,6 +79,8 @@ class PlacedSearch {
   std::optional<Combined> descended(ByLoad by_load, nanoseconds time, std::optional<double> first = {}) {
     DescentLimits descent;
     if (first) descent.first = *first;
+    // What a layout wastes is about the same.
+    if (best_ && best_->waits_ns == 0) descent.load = std::max(best_->load, limit_ / 2);
     descent.time = time;
     if (!is_timed()) descent.plans = kPlans;
     descent.cancelled = limits_.cancelled;
@@ -81,7 +88,7 @@ class PlacedSearch {
     descent.layouts = layout_effort(problem_, within(time));
     std::uint64_t plans = 0;
     const PlanByLoad plan = [&](std::uint64_t load, double part) {
-      SearchLimits limits = within(part_of(time, part));
+      SearchLimits limits = within(std::max(kShortest, part_of(time, part)));
       limits.seed += plans++;
       return (this->*by_load)(load, limits);
     };
@@ -102,10 +109,12 @@ class PlacedSearch {
   }
 
   std::optional<Combined> combined(std::uint64_t load, const SearchLimits& limits) {
-    const bool goes_on = progress_.has_begun;
+    if (are_swaps_in_vain_) return std::nullopt;
+    const bool is_first = !progress_.has_begun;
     auto plan = combine(problem_, liveness_, graph_, load, Means::kBoth, limits, &progress_);
-    if (!plan && goes_on) plan = combine(problem_, liveness_, graph_, load, Means::kBoth, limits);
     if (plan) last_steps_ = plan->steps;
+    // For about the same load.
+    are_swaps_in_vain_ = is_first && best_ && (!plan || plan->added_ns() >= best_->added_ns());
     return plan;
   }
 
@@ -145,6 +154,7 @@ class PlacedSearch {
   const Clock::time_point begin_ = Clock::now();
   std::optional<Weights> weights_;  // from which a search goes on; nothing: it begins
   Progress progress_;
+  bool are_swaps_in_vain_ = false;  // replays alone are better than beside swaps
   Steps last_steps_;
   std::optional<Combined> best_;
 };

@@ -21,8 +21,9 @@ namespace memopt::recompute {
 LayoutEffort layout_effort(const swap::Problem& problem, const SearchLimits& limits);
 
 // The fastest plan with places within `limit` bytes that is found: Combined::decisions has places, of all lives.
-// `means`: nothing is only computed again. Nothing where none is found. Without a time limit the same seed and threads
-// give the same plan; `attempts` are those of each search that is part of it. Thread-safe.
+// `means`: nothing is only computed again. Nothing where none is found, for which it has some seconds more than the
+// time. Without a time limit the same seed and threads give the same plan; `attempts` are those of each search that is
+// part of it. Thread-safe.
 std::optional<Combined> plan_with_places(const swap::Problem& problem, const swap::Liveness& liveness,
                                          const Graph& graph, std::uint64_t limit, std::optional<Means> means,
                                          const SearchLimits& limits);

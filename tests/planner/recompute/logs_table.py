@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Plans of `memoptctl plan FILE --recompute` by all strategies, and whether the judge of these tests, which shares no code with it, accepts them:
 
-  logs_table.py MEMOPTCTL [--limits 70,50,40] [--seconds 1] [--strategies A,B] [--swap MACHINE] [--episodes N] FILE...
+  logs_table.py MEMOPTCTL [--limits 70,50,40] [--seconds 1] [--strategies A,B] [--swap MACHINE] [--places] [--episodes N] FILE...
 
 One line for each file and limit: what each strategy's plan adds by the judge, percent of the iteration; -: no plan. Behind it how many were
 accepted. Exit code 1 if one was not, or if it adds something else than was printed.
@@ -23,6 +23,8 @@ STRATEGIES = ("memopt", "dtr", "dtr:eq", "dtr:local", "dtr:lru", "dtr:size", "dt
 def planned(options, log, limit, strategy, out):
     """Nanoseconds that are added, and of an iteration; None: no plan. Exits where it is not accepted."""
     more = ["--swap", "--machine", options.swap] if options.swap else ["--no-bound"]
+    if options.places:
+        more.append("--places")
     if strategy.startswith("memopt"):
         more += ["--time-budget", options.seconds]
     elif strategy.startswith("dqn") and options.episodes:
@@ -52,6 +54,7 @@ def main():
     parser.add_argument("--seconds", default="1", help="of each search of memopt's own")
     parser.add_argument("--strategies", default=",".join(STRATEGIES), help="all but checkmate, which takes minutes")
     parser.add_argument("--swap", metavar="MACHINE", help="swap as well: gtx1080ti, a100-40g, h200, or rates, as plan --machine takes them")
+    parser.add_argument("--places", action="store_true", help="a layout within the limit, not the load alone")
     parser.add_argument("--episodes", metavar="N", help="of dqn and dqn:transfer, in place of their own times")
     parser.add_argument("logs", nargs="+", metavar="FILE")
     options = parser.parse_args()
