@@ -1,4 +1,4 @@
-# Libraries that some planners need and not every machine has. An interface target for each that is found, whoever asks first:
+# Libraries that some planners need and not every machine has. An interface target for each that is found, made for the first folder that asks for it:
 #   coin_clp       CLP's simplex, C++ (coinor-libclp-dev)
 #   coin_cbc       CBC's search with CLP behind it, C++ (coinor-libcbc-dev, coinor-libclp-dev)
 #   coin_cbc_c     the same by CBC's C interface (coinor-libcbc-dev)

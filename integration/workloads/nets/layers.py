@@ -7,6 +7,15 @@ class Layer:
         self.network, self.recorder = network, network.recorder
         self.x = self.y = None
 
+    def finish(self, dx, *gradients):
+        """Backward's end: the input's gradient, if it is computed, is handed on; `gradients` of parameters are reduced; its blocks are not needed any more."""
+        if dx:
+            self.network.give(self.x, dx)
+        for gradient in gradients:
+            self.recorder.scratch(gradient.size)
+        self.network.done(self.x)
+        self.network.spend(self.y)
+
 
 class Convolution(Layer):
     def __init__(self, network, inputs, outputs, kernel=3, stride=1, padding=None, bias=True):
@@ -45,7 +54,7 @@ class Convolution(Layer):
     def backward(self):
         network, recorder, x, dy = self.network, self.recorder, self.x, self.y.gradient
         flops = self._flops(self.y.shape[1])
-        # Nobody wants the images' gradient.
+        # The images' gradient is not computed.
         dx = None if x.shape[0] == CHANNELS else recorder.malloc(x.block.size)
         gradients = network.parameter_gradients(self.weight, *([self.bias] if self.bias else []))
         if self.bias:
@@ -53,11 +62,7 @@ class Convolution(Layer):
         recorder.kernel([dy, x.block], [*self.workspace, gradients[0]], flops)
         if dx:
             recorder.kernel([dy, self.weight.weight], [*self.workspace, dx], flops)
-            network.give(x, dx)
-        for gradient in gradients:
-            recorder.scratch(gradient.size)
-        network.done(x)
-        network.spend(self.y)
+        self.finish(dx, *gradients)
 
 
 class Normalisation(Layer):
@@ -82,11 +87,7 @@ class Normalisation(Layer):
         dx = recorder.malloc(x.block.size)
         d_scale, d_shift = network.parameter_gradients(self.scale, self.shift)
         recorder.kernel([dy, x.block, self.scale.weight, *self.saved], [dx, d_scale, d_shift], 10 * dy.size / FLOAT)
-        network.give(x, dx)
-        recorder.scratch(d_scale.size)
-        recorder.scratch(d_shift.size)
-        network.done(x)
-        network.spend(self.y)
+        self.finish(dx, d_scale, d_shift)
 
 
 class LocalNormalisation(Layer):
@@ -233,11 +234,7 @@ class Linear(Layer):
         recorder.kernel([dy], [db], dy.size / FLOAT)
         recorder.kernel([dy, x.block], [dw], self._flops())
         recorder.kernel([dy, self.weight.weight], [dx], self._flops())
-        network.give(x, dx)
-        recorder.scratch(dw.size)
-        recorder.scratch(db.size)
-        network.done(x)
-        network.spend(self.y)
+        self.finish(dx, dw, db)
 
 
 class Loss(Layer):

@@ -55,7 +55,7 @@ class Lstm:
 
 
 class Zeros(Layer):
-    """Output and state of each layer before the first word. Nobody wants their gradients."""
+    """Output and state of each layer before the first word. Their gradients are not computed."""
 
     def __init__(self, network):
         super().__init__(network)

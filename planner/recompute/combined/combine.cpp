@@ -56,8 +56,8 @@ class Combination {
     const double more = alone ? 1 : kMore;
     for (const double price : prices()) {
       if (is_over()) break;
-      HiddenSwaps hidden =
-          find_hidden_swaps(problem_, liveness_, graph_, price, kMostSwapped, swaps(share(more * kHidden)));
+      HiddenSwaps hidden = find_hidden_swaps(problem_, liveness_, graph_, price, kMostSwapped,
+                                             swap_limits(limits_, share(more * kHidden)));
       if (replay_beside(hidden, share(more * kBeside))) hidden_ = std::move(hidden);
     }
     if (alone && !is_over() && swap_alone(share(kSwaps))) hidden_.swaps.clear();
@@ -89,16 +89,6 @@ class Combination {
     SearchLimits limits = limits_;
     limits.time = time;
     if (weights_) limits.seed = ~limits.seed;  // other changes than those that were tried already
-    return limits;
-  }
-  swap::SearchLimits swaps(std::chrono::nanoseconds time) const {
-    swap::SearchLimits limits;
-    limits.time = time;
-    limits.attempts = limits_.attempts;
-    limits.cancelled = limits_.cancelled;
-    limits.threads = limits_.threads;
-    limits.seed = limits_.seed;
-    limits.in_step = true;
     return limits;
   }
 
@@ -188,7 +178,8 @@ class Combination {
     const swap::Liveness liveness = swap::find_liveness(extended.problem);
     Cost cost = find_cost(problem_, liveness_, graph_, steps);
     if (liveness.peak <= budget_) return judge(steps, std::move(cost), extended, liveness, {});
-    swap::SearchPlan found = swap::search(extended.problem, liveness, swap::Objective::kTime, swaps(time));
+    swap::SearchPlan found =
+        swap::search(extended.problem, liveness, swap::Objective::kTime, swap_limits(limits_, time));
     if (!found.feasible) return std::nullopt;
     return judge(steps, std::move(cost), extended, liveness, std::move(found.decisions));
   }

@@ -55,6 +55,17 @@ std::uint32_t operation_from(const swap::Problem& problem, const Graph& graph, d
 
 }  // namespace
 
+swap::SearchLimits swap_limits(const SearchLimits& limits, std::chrono::nanoseconds time) {
+  swap::SearchLimits result;
+  result.time = time;
+  result.attempts = limits.attempts;
+  result.cancelled = limits.cancelled;
+  result.threads = limits.threads;
+  result.seed = limits.seed;
+  result.in_step = true;
+  return result;
+}
+
 HiddenSwaps find_hidden_swaps(const swap::Problem& problem, const swap::Liveness& liveness, const Graph& graph,
                               double least_price, std::size_t most, const swap::SearchLimits& limits) {
   const std::vector<double> worth = worths(problem, liveness, graph, least_price);

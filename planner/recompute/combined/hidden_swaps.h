@@ -10,11 +10,15 @@
 #include "planner/recompute/combined/extended.h"
 #include "planner/recompute/model/graph.h"
 #include "planner/recompute/online/memory.h"
+#include "planner/recompute/search/search.h"
 #include "planner/swap/model/liveness.h"
 #include "planner/swap/model/model.h"
 #include "planner/swap/search/search.h"
 
 namespace memopt::recompute {
+
+// The same limits, but for the time, of a search for swaps.
+swap::SearchLimits swap_limits(const SearchLimits& limits, std::chrono::nanoseconds time);
 
 struct HiddenSwaps {
   std::vector<swap::Swap> swaps;  // of the iteration without steps, in order of out_after

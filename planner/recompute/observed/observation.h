@@ -15,9 +15,9 @@ struct Seen {
   Kind kind = Kind::kOther;
   std::uint32_t kernel = kNone;  // of a launch: into Observation::kernels; kNone: its name is not known
   bool blind = false;            // its parameters could not be read: it may touch anything
-  bool from_host = false;        // of a copy: what it writes comes from the host, or nobody knows from where
-  bool elsewhere = false;        // it names memory besides that is no block of the iteration
-  std::uint64_t bytes = 0;       // of a copy or a memset
+  bool from_host = false;   // of a copy: what it writes comes from the host, or from a source that was not recorded
+  bool elsewhere = false;   // it names memory besides that is no block of the iteration
+  std::uint64_t bytes = 0;  // of a copy or a memset
 };
 
 struct Observation {

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <utility>
 
+#include "planner/recompute/combined/hidden_swaps.h"
 #include "planner/recompute/places/descent.h"
 #include "planner/swap/search/search.h"
 
@@ -122,14 +123,8 @@ class PlacedSearch {
   std::optional<Combined> swaps_of(const Steps& steps, nanoseconds time) {
     const Extended extended = extend_with_layout(problem_, graph_, steps, limit_);
     const swap::Liveness liveness = swap::find_liveness(extended.problem);
-    swap::SearchLimits limits;
-    limits.time = time;
-    limits.attempts = limits_.attempts;
-    limits.cancelled = limits_.cancelled;
-    limits.threads = limits_.threads;
-    limits.seed = limits_.seed;
-    limits.in_step = true;
-    swap::SearchPlan found = swap::search(extended.problem, liveness, swap::Objective::kTime, limits);
+    swap::SearchPlan found =
+        swap::search(extended.problem, liveness, swap::Objective::kTime, swap_limits(limits_, time));
     if (!found.feasible) return std::nullopt;
     const Cost cost = find_cost(problem_, liveness_, graph_, steps);
     auto plan = judge(steps, cost, extended, liveness, found.decisions);

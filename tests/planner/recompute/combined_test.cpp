@@ -4,6 +4,7 @@
 #include <limits>
 #include <random>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "planner/recompute/combined/combine.h"
@@ -43,21 +44,9 @@ TEST(Extended, WithoutStepsNothingChanges) {
   EXPECT_EQ(extended.problem, iteration.problem);
 }
 
-// A launch makes x and y; both are dropped, and x is made again while y is of a later version, so that y goes besides.
 TEST(Extended, DropsAreFreesAndReplaysLaunches) {
-  Program program;
-  const auto w = program.persistent(5);
-  const auto x = program.allocate(100), y = program.allocate(60), empty = program.allocate(0);
-  program.launch(10, {w}, {x, y, empty});
-  program.release(empty);
-  program.launch(3, {y}, {y});
-  const std::uint32_t drop = program.operations();
-  const auto z = program.make(30, 2, {y});
-  const std::uint32_t replay = program.operations();
-  program.launch(4, {x, y}, {z});
-  for (const auto b : {x, y, z}) program.release(b);
-  const Iteration iteration(program.problem());
-  const Steps steps = {{drop, Kind::kDrop, x}, {replay, Kind::kReplay, 0}};
+  const testing::MadeAgainBesides made;
+  const auto& [iteration, steps] = std::tie(made.iteration, made.steps);
   ASSERT_EQ(iteration.cost(steps)->fault, std::nullopt);
   const Extended extended = extend(iteration.problem, iteration.graph, steps);
   const std::vector<std::string> expected = {

@@ -6,15 +6,14 @@ import re
 import signal
 import subprocess
 import sys
-import tempfile
 import time
-import unittest
 import xml.etree.ElementTree as ElementTree
 
 import cases
 import logs_table
 import patience
 import recompute_judge
+from plan_case import PlanCase
 
 MEMOPTCTL = os.environ["MEMOPTCTL"]
 LOGS = os.path.join(os.environ.get("MEMOPT_SHARED", ""), "dtr")
@@ -32,23 +31,7 @@ def children_of(pid):
         return file.read().split()
 
 
-class Commands(unittest.TestCase):
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = folder.name
-
-    def path(self, name):
-        return os.path.join(self.folder, name)
-
-    def plan(self, *arguments):
-        return subprocess.run([MEMOPTCTL, "plan", *arguments], capture_output=True, text=True, timeout=patience.seconds(200))
-
-    def write(self, document):
-        with open(self.path("iteration.json"), "w", encoding="utf-8") as file:
-            json.dump(document, file)
-        return self.path("iteration.json")
-
+class Commands(PlanCase):
     def layers(self, count):
         """Forward and backward, 1 MiB and 1 ms each; each backward launch reads a layer, and what comes from behind."""
         ops, blocks, launches, now = [], [], [], 0
@@ -95,7 +78,7 @@ class Commands(unittest.TestCase):
         for strategy in STRATEGIES:
             out = self.path(f"{strategy}.json")
             budget = ("--time-budget", "0.5") if strategy == "memopt" else ()
-            done = self.plan(iteration, "--recompute", "--strategy", strategy, "--limit", "14MiB", "--json", out, *budget)
+            done = self.run_plan(iteration, "--recompute", "--strategy", strategy, "--limit", "14MiB", "--json", out, *budget)
             if strategy == "chen:drop-cheap":  # All launches take as long.
                 self.assertEqual(done.returncode, 3, done.stderr)
                 continue
@@ -104,7 +87,7 @@ class Commands(unittest.TestCase):
             self.assertLessEqual(result["footprint"], 14 << 20)
             added[strategy] = result["added_ns"]
             # What was written can be planned again: its own limit holds.
-            again = self.plan(out, "--recompute", "--strategy", strategy, *budget)
+            again = self.run_plan(out, "--recompute", "--strategy", strategy, *budget)
             self.assertRegex(again.stdout, r"(?m)^footprint ")
         self.assertEqual(min(added.values()), added["memopt"])
 
@@ -114,7 +97,7 @@ class Commands(unittest.TestCase):
         added = {}
         for strategy in ("memopt", "memopt:recompute", "memopt:swap"):
             out = self.path("plan.json")
-            done = self.plan(self.write(iteration), "--recompute", "--swap", "--strategy", strategy, "--limit", "10MiB", "--json", out,
+            done = self.run_plan(self.write(iteration), "--recompute", "--swap", "--strategy", strategy, "--limit", "10MiB", "--json", out,
                              "--time-budget", "1.5")
             self.assertEqual(done.returncode, 0, done.stderr)
             with open(out, encoding="utf-8") as file:
@@ -130,10 +113,10 @@ class Commands(unittest.TestCase):
             added[strategy] = result["added_ns"]
         self.assertLess(added["memopt"], 0.8 * min(added["memopt:recompute"], added["memopt:swap"]))
         # What can't be made again may be swapped, so that nothing is said of that.
-        done = self.plan(self.write(iteration), "--recompute", "--swap", "--limit", "1MiB", "--time-budget", "0.2")
+        done = self.run_plan(self.write(iteration), "--recompute", "--swap", "--limit", "1MiB", "--time-budget", "0.2")
         self.assertEqual(done.returncode, 3, done.stderr)
         self.assertRegex(done.stderr, r"^memoptctl: memopt finds no plan within 1\.00 MiB; the least limit it reaches is \d+\.00 MiB \(\d+ bytes\)$")
-        done = self.plan(self.write(iteration), "--recompute", "--swap", "--compare", "--limits", "50%", "--strategies",
+        done = self.run_plan(self.write(iteration), "--recompute", "--swap", "--compare", "--limits", "50%", "--strategies",
                          "memopt,memopt:swap,dtr", "--machine", "h200", "--time-budget", "0.5", "--json", out)
         self.assertEqual(done.returncode, 0, done.stderr)
         with open(out, encoding="utf-8") as file:
@@ -165,7 +148,7 @@ class Commands(unittest.TestCase):
         for strategy in STRATEGIES:
             out = self.path(f"{strategy}.json")
             budget = ("--time-budget", "1") if strategy == "memopt" else ("--layout-time", "0.05")
-            done = self.plan(path, "--recompute", "--places", "--strategy", strategy, "--limit", "21MiB", "--json", out, "--no-bound", *budget)
+            done = self.run_plan(path, "--recompute", "--places", "--strategy", strategy, "--limit", "21MiB", "--json", out, "--no-bound", *budget)
             if strategy == "chen:drop-cheap":  # All launches take as long.
                 self.assertEqual(done.returncode, 3, done.stderr)
                 continue
@@ -178,13 +161,13 @@ class Commands(unittest.TestCase):
             self.assertEqual(min(added.values()), added["memopt"])
         # What was written can be planned again, by load as well.
         for arguments in (("--places",), ()):
-            again = self.plan(self.path("memopt.json"), "--recompute", "--time-budget", "0.5", "--no-bound", *arguments)
+            again = self.run_plan(self.path("memopt.json"), "--recompute", "--time-budget", "0.5", "--no-bound", *arguments)
             self.assertRegex(again.stdout, r"(?m)^footprint ")
         drawing = self.path("plan.svg")
-        done = self.plan(path, "--recompute", "--places", "--strategy", "dtr", "--limit", "21MiB", "--no-bound", "--plot", drawing)
+        done = self.run_plan(path, "--recompute", "--places", "--strategy", "dtr", "--limit", "21MiB", "--no-bound", "--plot", drawing)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertGreater(len(list(ElementTree.parse(drawing).getroot().iter(SVG + "rect"))), 80)
-        done = self.plan(path, "--recompute", "--places", "--limit", "2MiB", "--time-budget", "0.2")
+        done = self.run_plan(path, "--recompute", "--places", "--limit", "2MiB", "--time-budget", "0.2")
         self.assertEqual(done.returncode, 3, done.stderr)
 
     def test_plans_with_places_that_swap_as_well(self):
@@ -193,7 +176,7 @@ class Commands(unittest.TestCase):
         path, out = self.write(iteration), self.path("plan.json")
         added = {}
         for strategy in ("memopt", "memopt:recompute", "memopt:swap"):
-            done = self.plan(path, "--recompute", "--swap", "--places", "--strategy", strategy, "--limit", "10MiB", "--json", out, "--time-budget", "2")
+            done = self.run_plan(path, "--recompute", "--swap", "--places", "--strategy", strategy, "--limit", "10MiB", "--json", out, "--time-budget", "2")
             self.assertEqual(done.returncode, 0, done.stderr)
             result = self.with_places(out, done.stdout)
             # Both is better than either, if there is time to find that.
@@ -206,7 +189,7 @@ class Commands(unittest.TestCase):
 
     def test_a_comparison_with_places(self):
         out = self.path("table.json")
-        done = self.plan(self.write(dict(self.layers(30), align=3 << 19)), "--recompute", "--places", "--compare", "--limits", "170%,90%,60%,2%",
+        done = self.run_plan(self.write(dict(self.layers(30), align=3 << 19)), "--recompute", "--places", "--compare", "--limits", "170%,90%,60%,2%",
                          "--time-budget", "0.4", "--json", out, "--strategies", "memopt,dtr,chen:sqrt", "--no-bound")
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("within a footprint of", done.stdout)
@@ -231,7 +214,7 @@ class Commands(unittest.TestCase):
         out, curve = self.path("plan.json"), self.path("curve.csv")
         for strategy, episodes in (("dqn", 150), ("dqn:transfer", 400)):
             for swaps in ((), ("--swap",)):
-                done = self.plan(path, "--recompute", *swaps, "--strategy", strategy, "--limit", "12MiB", "--episodes", str(episodes), "--seed", "3",
+                done = self.run_plan(path, "--recompute", *swaps, "--strategy", strategy, "--limit", "12MiB", "--episodes", str(episodes), "--seed", "3",
                                  "--json", out, "--training-curve", curve)
                 self.as_built(done)
                 self.assertEqual(done.returncode, 0, done.stderr)
@@ -256,17 +239,17 @@ class Commands(unittest.TestCase):
                     self.assertAlmostEqual(float(cells[3]), result["added_ns"], delta=1)
                     self.assertEqual(lines[-1].split(",")[4], cells[3])
         for strategy, option in (("dqn", "--threads"), ("dqn:transfer", "--time-budget")):
-            done = self.plan(path, "--recompute", "--strategy", strategy, "--limit", "12MiB", option, "3")
+            done = self.run_plan(path, "--recompute", "--strategy", strategy, "--limit", "12MiB", option, "3")
             self.assertEqual((done.returncode, done.stderr), (2, f"memoptctl: {option}: {strategy} does not look at it\n"))
         # In a comparison by name only.
-        done = self.plan(path, "--recompute", "--compare", "--limits", "70%", "--strategies", "dtr,dqn", "--episodes", "100", "--json", out)
+        done = self.run_plan(path, "--recompute", "--compare", "--limits", "70%", "--strategies", "dtr,dqn", "--episodes", "100", "--json", out)
         self.assertEqual(done.returncode, 0, done.stderr)
         with open(out, encoding="utf-8") as file:
             self.assertEqual(set(json.load(file)["limits"][0]["plans"]), {"dtr", "dqn"})
 
     def test_a_comparison(self):
         out = self.path("table.json")
-        done = self.plan(self.write(self.layers(30)), "--recompute", "--compare", "--limits", "90%,50%,30%,2%", "--time-budget", "0.3", "--json", out,
+        done = self.run_plan(self.write(self.layers(30)), "--recompute", "--compare", "--limits", "90%,50%,30%,2%", "--time-budget", "0.3", "--json", out,
                          "--strategies", ",".join(STRATEGIES))
         self.assertEqual(done.returncode, 0, done.stderr)
         with open(out, encoding="utf-8") as file:
@@ -285,10 +268,10 @@ class Commands(unittest.TestCase):
     def test_bounds_are_left_out_if_asked_for(self):
         iteration = self.write(self.layers(10))
         out = self.path("table.json")
-        done = self.plan(iteration, "--recompute", "--limit", "60%", "--strategy", "dtr:eq", "--no-bound")
+        done = self.run_plan(iteration, "--recompute", "--limit", "60%", "--strategy", "dtr:eq", "--no-bound")
         self.assertRegex(done.stdout, r"(?m)^added time +[\d.]+ ms an iteration of [\d.]+ ms, [\d.]+ %$")
         for arguments, asked in ((("--no-bound",), False), (("--bound-time", "2"), True)):
-            done = self.plan(iteration, "--recompute", "--compare", "--limits", "60%,1%", "--strategies", "dtr:eq", "--json", out, *arguments)
+            done = self.run_plan(iteration, "--recompute", "--compare", "--limits", "60%,1%", "--strategies", "dtr:eq", "--json", out, *arguments)
             self.assertEqual(done.returncode, 0, done.stderr)
             self.assertEqual(re.search(r"(?m)^ +limit +bound +dtr:eq$", done.stdout) is not None, asked, done.stdout)
             with open(out, encoding="utf-8") as file:
@@ -308,7 +291,7 @@ class Commands(unittest.TestCase):
         added = {}
         for strategy in CHECKMATE:
             out = self.path(f"{strategy}.json")
-            done = self.plan(iteration, "--recompute", "--strategy", strategy, "--limit", "7MiB", "--json", out)
+            done = self.run_plan(iteration, "--recompute", "--strategy", strategy, "--limit", "7MiB", "--json", out)
             self.as_built(done)
             self.assertEqual(done.returncode, 0, done.stderr)
             result = self.judged(out, done.stdout)
@@ -318,18 +301,18 @@ class Commands(unittest.TestCase):
             added[strategy] = result["added_ns"]
         self.assertLessEqual(added["checkmate"], added["checkmate:lp"])
         table = self.path("table.json")
-        done = self.plan(iteration, "--recompute", "--compare", "--strategies", ",".join(CHECKMATE), "--limits", "7MiB,2MiB", "--json", table)
+        done = self.run_plan(iteration, "--recompute", "--compare", "--strategies", ",".join(CHECKMATE), "--limits", "7MiB,2MiB", "--json", table)
         self.assertEqual(done.returncode, 0, done.stderr)
         with open(table, encoding="utf-8") as file:
             rows = json.load(file)["limits"]
         self.assertEqual({name: plan["added_ns"] for name, plan in rows[0]["plans"].items()}, added)
         self.assertEqual(rows[1]["plans"], dict.fromkeys(CHECKMATE))
-        done = self.plan(iteration, "--recompute", "--strategy", "checkmate", "--limit", "2MiB")
+        done = self.run_plan(iteration, "--recompute", "--strategy", "checkmate", "--limit", "2MiB")
         self.assertEqual(done.returncode, 3, done.stderr)
         self.assertRegex(done.stderr, r"(?m)^memoptctl: checkmate finds no plan within 2\.00 MiB: its program has no solution$")
 
     def test_checkmate_of_what_is_too_large(self):
-        done = self.plan(self.write(self.layers(400)), "--recompute", "--strategy", "checkmate", "--limit", "50%")
+        done = self.run_plan(self.write(self.layers(400)), "--recompute", "--strategy", "checkmate", "--limit", "50%")
         self.as_built(done)
         self.assertEqual(done.returncode, 1, done.stderr)
         self.assertRegex(done.stderr, r"checkmate: the iteration is too large for it: its program has more than \d+ columns")
@@ -371,15 +354,15 @@ class Commands(unittest.TestCase):
                 (iteration, ("--limit", "50%", "--strategy", "chen:sqrt", "--seed", "3"), 2, r"^memoptctl: --seed: chen:sqrt does not look at it$"),
                 (iteration, ("--limit", "50%", "--strategy", "memopt", "--episodes", "3"), 2, r"^memoptctl: --episodes: memopt does not look at it$"),
                 (iteration, ("--compare", "--strategies", "dtr,chen:sqrt"), 2, r"--time-budget: the strategies that are asked for do not look at it$"),
-                (iteration, ("--compare", "--json", self.path("iteration.json")), 2, r"--json names the file that is read, and would take its place$"),
-                (iteration, ("--compare", "--json", self.path("x"), "--plot", self.folder + "/./x"), 2, r"--json and --plot name the same file$"),
+                (iteration, ("--compare", "--json", self.path("problem.json")), 2, r"--json names the file that is read, and would take its place$"),
+                (iteration, ("--compare", "--json", self.path("x"), "--plot", self.path("./x")), 2, r"--json and --plot name the same file$"),
                 (iteration, ("--limit", "50%", "--strategy", "dtr", "--episodes", "3"), 2, r"^memoptctl: --episodes: dtr does not look at it$"),
                 (iteration, ("--compare", "--training-curve", "x.csv"), 2, r"--training-curve is for one plan$"),
                 (iteration, ("--limit", "50%", "--limits", "3"), 2, r"--limits is for --compare$"),
                 (iteration, ("--compare", "--limit", "50%"), 2, r"--limit is for one plan; --compare takes --limits$"),
                 (dict(iteration, lazy_malloc=True), ("--limit", "90%"), 1, r"expected lazy_malloc to be false"),
                 (unknown, ("--limit", "50%"), 1, r"what its launches write is not known; --recompute is for recordings, ")):
-            done = self.plan(self.write(document), "--recompute", *arguments, *(() if "--strategy" in arguments else ("--time-budget", "0.1")))
+            done = self.run_plan(self.write(document), "--recompute", *arguments, *(() if "--strategy" in arguments else ("--time-budget", "0.1")))
             self.assertEqual(done.returncode, code, done.stderr)
             self.assertRegex(done.stderr, re.compile(message, re.MULTILINE))
 

@@ -7,6 +7,7 @@
 #include <limits>
 #include <random>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "planner/recompute/combined/extended.h"
@@ -101,27 +102,18 @@ void expect_holds(const Iteration& iteration, std::uint64_t limit, const Combine
       << what;
 }
 
-// A launch makes x and y; both are dropped, and x is made again while y is of a later version, so that y goes besides.
 TEST(Places, AFileHasThemByStep) {
-  Program program;
-  const auto x = program.allocate(100), y = program.allocate(60);
-  program.launch(10, {}, {x, y});
-  program.launch(3, {y}, {y});
-  const std::uint32_t drop = program.operations();
-  const auto z = program.make(30, 2, {y});
-  const std::uint32_t replay = program.operations();
-  program.launch(4, {x, y}, {z});
-  for (const auto b : {x, y, z}) program.release(b);
-  const Iteration iteration(program.problem());
-  const Steps steps = {{drop, Kind::kDrop, x}, {replay, Kind::kReplay, 0}};
+  const testing::MadeAgainBesides made;
+  const auto& [iteration, steps] = std::tie(made.iteration, made.steps);
+  const std::uint32_t x = made.x, y = made.y, z = made.z;
   ASSERT_EQ(iteration.cost(steps)->fault, std::nullopt);
   const Extended extended = extend(iteration.problem, iteration.graph, steps);
-  const std::vector<swap::Place> places = {{{0}}, {{100}}, {{160}}, {{200}, true}, {{300}}};
+  const std::vector<swap::Place> places = {{{400}}, {{0}}, {{100}}, {{0}}, {{160}}, {{200}, true}, {{300}}};
   const std::vector<StepPlace> of_steps = places_of_steps(extended, places);
   EXPECT_EQ(of_steps, (std::vector<StepPlace>{{1, x, {{200}, true}}, {1, y, {{300}}}}));
-  const std::vector<swap::Place> of_blocks(places.begin(), places.begin() + 3);
+  const std::vector<swap::Place> of_blocks(places.begin(), places.begin() + 5);
   EXPECT_EQ(places_of_lives(extended, of_blocks, {of_steps[1], of_steps[0]}), places);
-  const auto why = [&](std::vector<StepPlace> given, std::size_t blocks = 3) -> std::string {
+  const auto why = [&](std::vector<StepPlace> given, std::size_t blocks = 5) -> std::string {
     try {
       places_of_lives(extended, std::vector<swap::Place>(blocks), given);
     } catch (const swap::Invalid& error) {
@@ -130,10 +122,10 @@ TEST(Places, AFileHasThemByStep) {
     return "";
   };
   EXPECT_EQ(why(of_steps, 0), "expected a place for each block, found none");
-  EXPECT_EQ(why({of_steps[0]}), "recompute[1].places: expected one of block 1, which takes its bytes there");
-  EXPECT_EQ(why({of_steps[0], of_steps[0]}), "recompute[1].places: block 0 is given twice");
-  EXPECT_EQ(why({of_steps[0], of_steps[1], {1, z, {}}}), "recompute[1].places: block 2 takes no bytes there");
-  EXPECT_EQ(why({of_steps[0], of_steps[1], {0, x, {}}}), "recompute[0].places: block 0 takes no bytes there");
+  EXPECT_EQ(why({of_steps[0]}), "recompute[1].places: expected one of block 2, which takes its bytes there");
+  EXPECT_EQ(why({of_steps[0], of_steps[0]}), "recompute[1].places: block 1 is given twice");
+  EXPECT_EQ(why({of_steps[0], of_steps[1], {1, z, {}}}), "recompute[1].places: block 4 takes no bytes there");
+  EXPECT_EQ(why({of_steps[0], of_steps[1], {0, x, {}}}), "recompute[0].places: block 1 takes no bytes there");
 }
 
 // Seven layers are within the load, but each lies at a multiple of 128.

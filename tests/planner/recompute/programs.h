@@ -18,14 +18,17 @@
 
 namespace memopt::recompute::testing {
 
+// Nothing yet, by load.
+inline swap::Problem no_operations() {
+  swap::Problem problem;
+  problem.machine = {1, 1, 0, 0};
+  problem.layout = false;
+  problem.limit = 0;
+  return problem;
+}
+
 class Program {
  public:
-  Program() {
-    problem_.machine = {1, 1, 0, 0};
-    problem_.layout = false;
-    problem_.limit = 0;
-  }
-
   std::uint32_t persistent(std::uint64_t bytes) {
     const std::uint32_t b = block(bytes);
     problem_.blocks[b].persistent = true;
@@ -71,7 +74,7 @@ class Program {
     problem_.operations.push_back({.kind = kind, .block = b, .time = now_});
   }
 
-  swap::Problem problem_;
+  swap::Problem problem_ = no_operations();
   double now_ = 0;
 };
 
@@ -98,6 +101,35 @@ inline void expect_above_optimum(const Cost& cost, std::uint64_t limit, const st
   ASSERT_TRUE(best) << what;
   EXPECT_GE(cost.added_ns, *best - 1e-6) << what;
 }
+
+// A launch makes x and y, and an empty block; both are dropped, and x is made again while y is of a later version, so
+// that y goes besides. z is made in between.
+struct MadeAgainBesides {
+  MadeAgainBesides() : iteration(program()) {}
+
+  std::uint32_t x = 0, y = 0, empty = 0, z = 0;
+  std::uint32_t drop = 0, replay = 0;  // operations
+  Iteration iteration;
+  Steps steps = {{drop, Step::Kind::kDrop, x}, {replay, Step::Kind::kReplay, 0}};
+
+ private:
+  swap::Problem program() {
+    Program program;
+    const auto w = program.persistent(5);
+    x = program.allocate(100);
+    y = program.allocate(60);
+    empty = program.allocate(0);
+    program.launch(10, {w}, {x, y, empty});
+    program.release(empty);
+    program.launch(3, {y}, {y});
+    drop = program.operations();
+    z = program.make(30, 2, {y});
+    replay = program.operations();
+    program.launch(4, {x, y}, {z});
+    for (const auto b : {x, y, z}) program.release(b);
+    return program.problem();
+  }
+};
 
 // Layers forward, and backward: each backward launch reads the layer's input and what comes from behind. Of 10 ns and
 // 100 bytes each.

@@ -14,7 +14,7 @@ namespace memopt::tools {
 
 class ChildProcess {
  public:
-  // All of the bytes; false where nobody reads them any more.
+  // All of the bytes; false where the parent does not read them any more.
   using Write = std::function<bool(std::span<const std::byte>)>;
   enum class AtInterrupt : std::uint8_t { kEnds, kGoesOn };
 

@@ -133,7 +133,7 @@ TEST(KnowRecording, TheListSaysWhatOnlyReads) {
   const auto w = recorded.program.persistent(50);
   const auto x = recorded.program.allocate(100);
   recorded.launch("times<float>", {x, w});
-  recorded.launch("times<float>", {x, w});  // makes nothing: which of them it changes, nobody knows
+  recorded.launch("times<float>", {x, w});  // makes nothing: which of them it changes is not known
   const auto y = recorded.program.allocate(100);
   recorded.launch("random", {y});
   const auto z = recorded.program.allocate(100);
@@ -378,7 +378,7 @@ class Generator {
       return;
     }
     Truth truth;
-    // By a table of addresses that is one of those that it names: where nobody sees it.
+    // By a table of addresses that is one of those that it names: the recorder does not see that.
     const bool by_table = std::any_of(named.begin(), named.end(), [&](std::size_t k) { return alive_[k].escaped; });
     for (const Alive& one : alive_) {
       if (by_table && one.escaped && chance(2)) truth.writes.push_back(one.block);

@@ -20,12 +20,6 @@ using testing::Truth;
 // Lines, a nanosecond each.
 class Lines {
  public:
-  Lines() {
-    problem_.machine = {1, 1, 0, 0};
-    problem_.layout = false;
-    problem_.limit = 0;
-  }
-
   std::uint32_t persistent(std::uint64_t bytes) {
     problem_.blocks.push_back({.id = problem_.blocks.size(), .bytes = bytes, .persistent = true});
     return static_cast<std::uint32_t>(problem_.blocks.size() - 1);
@@ -54,7 +48,7 @@ class Lines {
     now_ += 1;
   }
 
-  swap::Problem problem_;
+  swap::Problem problem_ = testing::no_operations();
   double now_ = 0;
 };
 

@@ -69,14 +69,17 @@ class PlanCase(unittest.TestCase):
         with open(self.path(name), encoding="utf-8") as file:
             return json.load(file)
 
+    def run_plan(self, *arguments):
+        return run(MEMOPTCTL, "plan", *arguments)
+
     def succeed(self, *arguments):
         """What `memoptctl plan` prints."""
-        done = run(MEMOPTCTL, "plan", *arguments)
+        done = self.run_plan(*arguments)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         return done.stdout
 
     def refuse(self, code, part, *arguments):
-        done = run(MEMOPTCTL, "plan", *arguments)
+        done = self.run_plan(*arguments)
         self.assertEqual(done.returncode, code, done.stdout + done.stderr)
         self.assertIn(part, done.stderr)
 

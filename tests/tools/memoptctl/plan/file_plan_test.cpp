@@ -5,45 +5,36 @@
 
 #include <string>
 
-#include "planner/recording/writer.h"
-#include "tests/planner/recording/records.h"
-#include "tests/planner/recording/scratch_file.h"
+#include "tests/planner/recording/recorded_file.h"
 
 namespace memopt::tools {
 namespace {
 
-using planner::RecordingWriter;
 using planner::test::Record;
-using planner::test::ScratchFile;
+using planner::test::RecordedFile;
 
 // An allocation, two launches and a free, over and over, 1000 ticks apart; a nanosecond has four ticks, as two clock
 // readings say, the second behind the iterations.
 class Recorded {
  public:
   explicit Recorded(bool blind) {
-    RecordingWriter writer(file_.fd(), {}, {});
-    std::uint64_t sequence = 0;
-    const auto add = [&](Record record) {
-      ++sequence;
-      writer.add(0, record.at(sequence, 1000 * sequence).view());
-    };
-    writer.add_clock({0, 500});
+    file_.writer.add_clock({0, 500});
     for (std::uint64_t block = 1; block <= 10; ++block) {
-      add(Record::malloc(block, 4096, 0x10000, 7));
-      add(Record::launch(1, {block}));
+      file_.add(Record::malloc(block, 4096, 0x10000, 7));
+      file_.add(Record::launch(1, {block}));
       Record second = Record::launch(2, {block});
       if (blind) second.flags(shm::kBlindLaunch);
-      add(second);
-      add(Record::free(block));
+      file_.add(second);
+      file_.add(Record::free(block));
     }
-    writer.add_clock({400'000, 100'500});
-    EXPECT_TRUE(writer.finish());
+    file_.writer.add_clock({400'000, 100'500});
+    EXPECT_TRUE(file_.writer.finish());
   }
 
   std::string path() const { return file_.path(); }
 
  private:
-  ScratchFile file_;
+  RecordedFile file_;
 };
 
 TEST(FilePlan, TimesOfARecordingAreNanoseconds) {

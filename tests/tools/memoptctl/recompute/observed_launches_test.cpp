@@ -8,15 +8,14 @@
 #include <utility>
 #include <vector>
 
-#include "planner/recording/writer.h"
-#include "tests/planner/recording/records.h"
+#include "tests/planner/recording/recorded_file.h"
 #include "tests/planner/recording/scratch_file.h"
 
 namespace memopt::tools {
 namespace {
 
-using planner::RecordingWriter;
 using planner::test::Record;
+using planner::test::RecordedFile;
 using planner::test::ScratchFile;
 
 // A program of equal iterations, recorded.
@@ -28,13 +27,10 @@ class Recording {
     add(Record::name(shm::RecordKind::kFunction, 2, "a::plus<float>"));
     add(Record::malloc(kWeight, 1 << 20, 0x10000, 99));
     for (std::uint64_t block = 10; block <= 200; block += 10) iteration(*this, block);
-    EXPECT_TRUE(writer_.finish());
+    EXPECT_TRUE(file_.writer.finish());
   }
 
-  void add(Record record) {
-    ++sequence_;
-    writer_.add(0, record.at(sequence_, 1000 * sequence_).view());
-  }
+  void add(Record record) { file_.add(std::move(record)); }
   void malloc(std::uint64_t block) { add(Record::malloc(block, 4096, 0x100000 + 4096 * block, block % 10 + 1)); }
   void copy(std::uint64_t to, std::uint64_t from, std::uint64_t bytes) {
     add(Record::make(shm::RecordKind::kCopy, shm::CopyBody{0, to, from, bytes}, {}, from == 0 ? 1 : 3));
@@ -48,7 +44,7 @@ class Recording {
     SwapProblem input;
   };
   Known know(const SwapPlanOptions& options) const {
-    input::File file(scratch_.path());
+    input::File file(file_.path());
     auto input = read_problem(options, file);
     if (!input) throw std::runtime_error("no iteration was found");
     std::string text = know_launches(options, file, *input);
@@ -58,9 +54,7 @@ class Recording {
   static constexpr std::uint64_t kWeight = 1;
 
  private:
-  const ScratchFile scratch_;
-  RecordingWriter writer_{scratch_.fd(), {}, {}};
-  std::uint64_t sequence_ = 0;
+  RecordedFile file_;
 };
 
 const Recording& plain() {
