@@ -265,6 +265,16 @@ class Commands(PlanCase):
             self.assertLessEqual(row["least_added_ns_bound"], row["plans"]["memopt"]["added_ns"])
             self.assertLessEqual(row["plans"]["memopt"]["added_ns"], min(plan["added_ns"] for plan in row["plans"].values() if plan))
 
+    # Its search has no time for all of these.
+    def test_in_a_comparison_ours_begins_with_what_is_published(self):
+        out = self.path("table.json")
+        done = self.run_plan(self.write(self.layers(300)), "--recompute", "--compare", "--limits", "50%,30%,10%", "--time-budget", "0.05", "--json", out,
+                         "--strategies", ",".join(STRATEGIES), "--no-bound")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        with open(out, encoding="utf-8") as file:
+            for row in json.load(file)["limits"]:
+                self.assertLessEqual(row["plans"]["memopt"]["added_ns"], min(plan["added_ns"] for plan in row["plans"].values() if plan))
+
     def test_bounds_are_left_out_if_asked_for(self):
         iteration = self.write(self.layers(10))
         out = self.path("table.json")
