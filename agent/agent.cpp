@@ -18,7 +18,7 @@
 #include "agent/process/uncancellable.h"
 #include "agent/recording/device_times.h"
 #include "agent/recording/recorder.h"
-#include "agent/recording/stack_walker.h"
+#include "agent/stacks/stack_walker.h"
 #include "agent/status/requests.h"
 #include "agent/status/status_json.h"
 #include "agent/status/status_server.h"

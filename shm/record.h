@@ -37,14 +37,18 @@ enum class RecordKind : std::uint8_t {
   kHostFunction = 11,   // StreamBody
   kFunction = 12,       // NameBody, then text: names function `id` before its first launch
   kStack = 13,          // StackBody, then `frames` words (return addresses, innermost first): once per distinct hash
-  kParameters = 14,  // ParametersBody, then bytes: of the launch with `sequence` - 1; only while recording for a file
-  kModule = 15,      // NameBody with id = load base, text = path and build id: to find names for stacks later
-  kKernelTime = 16,  // KernelTimeBody: measured device time of an earlier launch, copy or memset
-  kState = 17,       // StateBody: what the follower did
-  kClock = 18,       // ClockBody: ticks and nanoseconds of the same instant
-  kEscape = 19,      // EscapeBody: the block's address is stored where uses are not seen
+  kParameters = 14,   // ParametersBody, then bytes: of the launch with `sequence` - 1; only while recording for a file
+  kModule = 15,       // NameBody with id = load base, text = path and build id: to find names for stacks later
+  kKernelTime = 16,   // KernelTimeBody: measured device time of an earlier launch, copy or memset
+  kState = 17,        // StateBody: what the follower did
+  kClock = 18,        // ClockBody: ticks and nanoseconds of the same instant
+  kEscape = 19,       // EscapeBody: the block's address is stored where uses are not seen
+  kPythonFrame = 20,  // NameBody, then text: names place `id` of the program's Python code, "function (file:line)"
+  // StackBody, then `frames` words (ids of kPythonFrame, innermost first): where the thread's Python is from here on.
+  // No words: as written before under this hash; hash 0: in none. Both only while recording for a file.
+  kPythonStack = 21,
 };
-inline constexpr std::uint8_t kLastRecordKind = 19;
+inline constexpr std::uint8_t kLastRecordKind = 21;
 
 // Flags of a header.
 inline constexpr std::uint8_t kStreamOrdered = 1;  // kMalloc, kFree: on `stream`, not plain
@@ -181,8 +185,10 @@ constexpr std::optional<std::size_t> fixed_body_bytes(std::uint8_t kind) {
       return sizeof(StreamBody);
     case RecordKind::kFunction:
     case RecordKind::kModule:
+    case RecordKind::kPythonFrame:
       return sizeof(NameBody);
     case RecordKind::kStack:
+    case RecordKind::kPythonStack:
       return sizeof(StackBody);
     case RecordKind::kParameters:
       return sizeof(ParametersBody);
@@ -243,7 +249,8 @@ inline std::uint64_t counted_bytes(RecordKind kind, const std::byte* body) {
   std::uint64_t count;
   std::memcpy(&count, body + 8, sizeof(count));
   if (count > kMaxRecordBytes) return ~std::uint64_t{0};
-  return kind == RecordKind::kStack ? count * 8 : (count + 7) / 8 * 8;
+  const bool words = kind == RecordKind::kStack || kind == RecordKind::kPythonStack;
+  return words ? count * 8 : (count + 7) / 8 * 8;
 }
 
 }  // namespace record_detail
@@ -252,8 +259,9 @@ inline std::uint64_t counted_bytes(RecordKind kind, const std::byte* body) {
 // off, of an unknown kind, or if its counts do not agree with its size.
 inline std::size_t checked_record_bytes(std::span<const std::byte> bytes) {
   constexpr auto bit = [](RecordKind kind) { return 1u << static_cast<unsigned>(kind); };
-  constexpr std::uint32_t kCounted =
-      bit(RecordKind::kStack) | bit(RecordKind::kFunction) | bit(RecordKind::kModule) | bit(RecordKind::kParameters);
+  constexpr std::uint32_t kCounted = bit(RecordKind::kStack) | bit(RecordKind::kFunction) | bit(RecordKind::kModule) |
+                                     bit(RecordKind::kParameters) | bit(RecordKind::kPythonFrame) |
+                                     bit(RecordKind::kPythonStack);
   if (bytes.size() < sizeof(RecordHeader)) return 0;
   RecordHeader header;
   std::memcpy(&header, bytes.data(), 8);

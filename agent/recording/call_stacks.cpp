@@ -9,7 +9,7 @@
 #include "agent/process/uncancellable.h"
 #include "agent/recording/loaded_modules.h"
 #include "agent/recording/recorder.h"
-#include "agent/recording/stack_walker.h"
+#include "agent/stacks/stack_walker.h"
 
 namespace memopt::agent {
 namespace {
@@ -82,7 +82,7 @@ void look_for_changes() noexcept {
     hash = mix(mix(hash, place.module), place.offset);
   }
   hash = never_zero(hash);
-  if (insert_written(hash)) record_stack(hash, {addresses, frames.size()});
+  if (insert_written(hash)) record_stack(shm::RecordKind::kStack, hash, {addresses, frames.size()});
   return hash;
 }
 

@@ -10,6 +10,7 @@
 #include "agent/link/link.h"
 #include "agent/process/options.h"
 #include "agent/recording/call_stacks.h"
+#include "agent/recording/python_stacks.h"
 #include "shm/channel.h"
 #include "shm/ring.h"
 
@@ -180,6 +181,7 @@ std::uint64_t record_malloc(const shm::MallocBody& body, std::uint8_t flags) noe
   if (!recording()) return 0;
   shm::MallocBody whole = body;
   whole.stack = call_stack(reinterpret_cast<void*>(body.return_address));
+  if (recording_fully()) record_python_stack();
   return emit_body(shm::RecordKind::kMalloc, flags, 0, whole);
 }
 
@@ -228,8 +230,8 @@ std::uint64_t record_named(shm::RecordKind kind, std::uint64_t id, std::string_v
   });
 }
 
-std::uint64_t record_stack(std::uint64_t hash, std::span<const std::uint64_t> frames) noexcept {
-  return emit(shm::RecordKind::kStack, 0, 0, sizeof(shm::StackBody) + frames.size_bytes(), [&](std::byte* to) {
+std::uint64_t record_stack(shm::RecordKind kind, std::uint64_t hash, std::span<const std::uint64_t> frames) noexcept {
+  return emit(kind, 0, 0, sizeof(shm::StackBody) + frames.size_bytes(), [&](std::byte* to) {
     const shm::StackBody body{hash, frames.size()};
     std::memcpy(to, &body, sizeof(body));
     std::memcpy(to + sizeof(body), frames.data(), frames.size_bytes());
@@ -253,6 +255,7 @@ void forget_recorder_after_fork() noexcept {
   g_sequence = 0;
   g_next_check_point = shm::kFirstCheckPoint;
   forget_call_stacks_after_fork();
+  forget_python_stacks_after_fork();
 }
 
 }  // namespace memopt::agent

@@ -70,7 +70,7 @@ inline std::uint32_t recording_number() noexcept {
 
 // Text or words that others refer to. `prefix` is the fixed body.
 std::uint64_t record_named(shm::RecordKind kind, std::uint64_t id, std::string_view text) noexcept;
-std::uint64_t record_stack(std::uint64_t hash, std::span<const std::uint64_t> frames) noexcept;
+std::uint64_t record_stack(shm::RecordKind kind, std::uint64_t hash, std::span<const std::uint64_t> frames) noexcept;
 
 // The parameters of the launch with number `launch`: `fill` writes `bytes` of them to a zeroed place.
 std::uint64_t record_parameters(std::uint64_t launch, std::size_t bytes, void (*fill)(void* to, const void* context),

@@ -1,4 +1,4 @@
-#include "agent/recording/imports.h"
+#include "agent/stacks/imports.h"
 
 #include <dlfcn.h>
 #include <link.h>

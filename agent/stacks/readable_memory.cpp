@@ -1,4 +1,4 @@
-#include "agent/recording/readable_memory.h"
+#include "agent/stacks/readable_memory.h"
 
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -8,7 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "agent/recording/imports.h"
+#include "agent/stacks/imports.h"
 
 namespace memopt::agent {
 namespace {

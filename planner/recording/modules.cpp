@@ -18,18 +18,24 @@ std::string hex(std::uint64_t number) {
 }  // namespace
 
 void Modules::add(std::uint64_t base, std::string_view text) {
-  if (paths_.size() >= kMostModules) return;
-  paths_[base] = text.substr(0, text.find('\n'));
+  if (files_.size() >= kMostModules) return;
+  const std::size_t line = text.find('\n');
+  const bool has_id = line != std::string_view::npos;
+  files_[base] = {std::string(text.substr(0, line)), std::string(has_id ? text.substr(line + 1) : std::string_view())};
+}
+
+std::optional<Modules::File> Modules::file(std::uint64_t address) const {
+  const auto above = files_.upper_bound(address);
+  if (above == files_.begin()) return std::nullopt;
+  const auto& [base, loaded] = *std::prev(above);
+  const bool is_program = loaded.path == "/proc/self/exe" && !program_.empty();
+  return File{base, is_program ? program_ : loaded.path, loaded.build_id};
 }
 
 std::string Modules::name(std::uint64_t address) const {
-  auto above = paths_.upper_bound(address);
-  if (above == paths_.begin()) return hex(address);
-  const std::uint64_t base = std::prev(above)->first;
-  std::string_view path = std::prev(above)->second;
-  if (path == "/proc/self/exe" && !program_.empty()) path = program_;
-  const std::size_t slash = path.rfind('/');
-  return std::string(slash == std::string_view::npos ? path : path.substr(slash + 1)) + "+" + hex(address - base);
+  const std::optional<File> found = file(address);
+  if (!found) return hex(address);
+  return std::string(found->path.substr(found->path.rfind('/') + 1)) + "+" + hex(address - found->base);
 }
 
 }  // namespace memopt::planner

@@ -96,7 +96,7 @@ class Summariser {
     summary_.live_blocks = blocks_.size();
     summary_.live = curve_.points(kLivePoints);
     for (const auto& [key, count] : groups_) {
-      summary_.groups.push_back({std::get<0>(key), std::get<1>(key), std::get<2>(key), count});
+      summary_.groups.push_back({std::get<0>(key), std::get<1>(key), std::get<2>(key), std::get<3>(key), count});
     }
     std::stable_sort(summary_.groups.begin(), summary_.groups.end(),
                      [](const BlockGroup& a, const BlockGroup& b) { return a.bytes > b.bytes; });
@@ -129,14 +129,15 @@ class Summariser {
     last_ticks_ = std::max(last_ticks_, record.header.ticks);
     ++summary_.counts[record.header.kind];
     remember(lanes_, std::uint64_t{lane});
-    operation(record);
+    if (!summary_.python.add(lane, record)) summary_.limited = true;
+    operation(lane, record);
     curve_.add(sequence, summary_.live_bytes);
   }
 
-  void operation(const RecordView& record) {
+  void operation(std::uint32_t lane, const RecordView& record) {
     switch (record.kind()) {
       case RecordKind::kMalloc:
-        return malloc(record.header.sequence, record.as<shm::MallocBody>());
+        return malloc(lane, record.header.sequence, record.as<shm::MallocBody>());
       case RecordKind::kFree:
         return free(record.as<shm::FreeBody>());
       case RecordKind::kLaunch:
@@ -171,12 +172,14 @@ class Summariser {
       case RecordKind::kSynchronize:
       case RecordKind::kState:
       case RecordKind::kEscape:
+      case RecordKind::kPythonFrame:
+      case RecordKind::kPythonStack:
       case RecordKind::kPad:
         return;
     }
   }
 
-  void malloc(std::uint64_t sequence, const shm::MallocBody& body) {
+  void malloc(std::uint32_t lane, std::uint64_t sequence, const shm::MallocBody& body) {
     summary_.malloc_bytes += body.bytes;
     remember(streams_, body.stream);
     if (blocks_.size() < kMostBlocks) {
@@ -195,7 +198,7 @@ class Summariser {
     } else {
       summary_.limited = true;
     }
-    const std::tuple key(body.bytes, body.stack, body.return_address);
+    const std::tuple key(body.bytes, body.stack, body.return_address, summary_.python.at(lane));
     if (const auto group = groups_.find(key); group != groups_.end()) {
       ++group->second;
     } else if (groups_.size() < kMostGroups) {
@@ -303,7 +306,7 @@ class Summariser {
   std::set<std::uint64_t> lanes_;
   std::set<std::uint64_t> streams_;
   std::unordered_map<std::uint64_t, std::uint64_t> blocks_;  // live: number -> bytes
-  std::map<std::tuple<std::uint64_t, std::uint64_t, std::uint64_t>, std::uint64_t> groups_;
+  std::map<std::tuple<std::uint64_t, std::uint64_t, std::uint64_t, std::uint64_t>, std::uint64_t> groups_;
   std::map<std::uint64_t, KernelSummary> kernels_;
   std::vector<RecentLaunch> launches_ = std::vector<RecentLaunch>(kRecentLaunches);
 };

@@ -12,6 +12,7 @@
 
 #include "planner/recording/clock_line.h"
 #include "planner/recording/modules.h"
+#include "planner/recording/python_code.h"
 #include "planner/recording/reader.h"
 #include "shm/record.h"
 
@@ -22,6 +23,7 @@ struct BlockGroup {
   std::uint64_t bytes = 0;  // of each
   std::uint64_t stack = 0;  // hash; 0: not known
   std::uint64_t return_address = 0;
+  std::uint64_t python = 0;  // stack in Summary::python; 0: none
   std::uint64_t count = 0;
 };
 
@@ -81,6 +83,7 @@ struct Summary {
   std::vector<KernelSummary> kernels;                          // most launches first
   std::map<std::uint64_t, std::vector<std::uint64_t>> stacks;  // hash -> return addresses, innermost first
   Modules modules;
+  PythonCode python;
 
   bool limited = false;  // the recording has more blocks, stacks or kernels than are looked at
   std::optional<RecordingDamage> damage;

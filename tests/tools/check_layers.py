@@ -19,7 +19,7 @@ LAYOUT_ROOMS = {"problem": [], "skyline": ["problem"], "local_search": ["problem
 LAYOUT_PUBLIC = {LAYOUT + header for header in ("problem/problem.h", "problem/limits.h", "problem/outcome.h", "problem/validation.h",
                                                 "portfolio/solve.h", "portfolio/solvers.h", "files")}
 # Each may include those before it.
-AGENT_ROOMS = ["agent/process", "agent/plan", "agent/link", "agent/order", "agent/recording", "agent/scan", "agent/memory", "agent/operations",
+AGENT_ROOMS = ["agent/process", "agent/plan", "agent/link", "agent/order", "agent/stacks", "agent/recording", "agent/scan", "agent/memory", "agent/operations",
                "agent/status"]
 # planner/swap's rooms -> those of its others that each may include.
 SWAP = "planner/swap/"
@@ -72,9 +72,9 @@ LINK = re.compile(r"^\s*target_link_libraries\(\s*([\w.-]+)([^)]*)\)", re.MULTIL
 
 # memoptctl's rooms -> what each may include beside shm.
 MEMOPTCTL_ROOMS = {
-    "common": [], "run": ["common"], "status": ["common", "planner/json"], "recording": ["planner", "common", "run"], "plan": ["planner", "common"],
+    "common": [], "run": ["common"], "status": ["common", "planner/json"], "symbols": ["planner"], "recording": ["planner", "common", "run", "symbols"], "plan": ["planner", "common"],
     "swap": ["planner", "common", "plan"], "recompute": ["planner", "common", "swap"], "solve": ["planner", "common"], "doctor": ["common", "run", "status", "planner/json"],
-    "main": ["planner/input", "common", "run", "status", "recording", "plan", "swap", "recompute", "solve", "doctor"],
+    "main": ["planner/input", "common", "run", "status", "symbols", "recording", "plan", "swap", "recompute", "solve", "doctor"],
 }
 RULES |= {f"tools/memoptctl/{room}": {"shm", *(f"tools/memoptctl/{other}" if other in MEMOPTCTL_ROOMS else other for other in others)}
           for room, others in MEMOPTCTL_ROOMS.items()}

@@ -11,7 +11,7 @@
 
 #include "agent/recording/loaded_modules.h"
 #include "agent/recording/recorder.h"
-#include "agent/recording/stack_walker.h"
+#include "agent/stacks/stack_walker.h"
 #include "tests/agent/fake_link.h"
 
 namespace memopt::agent {

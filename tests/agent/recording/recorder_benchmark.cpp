@@ -7,7 +7,7 @@
 #include "agent/process/driver.h"
 #include "agent/recording/device_times.h"
 #include "agent/recording/recorder.h"
-#include "agent/recording/stack_walker.h"
+#include "agent/stacks/stack_walker.h"
 #include "tests/agent/fake_link.h"
 
 namespace memopt::agent {

@@ -1,4 +1,4 @@
-#include "agent/recording/stack_walker.h"
+#include "agent/stacks/stack_walker.h"
 
 #include <dlfcn.h>
 #include <gtest/gtest.h>
@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <stdexcept>
 
-#include "agent/recording/readable_memory.h"
+#include "agent/stacks/readable_memory.h"
 
 namespace memopt::agent {
 namespace {

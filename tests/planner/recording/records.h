@@ -1,6 +1,7 @@
 // Records made up for tests.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -83,7 +84,7 @@ inline Record Record::random(std::mt19937_64& random) {
   };
   // Mostly small, at times as large as records may be.
   const std::size_t behind = random() % 50 == 0 ? random() % 8180 : random() % 12;
-  switch (random() % 8) {
+  switch (random() % 9) {
     case 0:
       return malloc(random() % 100, random() % 100000, random(), random());
     case 1:
@@ -93,14 +94,19 @@ inline Record Record::random(std::mt19937_64& random) {
     case 3:
       return stack(random() % 20, words(behind));
     case 4:
-      return name(random() % 2 == 0 ? shm::RecordKind::kFunction : shm::RecordKind::kModule, random() % 20,
-                  std::string(random() % (behind * 8 + 1), 'x'));
+      return name(
+          std::array{shm::RecordKind::kFunction, shm::RecordKind::kModule, shm::RecordKind::kPythonFrame}[random() % 3],
+          random() % 20, std::string(random() % (behind * 8 + 1), 'x'));
     case 5: {
       const std::vector<std::uint64_t> bytes = words(behind);
       return make(shm::RecordKind::kParameters, shm::ParametersBody{random(), bytes.size() * 8}, bytes);
     }
     case 6:
       return make(shm::RecordKind::kCopy, shm::CopyBody{random() % 4, random() % 100, random() % 100, random()}, {}, 2);
+    case 7: {
+      const std::vector<std::uint64_t> frames = words(behind);
+      return make(shm::RecordKind::kPythonStack, shm::StackBody{random() % 20, frames.size()}, frames);
+    }
     default:
       return make(shm::RecordKind::kClock, shm::ClockBody{random()});
   }

@@ -160,12 +160,42 @@ TEST_F(Summarised, LargestBlocksWithTheirStacks) {
   EXPECT_EQ(all.modules.name(0xfff), "0xfff");
 }
 
+TEST_F(Summarised, BlocksOfEachPlaceInPython) {
+  const auto stack = [&](std::uint64_t hash, std::vector<std::uint64_t> ids) {
+    return Record::make(shm::RecordKind::kPythonStack, shm::StackBody{hash, ids.size()}, ids);
+  };
+  add(Record::name(shm::RecordKind::kPythonFrame, 1, "forward (a.py:7)"));
+  add(Record::name(shm::RecordKind::kPythonFrame, 2, "main (a.py:9)"));
+  add(Record::malloc(1, 4096));
+  add(stack(5, {1, 2}));
+  for (std::uint64_t i = 2; i <= 3; ++i) add(Record::malloc(i, 4096));
+  add(stack(6, {2, 3}));
+  add(Record::malloc(4, 4096));
+  add(stack(5, {}));
+  add(Record::malloc(5, 4096));
+  add(stack(0, {}));
+  add(Record::malloc(6, 4096));
+  std::map<std::uint64_t, std::uint64_t> counts;  // by stack
+  const Summary all = summary();
+  for (const BlockGroup& group : all.groups) counts[group.python] += group.count;
+  EXPECT_EQ(counts, (std::map<std::uint64_t, std::uint64_t>{{0, 2}, {5, 3}, {6, 1}}));
+  EXPECT_EQ(all.python.names(5), (std::vector<std::string>{"forward (a.py:7)", "main (a.py:9)"}));
+  EXPECT_EQ(all.python.names(6), (std::vector<std::string>{"main (a.py:9)", "(not named)"}));
+  EXPECT_TRUE(all.python.names(7).empty());
+  EXPECT_TRUE(all.python.names(0).empty());
+}
+
 TEST(Modules, TheProgramHasItsName) {
   Modules modules;
   modules.add(0x1000, "/proc/self/exe\nid");
   EXPECT_EQ(modules.name(0x1001), "exe+0x1");
   modules.set_program("/opt/bin/train");
   EXPECT_EQ(modules.name(0x1001), "train+0x1");
+  ASSERT_TRUE(modules.file(0x1001));
+  EXPECT_EQ(modules.file(0x1001)->path, "/opt/bin/train");
+  EXPECT_EQ(modules.file(0x1001)->build_id, "id");
+  EXPECT_EQ(modules.file(0x1001)->base, 0x1000u);
+  EXPECT_FALSE(modules.file(0xfff));
 }
 
 TEST_F(Summarised, TicksBecomeTime) {

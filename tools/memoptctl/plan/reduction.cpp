@@ -49,6 +49,7 @@ struct Kept {
   std::uint32_t lane = 0;
   shm::RecordHeader header{};
   std::vector<std::byte> body;
+  std::uint64_t python = 0;  // the stack of Python code in which it was allocated, before the window
 
   Kept(std::uint32_t in_lane, const RecordView& record)
       : lane(in_lane), header(record.header), body(record.body.begin(), record.body.end()) {}
@@ -103,6 +104,9 @@ struct Gathered {
   std::unordered_map<std::uint64_t, Kept> functions;
   std::unordered_map<std::uint64_t, Kept> stacks;
   std::vector<Kept> modules;
+  std::vector<Kept> python_frames;
+  std::unordered_map<std::uint64_t, Kept> python_stacks;  // as they were written in full
+  std::map<std::uint32_t, std::uint64_t> python_at;       // by lane
   std::vector<Kept> window;
   std::optional<planner::ClockPair> first_clock;
   std::optional<planner::ClockPair> last_clock;
@@ -113,7 +117,8 @@ struct Gathered {
 void Gathered::before(std::uint32_t lane, const RecordView& record) {
   switch (record.kind()) {
     case RecordKind::kMalloc:
-      blocks.insert_or_assign(record.as<shm::MallocBody>().block, Kept(lane, record));
+      blocks.insert_or_assign(record.as<shm::MallocBody>().block, Kept(lane, record)).first->second.python =
+          python_at[lane];
       break;
     case RecordKind::kFree:
       blocks.erase(record.as<shm::FreeBody>().block);
@@ -152,6 +157,14 @@ void Gathered::before(std::uint32_t lane, const RecordView& record) {
     case RecordKind::kModule:
       modules.emplace_back(lane, record);
       break;
+    case RecordKind::kPythonFrame:
+      python_frames.emplace_back(lane, record);
+      break;
+    case RecordKind::kPythonStack:
+      python_at[lane] = record.as<shm::StackBody>().hash;
+      if (record.as<shm::StackBody>().frames != 0)
+        python_stacks.insert_or_assign(record.as<shm::StackBody>().hash, Kept(lane, record));
+      break;
     default:
       break;
   }
@@ -178,6 +191,8 @@ Gathered gather(RecordingReader& reader, std::uint64_t first, std::uint64_t last
           break;
         case RecordKind::kStack:
         case RecordKind::kModule:
+        case RecordKind::kPythonFrame:
+        case RecordKind::kPythonStack:
           if (!reduction.hash_names) gathered.window.emplace_back(entry->lane, record);
           break;
         default:
@@ -205,6 +220,38 @@ Kept written_as_a_whole(const Kept& allocation) {
   return Kept(allocation.lane, view);
 }
 
+// Says in which Python code threads are, as they come to be elsewhere: in full the first time.
+class PythonPositions {
+ public:
+  PythonPositions(std::unordered_map<std::uint64_t, Kept>& stacks, std::vector<Kept>& to) : stacks_(stacks), to_(to) {}
+
+  void move(std::uint32_t lane, std::uint64_t stack) {
+    if (at_[lane] == stack) return;
+    at_[lane] = stack;
+    if (const auto whole = stacks_.find(stack); whole != stacks_.end()) {
+      to_.push_back(std::move(whole->second));
+      to_.back().lane = lane;
+      stacks_.erase(whole);
+      return;
+    }
+    const shm::StackBody body{stack, 0};
+    shm::RecordHeader header{};
+    header.kind = static_cast<std::uint8_t>(RecordKind::kPythonStack);
+    header.words = (sizeof header + sizeof body) / 8;
+    to_.emplace_back(lane, RecordView{header, std::as_bytes(std::span(&body, 1))});
+  }
+  // Every other stack in full, for what the window refers to; then where each lane is.
+  void finish(const std::map<std::uint32_t, std::uint64_t>& lanes) {
+    while (!stacks_.empty()) move(stacks_.begin()->second.lane, stacks_.begin()->first);
+    for (const auto& [lane, stack] : lanes) move(lane, stack);
+  }
+
+ private:
+  std::unordered_map<std::uint64_t, Kept>& stacks_;
+  std::vector<Kept>& to_;
+  std::map<std::uint32_t, std::uint64_t> at_;
+};
+
 // What comes first: everything that the window names and that was there before it.
 std::vector<Kept> prologue(Gathered& gathered, const Reduction& reduction) {
   std::unordered_set<std::uint64_t> streams, functions, stacks;
@@ -230,15 +277,19 @@ std::vector<Kept> prologue(Gathered& gathered, const Reduction& reduction) {
   if (!reduction.hash_names) {
     result = std::move(gathered.modules);
     take(gathered.stacks, stacks);
+    std::move(gathered.python_frames.begin(), gathered.python_frames.end(), std::back_inserter(result));
   }
   take(gathered.functions, functions);
   take(gathered.streams, streams);
   // Whoever reads the file takes a block that nothing has written for empty.
   std::vector<Kept> contents;
+  PythonPositions positions(gathered.python_stacks, result);
   for (auto& [block, record] : gathered.blocks) {
     if (gathered.written.count(block) != 0) contents.push_back(written_as_a_whole(record));
+    if (!reduction.hash_names) positions.move(record.lane, record.python);
     result.push_back(std::move(record));
   }
+  if (!reduction.hash_names) positions.finish(gathered.python_at);
   std::move(contents.begin(), contents.end(), std::back_inserter(result));
   return result;
 }

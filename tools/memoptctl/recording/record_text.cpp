@@ -14,9 +14,10 @@ using shm::RecordKind;
 using shm::RecordView;
 
 constexpr std::array<std::string_view, shm::kLastRecordKind + 1> kNames = {
-    "pad",        "malloc",      "free",          "launch",         "copy",          "memset",   "event record",
-    "event wait", "synchronize", "stream create", "stream destroy", "host function", "function", "stack",
-    "parameters", "module",      "kernel time",   "state",          "clock",         "escape"};
+    "pad",          "malloc",     "free",         "launch",        "copy",           "memset",
+    "event record", "event wait", "synchronize",  "stream create", "stream destroy", "host function",
+    "function",     "stack",      "parameters",   "module",        "kernel time",    "state",
+    "clock",        "escape",     "python frame", "python stack"};
 
 // A row of blocks or addresses is cut here.
 constexpr std::size_t kShown = 16;
@@ -185,6 +186,10 @@ std::string describe(const RecordView& record, const std::map<std::uint64_t, std
     case RecordKind::kEscape:
       return fmt::format("block {}: its address is stored where its uses are not seen",
                          record.as<shm::EscapeBody>().block);
+    case RecordKind::kPythonFrame:
+      return fmt::format("{:#x} is {}", record.as<shm::NameBody>().id, printable(text_of(record)));
+    case RecordKind::kPythonStack:
+      return record.as<shm::StackBody>().hash == 0 ? "none" : stack(record);
     case RecordKind::kPad:
       break;
   }

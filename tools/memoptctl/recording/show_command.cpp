@@ -42,6 +42,8 @@ int show_summary(const ShowOptions& options, input::File& file) {
   shown.stacks = options.stacks;
   shown.summary = planner::summarise(reader);
   shown.iteration = find_iteration(file);
+  Symbols symbols(shown.summary.modules);
+  shown.symbols = &symbols;
   if (options.json) {
     fmt::print("{}\n", to_json(shown).dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
   } else {

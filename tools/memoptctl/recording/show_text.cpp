@@ -21,6 +21,7 @@ using shm::RecordKind;
 
 constexpr std::size_t kShownKernels = 10;
 constexpr std::size_t kShownFrames = 8;
+constexpr std::size_t kFrameWidth = 160;
 constexpr int kBarWidth = 40;
 
 std::string amount(std::uint64_t bytes) { return bytes_text(static_cast<double>(bytes)); }
@@ -52,15 +53,24 @@ std::string name_of(const KernelSummary& kernel) {
 }
 
 // The frames of a group's stack, innermost first; only the return address where the stack is not in the recording.
-std::vector<std::string> frames(const Summary& summary, const BlockGroup& group) {
+std::vector<std::string> frames(const Shown& shown, const BlockGroup& group) {
+  const Summary& summary = shown.summary;
   std::vector<std::string> names;
   const auto stack = summary.stacks.find(group.stack);
   if (stack == summary.stacks.end()) {
-    if (group.return_address != 0) names.push_back(printable(summary.modules.name(group.return_address)));
+    if (group.return_address != 0) names.push_back(shown.symbols->of_call(group.return_address));
     return names;
   }
-  for (const std::uint64_t address : stack->second) names.push_back(printable(summary.modules.name(address)));
+  for (const std::uint64_t address : stack->second) names.push_back(shown.symbols->of_call(address));
   return names;
+}
+
+std::string stack_text(const std::vector<std::string>& names, const char* what) {
+  std::string text;
+  for (std::size_t n = 0; n < std::min(names.size(), kShownFrames); ++n)
+    text += "      " + printable(names[n], kFrameWidth) + "\n";
+  if (names.size() > kShownFrames) text += fmt::format("      and {} more {}\n", names.size() - kShownFrames, what);
+  return text;
 }
 
 std::string completeness(const Summary& summary) {
@@ -92,9 +102,8 @@ std::string largest_blocks(const Shown& shown) {
   for (std::size_t i = 0; i < std::min(shown.stacks, summary.groups.size()); ++i) {
     const BlockGroup& group = summary.groups[i];
     text += fmt::format("  {} × {}\n", amount(group.bytes), group.count);
-    const std::vector<std::string> names = frames(summary, group);
-    for (std::size_t n = 0; n < std::min(names.size(), kShownFrames); ++n) text += "      " + names[n] + "\n";
-    if (names.size() > kShownFrames) text += fmt::format("      and {} more\n", names.size() - kShownFrames);
+    text += stack_text(summary.python.names(group.python), "of Python");
+    text += stack_text(frames(shown, group), "of native code");
   }
   return text;
 }
@@ -182,7 +191,10 @@ nlohmann::json to_json(const Shown& shown) {
   json blocks = json::array();
   for (std::size_t i = 0; i < std::min(shown.stacks, summary.groups.size()); ++i) {
     const BlockGroup& group = summary.groups[i];
-    blocks.push_back({{"bytes", group.bytes}, {"count", group.count}, {"stack", frames(summary, group)}});
+    blocks.push_back({{"bytes", group.bytes},
+                      {"count", group.count},
+                      {"stack", frames(shown, group)},
+                      {"python", summary.python.names(group.python)}});
   }
   json kernel_list = json::array();
   for (const KernelSummary& kernel : summary.kernels) {

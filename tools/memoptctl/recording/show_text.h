@@ -7,6 +7,7 @@
 #include "planner/recording/info.h"
 #include "planner/recording/summary.h"
 #include "tools/memoptctl/recording/show_iteration.h"
+#include "tools/memoptctl/symbols/symbols.h"
 
 namespace memopt::tools {
 
@@ -14,7 +15,8 @@ struct Shown {
   planner::RecordingInfo info;
   planner::Summary summary;
   IterationSearch iteration;
-  std::size_t stacks = 5;  // largest blocks to be shown
+  Symbols* symbols = nullptr;  // of summary.modules
+  std::size_t stacks = 5;      // largest blocks to be shown
 };
 
 std::string to_text(const Shown& shown);

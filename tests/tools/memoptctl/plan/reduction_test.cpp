@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "planner/recording/python_code.h"
 #include "planner/recording/reader.h"
 #include "planner/recording/writer.h"
 #include "tests/planner/recording/records.h"
@@ -63,13 +64,19 @@ class Reduced : public testing::Test {
     add(Record::make(RecordKind::kStreamCreate, shm::StreamBody{6}));
     add(Record::make(RecordKind::kStreamCreate, shm::StreamBody{8}));
     add(Record::make(RecordKind::kStreamDestroy, shm::StreamBody{6}));
+    add(Record::name(RecordKind::kPythonFrame, 31, "main (/opt/secret/train.py:3)"));
+    add(Record::make(RecordKind::kPythonStack, shm::StackBody{91, 1}, std::vector<std::uint64_t>{31}), 1);
     add(Record::malloc(1, 4096, 0x10000, 7), 1);
+    add(Record::make(RecordKind::kPythonStack, shm::StackBody{92, 2}, std::vector<std::uint64_t>{31, 31}));
     add(Record::malloc(2, 512, 0x20000, 7));
     add(Record::malloc(3, 8192, 0x30000, 7));
     add(Record::make(RecordKind::kEscape, shm::EscapeBody{3}));
     add(Record::free(2));
     early_launch_ = add(Record::launch(3, {1, 3 | shm::kAccessReads}));
+    add(Record::make(RecordKind::kPythonStack, shm::StackBody{0, 0}));
+    add(Record::make(RecordKind::kPythonStack, shm::StackBody{92, 0}), 1);
     first_ = add(Record::malloc(4, 256, 0x40000, 9), 1);
+    add(Record::make(RecordKind::kPythonStack, shm::StackBody{91, 0}));
     add(Record::stack(9, {4, 5}));
     add(Record::name(RecordKind::kFunction, 2, "gemm"));
     add(Record::make(RecordKind::kState, shm::StateBody{1, 2}));
@@ -185,6 +192,21 @@ TEST_F(Reduced, NamesAndStacksStay) {
   EXPECT_EQ(info_.program, "/opt/secret/bin/train");
 }
 
+// Where each block's malloc was, and each thread at the window's beginning; the window refers to what was written
+// before it.
+TEST_F(Reduced, PlacesInPythonStay) {
+  reduce({});
+  planner::PythonCode python;
+  std::map<std::uint64_t, std::size_t> depths;  // by block
+  for (const Read& record : records_) {
+    ASSERT_TRUE(python.add(record.lane, shm::RecordView{record.header, record.body}));
+    if (record.kind() != RecordKind::kMalloc) continue;
+    depths[record.as<shm::MallocBody>().block] = python.names(python.at(record.lane)).size();
+  }
+  EXPECT_EQ(depths, (std::map<std::uint64_t, std::size_t>{{1, 1}, {3, 2}, {4, 2}}));
+  EXPECT_EQ(python.names(python.at(0)), std::vector<std::string>{"main (/opt/secret/train.py:3)"});
+}
+
 TEST_F(Reduced, HashedNamesAreShortAndTellNoPaths) {
   reduce({.hash_names = true});
   ASSERT_EQ(all(RecordKind::kFunction).size(), 2u);
@@ -194,6 +216,8 @@ TEST_F(Reduced, HashedNamesAreShortAndTellNoPaths) {
   EXPECT_EQ(info_.program, "train");
   EXPECT_TRUE(all(RecordKind::kStack).empty());
   EXPECT_TRUE(all(RecordKind::kModule).empty());
+  EXPECT_TRUE(all(RecordKind::kPythonFrame).empty());
+  EXPECT_TRUE(all(RecordKind::kPythonStack).empty());
 }
 
 TEST_F(Reduced, RefusesAFileThatIsThere) {
