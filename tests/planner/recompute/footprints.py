@@ -2,7 +2,7 @@
 """The least footprint that is left where at most so much time is added, as a table in Markdown:
 
   footprints.py MEMOPTCTL [--added 0,1,5,10,20,30] [--limits 95,90,...,10] [--refine 2] [--seconds 5] [--patience 10] [--jobs 1] [--swap MACHINE]
-                [--keep FOLDER] [--shared FOLDER] INSTANCE...
+                [--keep FOLDER] [--shared FOLDER] [--wide] INSTANCE...
   footprints.py MEMOPTCTL [OPTION]... --all
 
 INSTANCE is a file that `memoptctl plan --recompute` takes, or of these one by name: dtr:NAME, a log for DTR's simulator (dtr/NAME.log.gz of the shared
@@ -12,7 +12,8 @@ that add at most so many percent to the iteration the one with the least footpri
 seconds for each limit, and that of the published strategy that needs least, with its name. Who does nothing needs the peak load, and adds
 nothing; "none": no published strategy needs less. Between two limits there may be a better plan: for each row, so many times, all are asked
 again at half way between what memopt needs and the next limit below, and within what the published strategy needs, if that is less (--refine). With --swap ours swap as well, by copies of MACHINE; what is
-published computes again only. --keep: the comparisons stay in FOLDER, as NAME-footprints.json.
+published computes again only. --keep: the comparisons stay in FOLDER, as NAME-footprints.json; such a file is an instance, of which
+nothing is asked again. --wide: a row for each instance, with memopt's part of the peak load, and behind it the published one's.
 
 Limits are asked from wide to narrow. A strategy that adds several times as much as any row allows, or, of a published one, for which the patience (seconds) is at an end,
 is not asked within less: some policies of DTR compute the same again and again there, for minutes. --jobs: instances at a time, each with its own search.
@@ -33,6 +34,7 @@ NETWORKS = ("vgg11@100", "vgg13@100", "vgg16@100", "vgg19@100", "resnet18@100", 
 TOO_MUCH = 3  # times the most that a row allows
 HEADS = ("instance", "peak load, MiB", "added, at most", "memopt, MiB", "of the peak", "published, MiB", "of the peak", "by")
 MIB = 1 << 20
+KEPT = "-footprints.json"
 
 
 def percents(text):
@@ -54,6 +56,7 @@ def parse():
     parser.add_argument("--jobs", type=int, choices=range(1, 65), default=1, metavar="N", help="instances at a time (default 1)")
     parser.add_argument("--keep", metavar="FOLDER", help="where the comparisons stay")
     parser.add_argument("--shared", metavar="FOLDER", default=os.environ.get("MEMOPT_SHARED"), help="with published logs (dtr/) and tables (g10/)")
+    parser.add_argument("--wide", action="store_true", help="a row for each instance")
     parser.add_argument("--all", action="store_true", help="all instances that have a name")
     parser.add_argument("instances", nargs="*", metavar="INSTANCE")
     options = parser.parse_intermixed_args()
@@ -102,7 +105,7 @@ def named(path):
     kind, _, name = path.partition(":")
     if kind in ("dtr", "g10", "nets") and name:
         return name
-    base = os.path.basename(path)
+    base = os.path.basename(path).removesuffix(KEPT)
     return os.path.basename(os.path.dirname(os.path.abspath(path))) if base.startswith("kernels.config") else base.split(".")[0]
 
 
@@ -174,6 +177,14 @@ def rows_of(name, table, added):
         yield [*cells, theirs[1] if theirs else "none"]
 
 
+def wide_row(name, table, added):
+    peak, cells = table["peak_load"], [name, f"{table['peak_load'] / MIB:.0f}"]
+    for percent in added:
+        ours, theirs = (least(table, names, percent) for names in (["memopt"], published(table)))
+        cells.append(" / ".join(f"{100 * (found[0] if found else peak) / peak:.1f}" for found in (ours, theirs)))
+    return cells
+
+
 class Comparison:
     """What is found of one instance, limit by limit; like what `--compare` writes, but null where nothing was asked."""
 
@@ -232,18 +243,26 @@ class Comparison:
             return json.load(file)
 
 
+def lines(options, name, table):
+    rows = [wide_row(name, table, options.added)] if options.wide else rows_of(name, table, options.added)
+    return ["| " + " | ".join(row) + " |" for row in rows]
+
+
 def rows_of_instance(options, instance):
     """Text, a line for each row."""
+    name = named(instance)
+    if instance.endswith(KEPT):
+        with open(instance, encoding="utf-8") as file:
+            return lines(options, name, json.load(file))
     with tempfile.TemporaryDirectory() as folder:
-        name = named(instance)
         comparison = Comparison(options, path_of(instance, options.shared, folder), os.path.join(folder, "comparison.json"))
         table = comparison.table
         table["limits"] += comparison.rows([f"{limit:g}%" for limit in options.limits])["limits"]
         refined(table, options.added, options.refine, comparison.rows)
         if options.keep:
-            with open(os.path.join(options.keep, name + "-footprints.json"), "w", encoding="utf-8") as file:
+            with open(os.path.join(options.keep, name + KEPT), "w", encoding="utf-8") as file:
                 json.dump(table, file)
-        return ["| " + " | ".join(row) + " |" for row in rows_of(name, table, options.added)]
+        return lines(options, name, table)
 
 
 def main():
@@ -253,7 +272,8 @@ def main():
     for name in names:
         if names.count(name) > 1 and options.keep:
             sys.exit(f"footprints.py: --keep: several files are called {name}")
-    print("| " + " | ".join(HEADS) + " |\n|---|" + "---:|" * (len(HEADS) - 2) + "---|", flush=True)
+    heads, last = (["instance", "peak load, MiB", *(f"{percent:g} %" for percent in options.added)], "---:|") if options.wide else (HEADS, "---|")
+    print("| " + " | ".join(heads) + " |\n|---|" + "---:|" * (len(heads) - 2) + last, flush=True)
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as workers:
         found = [workers.submit(rows_of_instance, options, instance) for instance in instances]
         try:

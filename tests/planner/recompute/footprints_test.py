@@ -61,6 +61,13 @@ class Footprints(unittest.TestCase):
         rows, table = self.printed("--limits", "90,70,60")
         self.check(rows, table)
         self.assertGreater(len(table["limits"]), 1 + 3)  # it was refined
+        # What was kept, without asking again; a row for all.
+        done = subprocess.run([sys.executable, footprints.__file__, "/no/memoptctl", "--added", ",".join(map(str, ADDED)), "--wide",
+                               os.path.join(self.folder, "vgg11-footprints.json")], capture_output=True, text=True, timeout=patience.seconds(60), check=False)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        _, _, (name, peak, *cells) = [[cell.strip() for cell in line.strip("|").split("|")] for line in done.stdout.splitlines()]
+        self.assertEqual((name, peak), ("vgg11", f"{table['peak_load'] / 2**20:.0f}"))
+        self.assertEqual(cells, [f"{row[4][:-2]} / {row[6][:-2]}" for row in rows])
 
     def test_with_swaps(self):
         rows, table = self.printed("--limits", "70", "--swap", "a100-40g", "--refine", "0")
