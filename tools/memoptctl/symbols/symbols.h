@@ -1,32 +1,39 @@
-// Names of the code of a recorded program, from the files that it had loaded, as they are now.
+// Names of the code of a recorded program, from the files that it had loaded, where these are still there and are the
+// same.
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <string>
+#include <unordered_map>
 
 #include "planner/recording/modules.h"
 
 namespace memopt::tools {
 
-// Looks into each file when the first address in it is asked for: symbols, those of stripped files as far as they are
-// in .gnu_debugdata or below /usr/lib/debug by their build id, and lines where there are some. A file that is not the
-// one that was loaded (its build id is another) gives no names. Nothing is fetched. Not thread-safe.
+// Looks into a file when the first address in it is asked for: symbols, of stripped files those that are exported, in
+// .gnu_debugdata or below /usr/lib/debug by their build id, and lines where there are some. A recording is not trusted:
+// only regular files are opened, one that has no build id, or another than was recorded, names nothing, and nothing is
+// fetched.
+//
+// By libdw, in a module that is loaded when the first name is asked for; without it nothing has a name. Not
+// thread-safe.
 class Symbols {
  public:
-  explicit Symbols(const planner::Modules& modules);
-  ~Symbols();
-  Symbols(const Symbols&) = delete;
-  Symbols& operator=(const Symbols&) = delete;
+  // Which must outlive it, and get no more files.
+  explicit Symbols(const planner::Modules& modules) : modules_(modules) {}
 
-  // Of the call that returns to the address: "c10::Allocator::raw_allocate(unsigned long) at Allocator.cpp:12
-  // (libc10.so+0x1234)"; as Modules::name() where there is no symbol. Text from files, not cleaned.
+  // The function, and the source's line if it is known: "at::empty(long) at Empty.cpp:12", of the call that returns to
+  // the address. Empty: not known. Text from files, not cleaned.
+  const std::string& function(std::uint64_t return_address);
+
+  // With the place in its file: "at::empty(long) at Empty.cpp:12 (libtorch.so+0x1234)", or that alone.
   std::string of_call(std::uint64_t return_address);
 
  private:
-  struct Files;
+  std::string find(std::uint64_t return_address) const;
+
   const planner::Modules& modules_;
-  std::unique_ptr<Files> files_;
+  std::unordered_map<std::uint64_t, std::string> names_;  // by address
 };
 
 }  // namespace memopt::tools
