@@ -284,6 +284,7 @@ IterationProblemBuilder::IterationProblemBuilder(const OperationStore& store, co
   for (const std::uint32_t index : lifetimes.persistent) {
     const Block block = store.blocks()[index];
     numbers_.emplace(block.number, static_cast<std::uint32_t>(problem_.blocks.size()));
+    persistent_numbers_.push_back(block.number);
     add_block(block, true, "block " + std::to_string(block.number), {offset});
     offset += place_bytes(block.bytes);
   }
@@ -304,7 +305,7 @@ bool IterationProblemBuilder::keep_here(const OperationStore& store, const Opera
 
 template <typename EachStep>
 IterationProblem IterationProblemBuilder::build_with(Named named, std::uint64_t begin, EachStep&& each_step) const {
-  IterationProblem result{problem_, places_, {}, {}, persistent_};
+  IterationProblem result{problem_, places_, {}, {}, persistent_, persistent_numbers_};
   result.origins.reserve(steps_.size());
   for (const Step& step : steps_) result.origins.push_back(step.origin);
   // A launch of several blocks has at most twice as many operations.

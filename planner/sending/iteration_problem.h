@@ -41,6 +41,7 @@ struct IterationProblem {
   std::vector<Origin> origins;       // by rank
   // Where the persistent blocks lie, in their order; address 0: in the slab of the program's plans.
   std::vector<StayingBlock> persistent;
+  std::vector<std::uint64_t> persistent_numbers;  // the program's own, in their order
 };
 
 // The mallocs of an iteration by where they are in it, whichever repeat of it an operation belongs to.
@@ -107,6 +108,7 @@ class IterationProblemBuilder {
   swap::Problem problem_;                                     // without operations and period
   std::vector<swap::Place> places_;
   std::vector<StayingBlock> persistent_;
+  std::vector<std::uint64_t> persistent_numbers_;
   std::vector<Step> steps_;
   std::vector<swap::Operation> operations_;  // of all steps, without times
   std::vector<bool> rare_;                   // of these: accesses in fewer than half of the repeats

@@ -72,9 +72,18 @@ LINK = re.compile(r"^\s*target_link_libraries\(\s*([\w.-]+)([^)]*)\)", re.MULTIL
 
 # memoptctl's rooms -> what each may include beside shm.
 MEMOPTCTL_ROOMS = {
-    "common": [], "run": ["common"], "status": ["common", "planner/json"], "symbols": ["planner", "common"], "recording": ["planner", "common", "run", "symbols"], "plan": ["planner", "common"],
-    "swap": ["planner", "common", "plan"], "recompute": ["planner", "common", "swap"], "solve": ["planner", "common"], "doctor": ["common", "run", "status", "planner/json"],
-    "main": ["planner/input", "common", "run", "status", "symbols", "recording", "plan", "swap", "recompute", "solve", "doctor"],
+    "common": [],
+    "run": ["common"],
+    "status": ["common", "planner/json"],
+    "symbols": ["planner", "common"],
+    "recording": ["planner", "common", "run", "symbols"],
+    "plan": ["planner", "common"],
+    "swap": ["planner", "common", "plan"],
+    "recompute": ["planner", "common", "swap"],
+    "solve": ["planner", "common"],
+    "report": ["planner", "common", "plan", "swap", "symbols"],
+    "doctor": ["common", "run", "status", "planner/json"],
+    "main": ["planner/input", "common", "run", "status", "symbols", "recording", "plan", "swap", "recompute", "solve", "report", "doctor"],
 }
 RULES |= {f"tools/memoptctl/{room}": {"shm", *(f"tools/memoptctl/{other}" if other in MEMOPTCTL_ROOMS else other for other in others)}
           for room, others in MEMOPTCTL_ROOMS.items()}

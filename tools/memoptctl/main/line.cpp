@@ -30,6 +30,7 @@
 #include "tools/memoptctl/plan/reduce_command.h"
 #include "tools/memoptctl/recording/record_command.h"
 #include "tools/memoptctl/recording/show_command.h"
+#include "tools/memoptctl/report/report_command.h"
 #include "tools/memoptctl/run/run_command.h"
 #include "tools/memoptctl/run/settings_commands.h"
 #include "tools/memoptctl/run/simulated_device.h"
@@ -115,6 +116,7 @@ class Line {
   void add_show();
   void add_plan();
   void add_reduce();
+  void add_report();
   void add_solve();
   void add_settings();
   void add_doctor();
@@ -135,6 +137,7 @@ class Line {
   CLI::App* show_app_ = nullptr;
   CLI::App* plan_app_ = nullptr;
   CLI::App* reduce_app_ = nullptr;
+  CLI::App* report_app_ = nullptr;
   CLI::App* solve_app_ = nullptr;
   CLI::App* options_app_ = nullptr;
   CLI::App* frameworks_app_ = nullptr;
@@ -148,6 +151,7 @@ class Line {
   ShowOptions show_;
   PlanLine plan_;
   ReduceOptions reduce_;
+  ReportOptions report_;
   SolveOptions solve_;
   DoctorOptions doctor_;
   std::string device_;  // of run, record or doctor
@@ -167,6 +171,7 @@ Line::Line() {
   add_record();
   add_show();
   add_plan();
+  add_report();
   add_reduce();
   add_solve();
   add_settings();
@@ -270,6 +275,44 @@ void Line::add_plan() {
   plan_app_ =
       app_.add_subcommand("plan", "Plan the memory of a recording, a text trace or an iteration, without running it");
   plan_.add_to(*plan_app_);
+}
+
+void Line::add_report() {
+  report_app_ = app_.add_subcommand("report", "Make a page (HTML) of a recording: load, layout, swaps, call stacks");
+  report_app_->add_option("file", report_.file, "written by memoptctl record, or a text trace; -: standard input")
+      ->type_name("FILE")
+      ->required();
+  report_app_
+      ->add_option("-o,--output", report_.output,
+                   "the page, one file that needs no network and is overwritten; -: standard output")
+      ->type_name("OUT")
+      ->required();
+  report_app_
+      ->add_option(
+          "--limit", report_.limit,
+          "show the plan within this limit first: bytes, a number with B, KiB, MiB or GiB behind it, or with % "
+          "for a part of the peak load")
+      ->type_name("BYTES");
+  report_app_
+      ->add_option("--machine", report_.machine,
+                   "whose copies swaps are planned for: gtx1080ti, a100-40g, h200, or OUT:IN[:OUT_LATENCY:IN_LATENCY] "
+                   "in GB/s and ns")
+      ->type_name("NAME");
+  accept_number(report_app_->add_option("--time-budget", report_.seconds,
+                                        "seconds for the plans within all limits together, 0: none are made; an "
+                                        "interrupt keeps those that there are"),
+                0, 86400)
+      ->capture_default_str();
+  accept_whole(report_app_->add_option("--threads", report_.threads, "of planning, 0: one for each processor"), 0, 1024)
+      ->capture_default_str();
+  accept_whole(report_app_->add_option("--seed", report_.seed, "of what is random in planning"), 0, kAny)
+      ->capture_default_str();
+  report_app_->footer(
+      "Examples:\n  memoptctl record -o run.rec -- python3 train.py && memoptctl report run.rec -o report.html\n"
+      "  memoptctl report run.rec -o report.html --limit 6GiB --machine h200\n"
+      "  memoptctl report run.rec --time-budget 0 -o - | gzip > report.html.gz\n"
+      "Exit code: 0; 1 if FILE can't be read, or not to its end, the page showing what was read; 2 wrong use; 4 if no "
+      "iteration was found, the page showing the load alone.");
 }
 
 void Line::add_reduce() {
@@ -407,6 +450,10 @@ int Line::run_command(const Words& words) {
   if (*reduce_app_) {
     reduce_.reduction.version = MEMOPT_VERSION;
     return reduce(reduce_);
+  }
+  if (*report_app_) {
+    report_.version = MEMOPT_VERSION;
+    return report(report_);
   }
   if (*solve_app_) return solve(solve_);
   return *frameworks_app_ ? frameworks(markdown_) : options(markdown_);

@@ -8,6 +8,7 @@
 #include "tools/memoptctl/main/line.h"
 #include "tools/memoptctl/main/plan_line.h"
 #include "tools/memoptctl/plan/reduce_command.h"
+#include "tools/memoptctl/report/report_command.h"
 #include "tools/memoptctl/solve/solve_command.h"
 
 namespace memopt::tools {
@@ -17,11 +18,12 @@ int PlanLine::run() { std::abort(); }
 int doctor(const DoctorOptions&) { std::abort(); }
 int probe(const std::string&) { std::abort(); }
 int reduce(const ReduceOptions&) { std::abort(); }
+int report(const ReportOptions&) { std::abort(); }
 int solve(const SolveOptions&) { std::abort(); }
 
 }  // namespace memopt::tools
 
 int main(int argc, char** argv) {
-  static constexpr std::array<std::string_view, 5> kMissing{"doctor", "plan", "probe", "reduce", "solve"};
+  static constexpr std::array<std::string_view, 6> kMissing{"doctor", "plan", "probe", "reduce", "report", "solve"};
   return memopt::tools::run_line(argc, argv, kMissing);
 }

@@ -1,0 +1,134 @@
+#include "tools/memoptctl/report/limit_sweep.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <stdexcept>
+#include <thread>
+#include <utility>
+
+#include "planner/swap/model/load.h"
+#include "planner/swap/search/search.h"
+#include "tools/memoptctl/common/interruption.h"
+#include "tools/memoptctl/common/printable.h"
+
+namespace memopt::tools {
+namespace {
+
+constexpr std::size_t kMostLimits = 9;
+constexpr double kLeastSeconds = 0.05;
+
+class Sweeper {
+ public:
+  Sweeper(const swap::Problem& problem, const swap::Liveness& liveness, const SweepOptions& options, std::size_t count)
+      : problem_(problem), liveness_(liveness), options_(options) {
+    search_.time = std::chrono::duration_cast<std::chrono::nanoseconds>(
+        std::chrono::duration<double>(std::max(options.seconds / static_cast<double>(count), kLeastSeconds)));
+    search_.threads = options.threads != 0 ? options.threads : std::max(1U, std::thread::hardware_concurrency());
+    search_.seed = options.seed;
+    search_.in_step = true;
+    search_.cancelled = &end_at_interrupt();
+  }
+
+  SweepPoint plan(std::optional<std::uint64_t> limit) {
+    problem_.limit = limit;
+    const swap::SearchPlan found =
+        swap::search(problem_, liveness_, limit ? swap::Objective::kTime : swap::Objective::kFootprint, search_);
+    SweepPoint point;
+    point.limit = limit.value_or(0);
+    point.feasible = found.feasible;
+    point.footprint = found.footprint;
+    if (found.feasible) point.decisions = found.decisions;
+    verify(point);
+    return point;
+  }
+
+  // Within its limit.
+  void verify(SweepPoint& point) {
+    if (!point.feasible) return;
+    problem_.limit = point.limit != 0 ? std::optional(point.limit) : std::nullopt;
+    point.report = swap::verify(problem_, liveness_, point.decisions);
+    if (point.report.fault) {
+      throw std::runtime_error("a plan within " + bytes_text(static_cast<double>(point.limit)) +
+                               " does not hold: " + *point.report.fault);
+    }
+  }
+
+ private:
+  swap::Problem problem_;
+  const swap::Liveness& liveness_;
+  const SweepOptions& options_;
+  swap::SearchLimits search_;
+};
+
+double added(const SweepPoint& point) { return point.report.timing.added_ns; }
+
+}  // namespace
+
+std::vector<std::uint64_t> swept_limits(std::uint64_t peak, std::uint64_t least) {
+  for (const std::uint64_t step : {1, 2, 5, 10, 20}) {
+    std::vector<std::uint64_t> limits;
+    for (std::uint64_t part = 100; part != 0; part -= std::min(part, step)) {
+      const auto limit = static_cast<std::uint64_t>(static_cast<double>(peak) * static_cast<double>(part) / 100);
+      if (limit < least || limit == 0) break;
+      limits.push_back(limit);
+    }
+    if (limits.size() <= kMostLimits) return limits;
+  }
+  return {};
+}
+
+Sweep sweep_limits(const swap::Problem& problem, const swap::Liveness& liveness, const SweepOptions& options) {
+  Sweep sweep;
+  sweep.least = swap::least_load(problem, liveness);
+  std::vector<std::uint64_t> limits = swept_limits(liveness.peak, sweep.least);
+  if (options.limit && std::find(limits.begin(), limits.end(), *options.limit) == limits.end()) {
+    limits.push_back(*options.limit);
+  }
+  std::sort(limits.begin(), limits.end());
+  Sweeper sweeper(problem, liveness, options, limits.size() + 1);
+  const auto say = [&](const std::string& what) {
+    if (options.progress) options.progress(what);
+  };
+  // The narrowest first: what is found there holds within all others.
+  const SweepPoint* narrower = nullptr;
+  sweep.points.reserve(limits.size() + 1);
+  for (std::size_t i = 0; i < limits.size() && !interrupted(); ++i) {
+    say(fmt::format("limit {} of {}: within {}", i + 1, limits.size(), bytes_text(static_cast<double>(limits[i]))));
+    SweepPoint point = sweeper.plan(limits[i]);
+    if (!point.feasible && interrupted()) break;  // what a search has not come to is not infeasible
+    if (narrower != nullptr && (!point.feasible || added(*narrower) < added(point))) {
+      point = *narrower;
+      point.limit = limits[i];
+      sweeper.verify(point);
+    }
+    point.wanted = options.limit == limits[i];
+    sweep.points.push_back(std::move(point));
+    if (sweep.points.back().feasible) narrower = &sweep.points.back();
+  }
+  if (!interrupted()) {
+    say("the least footprint at no added time");
+    SweepPoint point = sweeper.plan(std::nullopt);
+    // A limit may have led to less.
+    for (const SweepPoint& other : sweep.points) {
+      const bool unnoticed = other.feasible && added(other) <= swap::kUnnoticed * problem.period;
+      if (unnoticed && (!point.feasible || other.footprint < point.footprint)) {
+        point.decisions = other.decisions;
+        point.footprint = other.footprint;
+        point.feasible = true;
+        point.wanted = false;
+        sweeper.verify(point);
+      }
+    }
+    if (point.feasible) sweep.points.push_back(std::move(point));
+  }
+  sweep.interrupted = interrupted();
+  std::sort(sweep.points.begin(), sweep.points.end(), [](const SweepPoint& a, const SweepPoint& b) {
+    const auto at = [](const SweepPoint& one) { return one.limit != 0 ? one.limit : one.footprint; };
+    return at(a) > at(b);
+  });
+  return sweep;
+}
+
+}  // namespace memopt::tools

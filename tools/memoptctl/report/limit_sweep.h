@@ -1,0 +1,47 @@
+// What the program would need within several limits: plans with swaps, one each, and what they add to an iteration.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "planner/swap/model/liveness.h"
+#include "planner/swap/model/model.h"
+#include "planner/swap/simulation/verify.h"
+
+namespace memopt::tools {
+
+struct SweepOptions {
+  std::optional<std::uint64_t> limit;  // to be among them
+  double seconds = 10;                 // for all searches together; 0: none
+  unsigned threads = 0;                // 0: as many as there are processors
+  std::uint64_t seed = 1;
+  std::function<void(const std::string&)> progress;  // what is done now; may be empty
+};
+
+struct SweepPoint {
+  std::uint64_t limit = 0;  // 0: the least footprint at no added time was asked for
+  bool wanted = false;      // SweepOptions::limit
+  bool feasible = false;
+  std::uint64_t footprint = 0;  // where infeasible: the least that was reached; 0: nothing
+  swap::Decisions decisions;    // of a feasible one
+  swap::Report report;
+};
+
+struct Sweep {
+  std::uint64_t least = 0;         // no plan is below: pinned blocks and what one operation touches
+  std::vector<SweepPoint> points;  // largest limit first; that without one stands at its footprint
+  bool interrupted = false;        // the best until then
+};
+
+// A plan for a narrower limit holds within a wider one, and is taken where it adds less. Every plan was verified.
+// Throws std::runtime_error where one does not hold, which is a mistake of ours.
+Sweep sweep_limits(const swap::Problem& problem, const swap::Liveness& liveness, const SweepOptions& options);
+
+// The limits that are tried, beside the one that is wanted: round parts of the peak load, largest first, none below the
+// least.
+std::vector<std::uint64_t> swept_limits(std::uint64_t peak, std::uint64_t least);
+
+}  // namespace memopt::tools

@@ -1,0 +1,59 @@
+// What was recorded and planned: columns of numbers become arrays.
+const NONE = 0xffffffff;
+
+function column(packed) {
+  const text = atob(packed.base64);
+  const bytes = new Uint8Array(text.length);
+  for (let i = 0; i < text.length; ++i) bytes[i] = text.charCodeAt(i);
+  switch (packed.type) {
+    case "f64": return new Float64Array(bytes.buffer);
+    case "f32": return new Float32Array(bytes.buffer);
+    case "u32": return new Uint32Array(bytes.buffer);
+    default: return bytes;
+  }
+}
+
+function columns(value) {
+  if (value === null || typeof value !== "object") return value;
+  if (typeof value.base64 === "string") return column(value);
+  for (const key of Object.keys(value)) value[key] = columns(value[key]);
+  return value;
+}
+
+const data = columns(JSON.parse(document.getElementById("data").textContent));
+const iteration = data.iteration;
+const blocks = iteration ? iteration.blocks : null;
+const blockCount = blocks ? blocks.bytes.length : 0;
+const plans = iteration ? iteration.plans : [];
+const tick = iteration ? iteration.tick_ns : 1;
+
+const STAYS = 1, PINNED = 2;
+const stays = (block) => (blocks.flags[block] & STAYS) !== 0;
+const LAUNCH = 2, COPY = 3;
+
+// Names of the call stack, innermost first.
+function framesOf(stack) {
+  if (stack === NONE) return [];
+  const names = [];
+  for (let i = data.stacks.start[stack]; i < data.stacks.start[stack + 1]; ++i) names.push(data.frames[data.stacks.frame[i]]);
+  return names;
+}
+const placeOf = (stack) => (stack === NONE ? "" : data.frames[data.stacks.frame[data.stacks.start[stack]]]);
+
+// The steps that touch a block: [{step, writes}], the first and last of them where there are very many.
+function usesOf(block) {
+  const uses = [];
+  for (let i = blocks.use_start[block]; i < blocks.use_start[block + 1]; ++i) {
+    uses.push({ step: blocks.use[i] & 0x7fffffff, writes: blocks.use[i] >>> 31 === 1 });
+  }
+  return uses;
+}
+const stepName = (step) => data.operations[iteration.steps.name[step]];
+
+// By block: the name of what touches it first; a number of data.operations, or NONE.
+const firstName = new Uint32Array(blockCount).fill(NONE);
+for (let block = 0; block < blockCount; ++block) {
+  const first = blocks.use_start[block];
+  if (first < blocks.use_start[block + 1]) firstName[block] = iteration.steps.name[blocks.use[first] & 0x7fffffff];
+}
+const firstNameOf = (block) => (firstName[block] === NONE ? "" : data.operations[firstName[block]]);
