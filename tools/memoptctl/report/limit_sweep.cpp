@@ -18,6 +18,8 @@ namespace {
 
 constexpr std::size_t kMostLimits = 9;
 constexpr double kLeastSeconds = 0.05;
+// What searches take all together, as a part of what they were given, before limits are left out.
+constexpr double kPatience = 1.5;
 
 class Sweeper {
  public:
@@ -62,6 +64,21 @@ class Sweeper {
   swap::SearchLimits search_;
 };
 
+// As many of those behind `done` as there is time for if each takes as long, evenly spread; the wanted one in any case.
+std::size_t thin_out(std::vector<std::uint64_t>& limits, std::size_t done, std::size_t room,
+                     std::optional<std::uint64_t> wanted) {
+  const std::size_t rest = limits.size() - done;
+  if (room >= rest) return 0;
+  std::vector<std::uint64_t> kept(limits.begin(), limits.begin() + static_cast<std::ptrdiff_t>(done));
+  for (std::size_t i = 0; i < rest; ++i) {
+    const bool due = (i + 1) * room / rest != i * room / rest;
+    if (due || wanted == limits[done + i]) kept.push_back(limits[done + i]);
+  }
+  const std::size_t out = limits.size() - kept.size();
+  limits = std::move(kept);
+  return out;
+}
+
 double added(const SweepPoint& point) { return point.report.timing.added_ns; }
 
 }  // namespace
@@ -92,6 +109,8 @@ Sweep sweep_limits(const swap::Problem& problem, const swap::Liveness& liveness,
     if (options.progress) options.progress(what);
   };
   // The narrowest first: what is found there holds within all others.
+  const auto began = std::chrono::steady_clock::now();
+  std::size_t room = 1;
   const SweepPoint* narrower = nullptr;
   sweep.points.reserve(limits.size() + 1);
   for (std::size_t i = 0; i < limits.size() && !interrupted(); ++i) {
@@ -106,8 +125,13 @@ Sweep sweep_limits(const swap::Problem& problem, const swap::Liveness& liveness,
     point.wanted = options.limit == limits[i];
     sweep.points.push_back(std::move(point));
     if (sweep.points.back().feasible) narrower = &sweep.points.back();
+    // Searches of very many blocks take longer than they are told to.
+    const double spent = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
+    const double each = std::max(spent / static_cast<double>(i + 1), kLeastSeconds);
+    room = static_cast<std::size_t>(std::max(0.0, kPatience * options.seconds - spent) / each);
+    sweep.left_out += thin_out(limits, i + 1, room, options.limit);
   }
-  if (!interrupted()) {
+  if (!interrupted() && room > 0) {
     say("the least footprint at no added time");
     SweepPoint point = sweeper.plan(std::nullopt);
     // A limit may have led to less.

@@ -15,7 +15,7 @@ namespace memopt::tools {
 
 struct SweepOptions {
   std::optional<std::uint64_t> limit;  // to be among them
-  double seconds = 10;                 // for all searches together; 0: none
+  double seconds = 10;                 // for all searches together: large ones may take some more; 0: none
   unsigned threads = 0;                // 0: as many as there are processors
   std::uint64_t seed = 1;
   std::function<void(const std::string&)> progress;  // what is done now; may be empty
@@ -33,6 +33,7 @@ struct SweepPoint {
 struct Sweep {
   std::uint64_t least = 0;         // no plan is below: pinned blocks and what one operation touches
   std::vector<SweepPoint> points;  // largest limit first; that without one stands at its footprint
+  std::size_t left_out = 0;        // limits for which there was no time
   bool interrupted = false;        // the best until then
 };
 

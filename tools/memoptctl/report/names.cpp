@@ -2,11 +2,14 @@
 
 #include <cxxabi.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <memory>
 
 namespace memopt::tools {
 namespace {
+
+constexpr std::size_t kLongest = 100'000;  // of a part of a name
 
 // Of "_ZN2at6native29vectorized_elementwise_k~45304367cfc28b3a": at::native::vectorized_elementwise_k…45304367cfc28b3a.
 std::string cut_off(std::string_view rest, std::string_view hash) {
@@ -14,8 +17,8 @@ std::string cut_off(std::string_view rest, std::string_view hash) {
   std::string name;
   while (!rest.empty() && rest.front() >= '0' && rest.front() <= '9') {
     std::size_t length = 0;
-    while (!rest.empty() && rest.front() >= '0' && rest.front() <= '9' && length < 100'000) {
-      length = length * 10 + static_cast<std::size_t>(rest.front() - '0');
+    while (!rest.empty() && rest.front() >= '0' && rest.front() <= '9') {
+      length = std::min(length * 10 + static_cast<std::size_t>(rest.front() - '0'), kLongest);
       rest.remove_prefix(1);
     }
     const std::string_view part = rest.substr(0, length);

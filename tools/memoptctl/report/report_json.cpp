@@ -1,6 +1,7 @@
 #include "tools/memoptctl/report/report_json.h"
 
 #include <fmt/format.h>
+#include <zlib.h>
 
 #include <boost/archive/iterators/base64_from_binary.hpp>
 #include <boost/archive/iterators/transform_width.hpp>
@@ -8,7 +9,7 @@
 #include <cstdint>
 #include <cstring>
 #include <ctime>
-#include <limits>
+#include <stdexcept>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -33,6 +34,20 @@ std::string base64(const void* data, std::size_t bytes) {
   return text;
 }
 
+// Shorter columns are not worth a call of the browser's to unpack them.
+constexpr std::size_t kLeastPacked = 512;
+
+std::string packed_by_zlib(const void* data, std::size_t bytes) {
+  uLongf size = compressBound(bytes);
+  std::string packed(size, '\0');
+  if (compress2(reinterpret_cast<Bytef*>(packed.data()), &size, static_cast<const Bytef*>(data), bytes,
+                Z_DEFAULT_COMPRESSION) != Z_OK) {
+    throw std::runtime_error("zlib can't pack the page's data");
+  }
+  packed.resize(size);
+  return packed;
+}
+
 // Little-endian, as all machines that this is built for.
 template <typename Number>
 Json column(const std::vector<Number>& numbers) {
@@ -42,7 +57,10 @@ Json column(const std::vector<Number>& numbers) {
                            : std::is_same_v<Number, float>         ? "f32"
                            : std::is_same_v<Number, std::uint32_t> ? "u32"
                                                                    : "u8";
-  return {{"type", type}, {"base64", base64(numbers.data(), numbers.size() * sizeof(Number))}};
+  const std::size_t bytes = numbers.size() * sizeof(Number);
+  if (bytes < kLeastPacked) return {{"type", type}, {"base64", base64(numbers.data(), bytes)}};
+  const std::string packed = packed_by_zlib(numbers.data(), bytes);
+  return {{"type", type}, {"zlib", true}, {"base64", base64(packed.data(), packed.size())}};
 }
 
 template <typename Number, typename Items, typename Value>

@@ -1,4 +1,5 @@
-// The data of the page (docs/formats/report.md): JSON in which long columns of numbers are base64.
+// The data of the page (docs/formats/report.md): JSON in which columns of numbers are base64, the longer ones packed by
+// zlib.
 #pragma once
 
 #include <string>

@@ -154,10 +154,13 @@ class IterationBuilder {
     const std::uint64_t n = liveness_.operations;
     for (std::uint32_t b = 0; b < problem_.blocks.size(); ++b) {
       const swap::Lifetime& life = liveness_.of[b];
-      // The same place of a later iteration may be the one within the life.
-      const std::uint64_t at = peak < life.start ? peak + n : peak;
-      if (problem_.blocks[b].persistent || (life.start <= peak && peak <= life.freed) || at <= life.freed) {
+      if (problem_.blocks[b].persistent) {
         result_.at_peak.push_back(b);
+        continue;
+      }
+      // Instances of earlier iterations may live there, too.
+      for (std::uint64_t at = peak; at <= life.freed; at += n) {
+        if (at >= life.start) result_.at_peak.push_back(b);
       }
     }
     std::stable_sort(result_.at_peak.begin(), result_.at_peak.end(), [this](std::uint32_t a, std::uint32_t b) {
@@ -188,6 +191,7 @@ void add_plans(const swap::Problem& problem, const swap::Liveness& liveness, con
   Sweep swept = sweep_limits(problem, liveness, sweep);
   ReportedIteration& iteration = *model.iteration;
   iteration.least_limit = swept.least;
+  iteration.left_out = swept.left_out;
   iteration.interrupted = swept.interrupted;
   for (SweepPoint& point : swept.points) iteration.plans.push_back({std::move(point), true, std::nullopt});
   if (iteration.plans.size() == 1) {
@@ -241,9 +245,10 @@ ReportModel make_report(input::File& file, const ModelOptions& options) {
     ReportedPlan first;
     first.swaps = false;
     first.point.feasible = true;
-    first.point.footprint = model.planning.plan->footprint;
     first.point.decisions = layout;
     first.point.report = swap::verify(observed->problem, builder.liveness(), layout);
+    // Which may be of a later iteration than that of the plan's figures, laid out as that one.
+    first.point.footprint = first.point.report.footprint.value_or(0);
     if (first.point.report.fault) throw std::runtime_error("the layout does not hold: " + *first.point.report.fault);
     say("drawing the layout");
     first.drawn = draw(observed->problem, builder.liveness(), layout);

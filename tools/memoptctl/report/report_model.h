@@ -64,9 +64,10 @@ struct ReportedIteration {
   std::vector<LoadLevel> load;
   double peak_at = 0;
   std::uint64_t peak_load = 0;
-  std::vector<std::uint32_t> at_peak;  // blocks, largest first
+  std::vector<std::uint32_t> at_peak;  // blocks, largest first; of one that is there several times, each
   std::vector<ReportedPlan> plans;     // the first without swaps
   std::uint64_t least_limit = 0;       // no plan with swaps is below; 0: none was looked for
+  std::size_t left_out = 0;            // limits for which there was no time
   bool interrupted = false;
 };
 

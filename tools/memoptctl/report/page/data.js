@@ -1,10 +1,14 @@
 // What was recorded and planned: columns of numbers become arrays.
 const NONE = 0xffffffff;
 
-function column(packed) {
+async function column(packed) {
   const text = atob(packed.base64);
-  const bytes = new Uint8Array(text.length);
+  let bytes = new Uint8Array(text.length);
   for (let i = 0; i < text.length; ++i) bytes[i] = text.charCodeAt(i);
+  if (packed.zlib) {
+    const unpacked = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
+    bytes = new Uint8Array(await new Response(unpacked).arrayBuffer());
+  }
   switch (packed.type) {
     case "f64": return new Float64Array(bytes.buffer);
     case "f32": return new Float32Array(bytes.buffer);
@@ -13,14 +17,21 @@ function column(packed) {
   }
 }
 
-function columns(value) {
+async function columns(value) {
   if (value === null || typeof value !== "object") return value;
   if (typeof value.base64 === "string") return column(value);
-  for (const key of Object.keys(value)) value[key] = columns(value[key]);
+  await Promise.all(Object.keys(value).map(async (key) => { value[key] = await columns(value[key]); }));
   return value;
 }
 
-const data = columns(JSON.parse(document.getElementById("data").textContent));
+if (typeof DecompressionStream === "undefined") {
+  const notice = document.createElement("p");
+  notice.className = "notice";
+  notice.textContent = "This browser can't unpack the data of the page: Chromium 80, Firefox 113 or Safari 16.4, or later, can.";
+  document.getElementById("notices").append(notice);
+  return;
+}
+const data = await columns(JSON.parse(document.getElementById("data").textContent));
 const iteration = data.iteration;
 const blocks = iteration ? iteration.blocks : null;
 const blockCount = blocks ? blocks.bytes.length : 0;

@@ -18,7 +18,7 @@ function usesList(block) {
   const byName = new Map();
   for (const { step: use, writes } of usesOf(block)) {
     const name = stepName(use);
-    const known = byName.get(name) || { times: 0, writes: false, first: iteration.steps.begin[use] * tick };
+    const known = byName.get(name) || { times: 0, writes: false, first: shifted(iteration.steps.begin[use] * tick) };
     ++known.times;
     known.writes = known.writes || writes;
     byName.set(name, known);
@@ -36,9 +36,9 @@ function showDetails() {
   }
   const facts = element("dl", {});
   pairs(facts, [["size", exactBytes(blocks.bytes[block])], ["offset", offsetsText(block)],
-    ["allocated", stays(block) ? "before the iteration" : timeText(blocks.born_ns[block])],
-    ["freed", stays(block) ? "never" : timeText(blocks.freed_ns[block]) + (blocks.freed_ns[block] > iteration.period_ns ? ", in a later iteration" : "")],
-    ["lives for", stays(block) ? "all iterations" : timeText(blocks.freed_ns[block] - blocks.born_ns[block])],
+    ["allocated", stays(block) ? "before the iteration" : timeText(planned(blocks.born_ns[block]))],
+    ["freed", stays(block) ? "never" : timeText(planned(blocks.freed_ns[block])) + (blocks.freed_ns[block] > iteration.period_ns ? ", in a later iteration" : "")],
+    ["lives for", stays(block) ? "all iterations" : timeText(lifeOf(block))],
     ["at the peak", atPeak[block] ? "live" : "not live"],
     ["may leave the device", blocks.flags[block] & PINNED ? "no" : "yes"]]);
   const frames = framesOf(blocks.stack[block]), uses = usesList(block), moves = moveRows(block);

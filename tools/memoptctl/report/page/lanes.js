@@ -17,7 +17,14 @@ function shifted(ns) {
   return i === 0 ? ns : ns + view.shifts.later[i - 1];
 }
 
-const LANES = [["kernels", "Kernels"], ["copies", "Its copies"], ["out", "Copy out"], ["in", "Copy in"], ["waits", "Waits"]];
+// The same of times in later iterations, which lifetimes may reach into.
+function planned(ns) {
+  const later = Math.floor(ns / (iteration.period_ns || 1));
+  return later * view.plan.drawn.length_ns + shifted(ns - later * iteration.period_ns);
+}
+const lifeOf = (block) => planned(blocks.freed_ns[block]) - planned(blocks.born_ns[block]);
+
+const LANES = [["kernels", "Kernels"], ["copies", "Copies"], ["out", "Swap out"], ["in", "Swap in"], ["waits", "Waits"]];
 const LANE_TOP = 8, LANE_STEP = 21, LANE_HIGH = 16;
 
 // [[from, to, what]] of a lane.
@@ -48,7 +55,7 @@ function lanesOf() {
 
 function drawLanes() {
   const [context, width] = sized(lanesCanvas);
-  const [t0, t1] = view.x.domain();
+  const [t0, t1] = view.x.domain(), [x0, x1] = view.x.range(), perNs = (x1 - x0) / (t1 - t0);
   const colourOf = { kernels: colours.kernel, copies: colours.copy, out: colours.out, in: colours.in, waits: colours.wait };
   lanesOf().forEach(({ name, text, bars }, lane) => {
     const top = LANE_TOP + lane * LANE_STEP;
@@ -66,7 +73,7 @@ function drawLanes() {
     let filled = -1;  // up to this pixel: what lies within is not seen
     for (const [from, to, what] of bars) {
       if (to < t0 || from > t1) continue;
-      const left = view.x(from), right = Math.max(view.x(to), left + 0.7);
+      const left = x0 + (from - t0) * perNs, right = Math.max(x0 + (to - t0) * perNs, left + 0.7);
       if (right < filled + 0.5) continue;
       filled = right;
       const marked = (name === "out" || name === "in") && (what === chosen.block || what === chosen.hover);
@@ -110,7 +117,7 @@ function laneTip(x, y) {
 function drawStrip() {
   const [context, width, height] = sized(strip);
   const levels = iteration.load, top = Math.max(view.plan.footprint, iteration.peak.load) * 1.08;
-  view.load = d3.scaleLinear().domain([0, top]).range([height - 6, 10]);
+  view.load = d3.scaleLinear().domain([0, top]).range([height - 6, 24]);
   context.save();
   context.beginPath();
   context.rect(EDGE.left, 0, width - EDGE.left - EDGE.right, height);
@@ -145,9 +152,10 @@ function drawStrip() {
   context.stroke();
   context.fillStyle = colours.ink;
   context.font = "600 12px system-ui, sans-serif";
-  const right = x > width * 0.7;
+  const text = `live blocks, at most ${bytesText(iteration.peak.load)}`;
+  const right = x + context.measureText(text).width > width - EDGE.right;
   context.textAlign = right ? "right" : "left";
-  context.fillText(`live blocks, at most ${bytesText(iteration.peak.load)}`, x + (right ? -9 : 9), Math.max(y + 16, 22));
+  context.fillText(text, x + (right ? 4 : -4), 14);
   context.restore();
 }
 
@@ -159,9 +167,10 @@ function drawAxes() {
   const [clock, clockName] = timeUnit(view.x.domain()[1] - view.x.domain()[0]);
   const narrow = view.width < 600;
   svg.append("g").attr("class", "axis").attr("transform", `translate(${EDGE.left},${at})`).call(axis(d3.axisLeft, view.y, unit, 8));
-  svg.append("text").attr("class", "label").attr("x", 2).attr("y", at - 2).text(unitName);
-  const [loadUnit] = byteUnit(view.load.domain()[1]);
+  svg.append("text").attr("class", "label").attr("x", 2).attr("y", at + 6).text(view.transform.k > 1 ? unitName : "");
+  const [loadUnit, loadUnitName] = byteUnit(view.load.domain()[1]);
   svg.append("g").attr("class", "axis").attr("transform", `translate(${EDGE.left},0)`).call(axis(d3.axisLeft, view.load, loadUnit, 3));
+  svg.append("text").attr("class", "label").attr("x", 2).attr("y", 12).text(loadUnitName);
   const bottom = below + LANE_TOP + LANES.length * LANE_STEP - 2;
   svg.append("g").attr("class", "axis").attr("transform", `translate(0,${bottom})`).call(axis(d3.axisBottom, view.x, clock, narrow ? 4 : 9));
   svg.append("text").attr("class", "label").attr("x", view.width - EDGE.right).attr("y", bottom + 34).attr("text-anchor", "end")

@@ -1,6 +1,6 @@
-// The layout as rectangles, on a canvas: all of the shown plan's blocks are in typed arrays, and those in view are drawn
-// again for each frame. Rectangles below a pixel are drawn once for each pixel that they cover. Finding what is under the
-// pointer is one pass over the arrays as well: both take a few milliseconds for 100,000 blocks.
+// The layout as rectangles, on a canvas: all of the shown plan's blocks are in typed arrays, and those in view are put
+// into the canvas's pixels again for each frame. Finding what is under the pointer is one pass over the arrays as well:
+// both take a few milliseconds for 100,000 blocks (tests/tools/memoptctl/report/paint_times.py).
 const canvas = byId("rectangles"), strip = byId("strip"), lanesCanvas = byId("lanes");
 const EDGE = { left: 58, right: 10 };  // of all three drawings
 const view = {
@@ -81,12 +81,13 @@ function colouring() {
   const palette = [...d3.schemeTableau10.slice(0, 9), colours.stays];
   const place = new Map(largest.map((key, i) => [key, i]));
   const index = Uint16Array.from(drawn.block, (block) => (place.has(keyOf(block)) ? place.get(keyOf(block)) : 9));
+  largest.forEach((key, i) => { if (key === NONE) palette[i] = colours.muted; });
   const entries = largest.map((key, i) => [palette[i], shortName(nameOf(key))]);
   if (bytes.size > 9) entries.push([palette[9], "others"]);
   return [index, palette, entries];
 }
 function shortName(name) {
-  const plain = name.replace(/^void /, "").replace(/<.*$/, "").replace(/\(.*$/, "");
+  const plain = name.replace(/^void /, "").replace(/<.*$/, "").replace(/\((?!anonymous).*$/, "");
   const last = plain.split("::").pop() || plain;
   return last.length > 34 ? `${last.slice(0, 33)}…` : last;
 }
@@ -134,42 +135,49 @@ function drawAll() {
   drawAxes();
 }
 
+// As a pixel of ImageData: little-endian, as all machines with a browser.
+function pixelOf(colour) {
+  const { r, g, b } = d3.rgb(colour);
+  return (0xff000000 | (b << 16) | (g << 8) | r) >>> 0;
+}
+
+// The blocks in view, row by row of pixels. Rectangles do not overlap, so this takes as long as there are blocks and pixels.
+function raster(wide, high) {
+  if (!view.image || view.image.width !== wide || view.image.height !== high) view.image = new ImageData(wide, high);
+  const pixels = new Uint32Array(view.image.data.buffer);
+  pixels.fill(pixelOf(colours.grid));
+  const drawn = view.plan.drawn.blocks, [index, palette] = view.colouring;
+  const fills = palette.map(pixelOf), dimmed = pixelOf(colours.line);
+  const [t0, t1] = view.x.domain(), [o0, o1] = view.y.domain();
+  const perTick = wide * tick / (t1 - t0), begin = wide * t0 / (t1 - t0);
+  const ratio = high / view.height, base = high - 4 * ratio, perByte = (base - 4 * ratio) / (o1 - o0);
+  for (let i = 0; i < view.count; ++i) {
+    let left = drawn.from[i] * perTick - begin, right = drawn.to[i] * perTick - begin;
+    if (right < 0 || left > wide) continue;
+    const block = drawn.block[i], low = drawn.offset[i] - o0;
+    let top = base - (low + blocks.bytes[block]) * perByte, bottom = base - low * perByte;
+    if (bottom < 0 || top > high) continue;
+    // A gap between neighbours where there is room for it; a pixel for what is thinner than one.
+    left = Math.max(0, Math.round(left));
+    right = Math.min(wide, Math.max(left + 1, Math.round(right) - (right - left > 4 ? 1 : 0)));
+    top = Math.max(0, Math.round(top));
+    bottom = Math.min(high, Math.max(top + 1, Math.round(bottom) - (bottom - top > 4 ? 1 : 0)));
+    const fill = chosen.peakOnly && !atPeak[block] ? dimmed : fills[index[i]];
+    for (let y = top; y < bottom; ++y) pixels.fill(fill, y * wide + left, y * wide + right);
+  }
+  return view.image;
+}
+
 function drawRectangles() {
   const [context, width, height] = sized(canvas);
-  const drawn = view.plan.drawn.blocks, [index, palette] = view.colouring;
-  const [x0, x1] = view.x.range(), [t0, t1] = view.x.domain(), [o0, o1] = view.y.domain();
-  const perNs = (x1 - x0) / (t1 - t0), perByte = (height - 8) / (o1 - o0);
+  const drawn = view.plan.drawn.blocks, ratio = canvas.width / width;
+  const edge = Math.round(EDGE.left * ratio);
+  context.putImageData(raster(Math.max(1, Math.round((width - EDGE.left - EDGE.right) * ratio)), canvas.height), edge, 0);
+  const perByte = (height - 8) / (view.y.domain()[1] - view.y.domain()[0]);
   context.save();
   context.beginPath();
   context.rect(EDGE.left, 0, width - EDGE.left - EDGE.right, height);
   context.clip();
-  context.fillStyle = colours.grid;
-  context.fillRect(EDGE.left, 0, width, height);
-  const columnsOf = Math.ceil(width), covered = new Uint8Array(columnsOf * Math.ceil(height));
-  let last = -1;
-  for (let i = 0; i < view.count; ++i) {
-    const from = drawn.from[i] * tick, to = drawn.to[i] * tick;
-    if (to < t0 || from > t1) continue;
-    const block = drawn.block[i], offset = drawn.offset[i], bytes = blocks.bytes[block];
-    if (offset + bytes < o0 || offset > o1) continue;
-    const left = x0 + (from - t0) * perNs, top = height - 4 - (offset + bytes - o0) * perByte;
-    const wide = (to - from) * perNs, high = bytes * perByte;
-    if (wide < 1 && high < 1) {
-      const pixel = (top | 0) * columnsOf + (left | 0);
-      if (pixel >= 0 && pixel < covered.length) {
-        if (covered[pixel]) continue;
-        covered[pixel] = 1;
-      }
-    }
-    const dim = chosen.peakOnly && !atPeak[block];
-    const fill = dim ? -2 : index[i];
-    if (fill !== last) {
-      context.fillStyle = dim ? colours.line : palette[fill];
-      last = fill;
-    }
-    // A gap between neighbours where there is room for it.
-    context.fillRect(left, top, wide > 3 ? wide - 0.6 : Math.max(wide, 0.7), high > 3 ? high - 0.6 : Math.max(high, 0.7));
-  }
   for (const [block, line, style] of [[chosen.hover, 1.5, colours.ink], [chosen.block, 2.5, colours.select]]) {
     if (block < 0) continue;
     context.strokeStyle = style;
@@ -263,9 +271,11 @@ function zoomTo(block) {
   if (to <= from) return;
   const left = view.time(from), right = view.time(to), top = view.address(high), bottom = view.address(low);
   const wide = view.width - EDGE.left - EDGE.right;
-  const scale = Math.max(1, Math.min(20000, 0.5 * wide / Math.max(right - left, 0.01), 0.5 * view.height / Math.max(bottom - top, 0.01)));
-  d3.select(canvas).call(zoom.transform, d3.zoomIdentity
-    .translate(EDGE.left + wide / 2 - scale * (left + right) / 2, view.height / 2 - scale * (top + bottom) / 2).scale(scale));
+  // All of it in view, unless that makes it too thin to be seen.
+  const fits = Math.min(0.6 * wide / Math.max(right - left, 0.01), 0.6 * view.height / Math.max(bottom - top, 0.01));
+  const scale = Math.max(1, Math.min(20000, Math.max(fits, 18 / Math.max(bottom - top, 0.01))));
+  const wanted = d3.zoomIdentity.translate(EDGE.left + wide / 2 - scale * (left + right) / 2, view.height / 2 - scale * (top + bottom) / 2).scale(scale);
+  d3.select(canvas).call(zoom.transform, zoom.constrain()(wanted, zoom.extent().call(canvas), zoom.translateExtent()));
 }
 
 // Blocks in the order in which they come: for n and p.
@@ -363,7 +373,7 @@ function setUpLayout() {
 function blockTip(block) {
   const touched = count(blocks.accesses[block], "use");
   return [`${bytesText(blocks.bytes[block])}, ${blockName(block)}`,
-    stays(block) ? "there always" : `lives ${timeText(blocks.freed_ns[block] - blocks.born_ns[block])}, from ${timeText(blocks.born_ns[block])}`,
+    stays(block) ? "there always" : `lives ${timeText(lifeOf(block))}, from ${timeText(planned(blocks.born_ns[block]))}`,
     firstNameOf(block) ? `${touched}, first ${shortName(firstNameOf(block))}` : touched];
 }
 function showTip(lines, x, y) {

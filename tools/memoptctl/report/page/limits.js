@@ -12,7 +12,7 @@ function addedText(plan) {
 }
 
 function drawLimits() {
-  const holder = byId("limits-chart"), width = holder.clientWidth, height = width < 600 ? 220 : 260;
+  const holder = byId("limits-chart"), width = holder.clientWidth, height = width < 600 ? 220 : 300;
   holder.replaceChildren();
   const swapped = shownPlans.filter((plan) => plan.swaps);
   if (!swapped.length || width === 0) return;
@@ -31,7 +31,7 @@ function drawLimits() {
     svg.append("rect").attr("x", margin.left).attr("y", margin.top).attr("width", Math.max(0, end - margin.left))
       .attr("height", height - margin.top - margin.bottom).attr("fill", colours.grid);
     svg.append("line").attr("x1", end).attr("x2", end).attr("y1", margin.top).attr("y2", height - margin.bottom).attr("stroke", colours.muted);
-    svg.append("text").attr("class", "label").attr("x", end + 6).attr("y", margin.top + 12).text("no plan is below");
+    svg.append("text").attr("class", "label").attr("x", end + 6).attr("y", height - margin.bottom - 8).text("no plan is below");
   }
   const points = [...shownPlans].sort((a, b) => a.footprint - b.footprint);
   svg.append("path").attr("d", d3.line().x((plan) => x(plan.footprint)).y((plan) => y(plan.added_ns / iteration.period_ns))(points))
@@ -86,6 +86,9 @@ function setUpLimits() {
     byId("limits").append(element("p", { class: "readout" },
       `No plan was found within ${failed.map((plan) => bytesText(plan.limit)).join(", ")}` +
       (failed[0].footprint ? `; the least that was reached is ${bytesText(Math.min(...failed.map((plan) => plan.footprint || Infinity)))}.` : ".")));
+  }
+  if (iteration.left_out_limits) {
+    byId("limits").append(element("p", { class: "readout" }, `There was no time for ${count(iteration.left_out_limits, "further limit")} (--time-budget).`));
   }
   changed.on("plan.limits", () => {
     showChosen();

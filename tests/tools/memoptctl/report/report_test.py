@@ -1,0 +1,247 @@
+#!/usr/bin/env python3
+"""`memoptctl report`: what is in the page, and what it says where there is something wrong.
+
+usage: report_test.py MEMOPTCTL [unittest arguments]
+"""
+import json
+import os
+import pty
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+import cases
+import patience
+import report_data
+import traces
+
+MEMOPTCTL = os.path.abspath(sys.argv.pop(1)) if len(sys.argv) > 1 else sys.exit(__doc__)
+RECORDINGS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "..", "data", "recordings")
+MIB = 1 << 20
+
+
+def recording(name):
+    return os.path.join(RECORDINGS, f"{name}.rec")
+
+
+def run(*arguments, **options):
+    return subprocess.run([MEMOPTCTL, *arguments], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=patience.seconds(100), **options)
+
+
+class Case(unittest.TestCase):
+    def setUp(self):
+        scratch = tempfile.TemporaryDirectory()
+        self.addCleanup(scratch.cleanup)
+        self.folder = scratch.name
+        self.page = self.path("report.html")
+
+    def path(self, name, content=None):
+        path = os.path.join(self.folder, name)
+        if content is not None:
+            with open(path, "wb") as file:
+                file.write(content)
+        return path
+
+    def report(self, file, *arguments, code=0):
+        done = run("report", file, "-o", self.page, *(arguments or ("--time-budget", "0")))
+        self.assertEqual(done.returncode, code, done.stderr)
+        self.assertEqual(done.stdout, "")
+        with open(self.page, encoding="utf-8") as page:
+            self.text = page.read()
+        self.stderr = done.stderr
+        return report_data.of(self.text)
+
+
+def table(text):
+    return dict(re.findall(r"(?m)^ *(\S.*?)  +(\S.*)$", text))
+
+
+def in_bytes(text):
+    return int(re.search(r"\((\d+) bytes\)", text).group(1))
+
+
+class Numbers(Case):
+    """Those of `plan` and `show`."""
+
+    def test_are_those_of_plan(self):
+        for name in ("gpt", "resnet50_sgd", "lstm_sgd"):
+            with self.subTest(name):
+                planned = self.report(recording(name))["planned"]
+                rows = table(run("plan", recording(name)).stdout)
+                for row, key in {"peak load": "peak_load", "slab": "slab", "lower bound of the slab": "lower_bound", "footprint": "footprint"}.items():
+                    self.assertEqual(planned[key], in_bytes(rows[row]), row)
+                self.assertEqual(str(planned["operations"]), rows["operations per iteration"])
+                self.assertEqual(f"record {planned['found_at']} of {report_data.of(self.text)['program']['records']}", rows["iteration found at"])
+
+    def test_are_those_of_show(self):
+        data = self.report(recording("gpt"))
+        shown = json.loads(run("show", "--json", recording("gpt")).stdout)
+        text = run("show", recording("gpt")).stdout
+        self.assertEqual(data["program"]["records"], shown["records"])
+        for key in ("malloc", "free", "launch", "copy", "memset"):
+            named = {"malloc": "mallocs", "free": "frees", "launch": "launches", "copy": "copies", "memset": "memsets"}[key]
+            self.assertRegex(text, rf"(?m)^ +{data['program'][named]}  {key}$")
+        self.assertRegex(text, rf"in {data['peak']['blocks']} blocks at record {data['peak']['record']};")
+        self.assertIn(f"peak load {data['peak']['load'] / MIB / 1024:.1f} GiB", text)
+
+    def test_columns_belong_together(self):
+        data = self.report(recording("gpt"))
+        iteration, blocks = data["iteration"], data["iteration"]["blocks"]
+        count = len(blocks["bytes"])
+        for key in ("number", "flags", "stack", "born_ns", "freed_ns", "accesses"):
+            self.assertEqual(len(blocks[key]), count, key)
+        self.assertEqual(len(blocks["use_start"]), count + 1)
+        self.assertEqual(blocks["use_start"][count], len(blocks["use"]))
+        self.assertEqual(sum(blocks["bytes"][block] for block in iteration["peak"]["blocks"]), iteration["peak"]["load"])
+        drawn = iteration["plans"][0]["drawn"]["blocks"]
+        top = max(offset + blocks["bytes"][block] for offset, block in zip(drawn["offset"], drawn["block"]))
+        self.assertEqual(top, iteration["plans"][0]["footprint"])
+        self.assertLess(max(iteration["steps"]["name"]), len(data["operations"]))
+        self.assertEqual(max(data["load"]["most"]), data["peak"]["load"])
+
+    def test_of_a_plan_within_a_limit_hold(self):
+        data = self.report(recording("gpt"), "--time-budget", "2", "--limit", "1000MiB", "--machine", "h200")
+        iteration = data["iteration"]
+        self.assertIn("h200", iteration["machine"])
+        wanted = [plan for plan in iteration["plans"] if plan["wanted"]]
+        self.assertEqual([plan["limit"] for plan in wanted], [1000 * MIB])
+        self.assertTrue(wanted[0]["feasible"])
+        self.assertLessEqual(wanted[0]["footprint"], 1000 * MIB)
+        self.assertIn("drawn", wanted[0])
+        for plan in iteration["plans"]:
+            if plan["feasible"]:
+                self.assertAlmostEqual(plan["drawn"]["length_ns"], iteration["period_ns"] + plan["added_ns"], delta=1)
+
+
+class Text(Case):
+    """What comes from files is text, and never markup."""
+
+    def test_hostile_names_are_escaped(self):
+        name = "<img src=x onerror=alert(1)>&\"'.trace"
+        trace = "".join(f"{line} {1000 * at}\n" for at, line in enumerate(
+            8 * (f"Malloc 0xa0 {MIB}", f"Mutable 0xa0 {MIB}", f"Malloc 0xb0 {2 * MIB}", f"Read 0xa0 {MIB}", f"Free 0xb0 {2 * MIB}", f"Free 0xa0 {MIB}")))
+        data = self.report(self.path(name, trace.encode()))
+        self.assertEqual(data["file"], name)
+        self.assertNotIn("<img", self.text)
+        self.assertIn("<title>&lt;img src=x onerror=alert(1)&gt;&amp;&quot;'.trace", self.text)
+
+    def test_the_page_needs_nothing_else(self):
+        self.report(recording("lstm_sgd"))
+        self.assertNotRegex(self.text, r"(?i)<(script|img|iframe|link|object|embed)[^>]*\b(src|href)=(?!\"data:,)")
+        self.assertNotRegex(self.text, r"(?i)url\((?!data:)|@import|<base")
+        self.assertIn("default-src 'none'", self.text)
+        # Each of its parts was put in, and none of them ends its element.
+        self.assertNotIn("memopt:", self.text)
+        self.assertEqual(len(re.findall(r"</script>", self.text)), 4)
+
+    def test_help_has_examples(self):
+        self.assertIn("memoptctl report run.rec -o report.html", run("report", "--help").stdout)
+
+
+class Files(Case):
+    def test_standard_output(self):
+        done = run("report", recording("lstm_sgd"), "-o", "-", "--time-budget", "0")
+        self.assertEqual(done.returncode, 0)
+        self.assertEqual(report_data.of(done.stdout)["file"], "lstm_sgd.rec")
+
+    def test_damaged_recordings_are_shown_as_far_as_they_go(self):
+        with open(recording("gpt"), "rb") as file:
+            whole = file.read()
+        broken = bytearray(whole)
+        broken[len(whole) // 2] ^= 1
+        for content in (whole[:-100], bytes(broken)):
+            data = self.report(self.path("run.rec", content), code=1)
+            shown = run("show", self.path("run.rec"))
+            self.assertEqual(shown.returncode, 1)
+            self.assertEqual(self.stderr, shown.stderr)
+            self.assertIn(data["program"]["damage"], shown.stderr)
+
+    def test_foreign_files_are_refused(self):
+        for content, expected in ((b"", "empty|nothing|expected|no operation"), (b"\x7fELF" + bytes(1000), "expected|line|text"), (b'{"format": "memopt-plan-1"}', "is an iteration")):
+            done = run("report", self.path("file", content), "-o", self.page)
+            self.assertIn(done.returncode, (1, 2, 4), done.stderr)
+            self.assertRegex(done.stderr, expected)
+
+    def test_no_iteration(self):
+        data = self.report(self.path("once.trace", f"Malloc 0xa0 {MIB} 0\nMutable 0xa0 {MIB} 1\nFree 0xa0 {MIB} 2\n".encode()), code=4)
+        self.assertIsNone(data["iteration"])
+        self.assertEqual(data["peak"]["load"], MIB)
+        self.assertTrue(data["no_iteration"])
+        self.assertIn("no iteration", self.stderr)
+
+    def test_where_it_cant_be_written(self):
+        gone = os.path.join(self.folder, "gone", "report.html")
+        for out, pattern in ((gone, "cannot be written: No such file"), (self.folder, "Is a directory"), ("/dev/full", "No space left")):
+            done = run("report", recording("lstm_sgd"), "-o", out, "--time-budget", "0")
+            self.assertEqual(done.returncode, 1, out)
+            self.assertRegex(done.stderr, pattern)
+        with open("/dev/full", "w") as full:
+            done = subprocess.run([MEMOPTCTL, "report", recording("lstm_sgd"), "-o", "-", "--time-budget", "0"], stdout=full, stderr=subprocess.PIPE, text=True,
+                                  timeout=patience.seconds(60))
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("standard output: cannot be written: No space left", done.stderr)
+
+    def test_the_file_that_is_read_is_not_overwritten(self):
+        trace = self.path("a.trace", b"Malloc 0xa0 16 0\n")
+        done = run("report", trace, "-o", os.path.join(self.folder, ".", "a.trace"))
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("the file that is read", done.stderr)
+        with open(trace, "rb") as file:
+            self.assertEqual(file.read(), b"Malloc 0xa0 16 0\n")
+
+    def test_wrong_use(self):
+        for arguments, pattern in ((("--limit", "much"), "--limit: expected bytes"), (("--machine", "toaster"), "--machine: "), (("--time-budget", "soon"), "a number from 0"),
+                                   (("--threads", "-1"), "a whole number")):
+            done = run("report", recording("lstm_sgd"), "-o", self.page, *arguments)
+            self.assertEqual(done.returncode, 2, done.stderr)
+            self.assertRegex(done.stderr, pattern)
+            self.assertFalse(os.path.exists(self.page))
+        self.assertEqual(run("report", recording("lstm_sgd")).returncode, 2)
+
+
+class Long(Case):
+    def test_an_interrupt_keeps_what_there_is(self):
+        process = subprocess.Popen([MEMOPTCTL, "report", recording("gpt"), "-o", self.page, "--time-budget", "600"], stderr=subprocess.PIPE, text=True)
+        time.sleep(patience.seconds(1))
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=patience.seconds(60))
+        self.assertEqual(process.returncode, 0, errors)
+        self.assertIn("interrupted", errors)
+        with open(self.page) as page:
+            self.assertTrue(report_data.of(page.read())["iteration"]["interrupted"])
+
+    def test_progress_is_one_line_of_a_terminal(self):
+        lead, end = pty.openpty()
+        process = subprocess.Popen([MEMOPTCTL, "report", recording("gpt"), "-o", self.page, "--time-budget", "4"], stderr=end)
+        os.close(end)
+        shown = b""
+        while True:
+            try:
+                read = os.read(lead, 4096)
+            except OSError:  # the other end was closed
+                break
+            if not read:
+                break
+            shown += read
+        os.close(lead)
+        self.assertEqual(process.wait(patience.seconds(60)), 0)
+        self.assertRegex(shown, rb"memoptctl report: +\d+ s  ")
+        self.assertNotIn(b"\n", shown)
+        self.assertTrue(shown.endswith(b"\r\x1b[K"))
+
+    def test_a_hundred_thousand_blocks(self):
+        trace = self.path("big.trace")
+        traces.write(trace, 100_000)
+        data = self.report(trace)
+        self.assertEqual(len(data["iteration"]["blocks"]["bytes"]), 100_000)
+        self.assertGreaterEqual(len(data["iteration"]["plans"][0]["drawn"]["blocks"]["block"]), 100_000)
+        self.assertLessEqual(os.path.getsize(self.page), 15_000_000)
+        print(f"100,000 blocks: {os.path.getsize(self.page)} bytes")
+
+
+if __name__ == "__main__":
+    cases.main()
