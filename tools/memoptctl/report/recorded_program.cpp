@@ -38,6 +38,7 @@ struct Outline {
   std::uint64_t peak_record = 0;
   std::uint64_t peak_load = 0;
   double length_ns = 0;
+  std::uint64_t marked = 0;
 };
 
 class Collector {
@@ -96,6 +97,7 @@ class Collector {
         break;
     }
     note_load(ns);
+    if (sequence == outline_.marked) program_.marked_ns = ns;
     if (sequence == outline_.peak_record) at_peak(ns);
   }
 
@@ -225,7 +227,7 @@ class StackNames {
   std::map<std::pair<std::uint64_t, std::uint64_t>, std::uint32_t> numbers_;
 };
 
-RecordedProgram read_recording(input::File& file, const planner::IterationProblem* iteration) {
+RecordedProgram read_recording(input::File& file, const planner::IterationProblem* iteration, std::uint64_t marked) {
   RecordedProgram program;
   program.recording = true;
   planner::RecordingReader first(file.stream());
@@ -234,8 +236,8 @@ RecordedProgram read_recording(input::File& file, const planner::IterationProble
   program.records = summary.records;
   program.missing = summary.missing;
   if (summary.damage) program.damage = planner::to_string(*summary.damage);
-  Collector collector(program, {summary.peak_sequence, summary.peak_load, static_cast<double>(summary.nanoseconds)},
-                      iteration);
+  Collector collector(
+      program, {summary.peak_sequence, summary.peak_load, static_cast<double>(summary.nanoseconds), marked}, iteration);
   StackNames stack_of(program, summary);
   planner::RecordingReader reader(file.stream());
   std::optional<std::uint64_t> begin;
@@ -249,12 +251,13 @@ RecordedProgram read_recording(input::File& file, const planner::IterationProble
   return program;
 }
 
-RecordedProgram read_text_trace(input::File& file, const planner::IterationProblem* iteration) {
+RecordedProgram read_text_trace(input::File& file, const planner::IterationProblem* iteration, std::uint64_t marked) {
   RecordedProgram program;
   const planner::Trace trace = planner::read_trace(file);
   program.records = trace.operations.size();
   planner::RecordBuilder first;
   Outline outline;
+  outline.marked = marked;
   std::unordered_map<std::uint64_t, std::uint64_t> live;
   std::uint64_t bytes = 0, begin = 0, end = 0;
   for (const planner::TraceOperation& operation : trace.operations) {
@@ -291,10 +294,10 @@ RecordedProgram read_text_trace(input::File& file, const planner::IterationProbl
 
 }  // namespace
 
-RecordedProgram read_program(input::File& file, const planner::IterationProblem* iteration) {
-  if (!planner::recording::is_recording(file.head())) return read_text_trace(file, iteration);
+RecordedProgram read_program(input::File& file, const planner::IterationProblem* iteration, std::uint64_t marked) {
+  if (!planner::recording::is_recording(file.head())) return read_text_trace(file, iteration, marked);
   try {
-    return read_recording(file, iteration);
+    return read_recording(file, iteration, marked);
   } catch (const planner::RecordingError& error) {
     throw std::runtime_error(file.name() + ": " + error.what());
   }

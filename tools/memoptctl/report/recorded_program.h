@@ -66,6 +66,8 @@ struct RecordedProgram {
   std::vector<Step> steps;                      // by origin
   std::vector<std::uint32_t> persistent_stack;  // by number in IterationProblem::persistent_numbers; kNoStack: not seen
 
+  double marked_ns = 0;  // when the record was written that was asked for
+
   std::uint64_t missing = 0;  // records
   std::uint64_t blind_launches = 0;
   std::string damage;  // for people: what could not be read; empty: nothing
@@ -74,7 +76,8 @@ struct RecordedProgram {
 inline constexpr std::size_t kLoadPieces = 1200;
 inline constexpr std::size_t kMostPeakBlocks = 100'000;
 
-// `iteration`: whose steps are asked for; may be null. Throws std::runtime_error where the file can't be read at all.
-RecordedProgram read_program(input::File& file, const planner::IterationProblem* iteration);
+// `iteration`: whose steps are asked for; may be null. `marked`: number of a record; 0: none. Throws std::runtime_error
+// where the file can't be read at all.
+RecordedProgram read_program(input::File& file, const planner::IterationProblem* iteration, std::uint64_t marked = 0);
 
 }  // namespace memopt::tools

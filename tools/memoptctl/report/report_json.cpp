@@ -104,6 +104,7 @@ Json program_json(const RecordedProgram& program) {
           {"kernels", program.kernels},
           {"blind_launches", program.blind_launches},
           {"length_ns", program.length_ns},
+          {"iteration_known_ns", program.marked_ns},
           {"damage", program.damage},
           {"call_stacks", program.has_stacks}};
 }

@@ -1,4 +1,4 @@
-// The data of the page (docs/formats/report.md): JSON in which columns of numbers are base64, the longer ones packed by
+// The data of the page (docs/report.md): JSON in which columns of numbers are base64, the longer ones packed by
 // zlib.
 #pragma once
 

@@ -231,7 +231,7 @@ ReportModel make_report(input::File& file, const ModelOptions& options) {
   model.planning = plan_file(file, {.iteration = true});
   planner::IterationProblem* const observed = model.planning.plan ? &*model.planning.plan->iteration : nullptr;
   say("reading the operations");
-  model.program = read_program(file, observed);
+  model.program = read_program(file, observed, model.planning.plan ? model.planning.plan->found_at : 0);
   if (observed == nullptr) {
     model.no_iteration = model.planning.note.empty() ? "there is no operation" : model.planning.note;
     return model;

@@ -29,9 +29,9 @@ function drawLoad() {
     entries.push([colours.held, "PyTorch's caching allocator would hold", "dashed"]);
   }
   if (planned) {
-    svg.append("line").attr("x1", x.range()[0]).attr("x2", x.range()[1]).attr("y1", y(planned)).attr("y2", y(planned))
+    svg.append("line").attr("x1", x(data.program.iteration_known_ns)).attr("x2", x.range()[1]).attr("y1", y(planned)).attr("y2", y(planned))
       .attr("stroke", colours.plan).attr("stroke-width", 1.6);
-    entries.push([colours.plan, "memopt's layout holds, once it is planned", "line"]);
+    entries.push([colours.plan, "memopt's layout holds, from when the iteration is known", "line"]);
   }
   legend(byId("load-legend"), entries);
   svg.append("g").attr("class", "axis").attr("transform", `translate(0,${height - margin.bottom})`)
