@@ -311,8 +311,8 @@ void Line::add_report() {
       "Examples:\n  memoptctl record -o run.rec -- python3 train.py && memoptctl report run.rec -o report.html\n"
       "  memoptctl report run.rec -o report.html --limit 6GiB --machine h200\n"
       "  memoptctl report run.rec --time-budget 0 -o - | gzip > report.html.gz\n"
-      "Exit code: 0; 1 if FILE can't be read, or not to its end, the page showing what was read; 2 wrong use; 4 if no "
-      "iteration was found, the page showing the load alone.");
+      "Exit code: 0; 1 if FILE can't be read, or not to its end, the page showing what was read; 2 wrong use; 3 if no "
+      "plan was found within --limit; 4 if no iteration was found, the page showing the load alone.");
 }
 
 void Line::add_reduce() {

@@ -5,6 +5,7 @@
 #include <map>
 #include <optional>
 #include <stdexcept>
+#include <tuple>
 #include <unordered_map>
 #include <utility>
 
@@ -14,6 +15,7 @@
 #include "planner/recording/summary.h"
 #include "planner/sending/framework_memory.h"
 #include "shm/record.h"
+#include "tools/memoptctl/symbols/symbols.h"
 
 namespace memopt::tools {
 namespace {
@@ -200,19 +202,35 @@ class Collector {
 // Call stacks as the page has them: each file and place in it once.
 class StackNames {
  public:
-  StackNames(RecordedProgram& program, const planner::Summary& summary) : program_(program), summary_(summary) {}
+  StackNames(RecordedProgram& program, const planner::Summary& summary)
+      : program_(program), summary_(summary), symbols_(summary.modules) {}
+
+  // Each record, before it is asked for the stack of one.
+  void add(std::uint32_t lane, const shm::RecordView& record) {
+    lane_ = lane;
+    python_.add(lane, record);
+  }
 
   std::uint32_t operator()(const shm::MallocBody& body) {
-    const auto key = std::pair(body.stack, body.return_address);
+    const std::uint64_t python = python_.at(lane_);
+    const auto key = std::tuple(body.stack, body.return_address, python);
     const auto known = numbers_.find(key);
     if (known != numbers_.end()) return known->second;
     std::vector<std::uint32_t> frames;
     const auto stack = summary_.stacks.find(body.stack);
     if (body.stack != 0 && stack != summary_.stacks.end() && !stack->second.empty()) {
       program_.has_stacks = true;
-      for (const std::uint64_t address : stack->second) frames.push_back(frame(address));
+      for (const std::uint64_t address : stack->second) {
+        // What calls the interpreter from here on is told by its own frames.
+        if (python != 0 && is_interpreter(address)) break;
+        frames.push_back(frame(address));
+      }
     } else if (body.return_address != 0) {
       frames.push_back(frame(body.return_address));
+    }
+    for (const std::string& name : summary_.python.names(python)) {
+      program_.has_stacks = true;
+      frames.push_back(program_.frames.number(name));
     }
     const std::uint32_t number = frames.empty() ? kNoStack : program_.stacks.number(std::move(frames));
     numbers_.emplace(key, number);
@@ -220,11 +238,26 @@ class StackNames {
   }
 
  private:
-  std::uint32_t frame(std::uint64_t address) { return program_.frames.number(summary_.modules.name(address)); }
+  std::uint32_t frame(std::uint64_t address) {
+    const std::string& function = symbols_.function(address).name;
+    const std::string place = summary_.modules.name(address);
+    return program_.frames.number(
+        function.empty() ? place : kernel_name(function) + " (" + place.substr(0, place.rfind('+')) + ")");
+  }
+
+  bool is_interpreter(std::uint64_t address) {
+    const std::string& function = symbols_.function(address).name;
+    if (!function.empty()) return function.rfind("_Py", 0) == 0 || function.rfind("Py", 0) == 0;
+    const std::string place = summary_.modules.name(address);
+    return place.rfind("libpython", 0) == 0 || place.rfind("python", 0) == 0;
+  }
 
   RecordedProgram& program_;
   const planner::Summary& summary_;
-  std::map<std::pair<std::uint64_t, std::uint64_t>, std::uint32_t> numbers_;
+  Symbols symbols_;
+  planner::PythonCode python_;
+  std::uint32_t lane_ = 0;
+  std::map<std::tuple<std::uint64_t, std::uint64_t, std::uint64_t>, std::uint32_t> numbers_;
 };
 
 RecordedProgram read_recording(input::File& file, const planner::IterationProblem* iteration, std::uint64_t marked) {
@@ -245,6 +278,7 @@ RecordedProgram read_recording(input::File& file, const planner::IterationProble
     if (entry->kind != planner::recording::EntryKind::kRecord) continue;
     const std::uint64_t now = summary.clock.nanoseconds(entry->record.header.ticks);
     if (!begin) begin = now;
+    stack_of.add(entry->lane, entry->record);
     collector.add(entry->record, now > *begin ? static_cast<double>(now - *begin) : 0, stack_of);
   }
   collector.finish();

@@ -16,12 +16,14 @@
 #include "tools/memoptctl/report/report_model.h"
 #include "tools/memoptctl/report/report_page.h"
 #include "tools/memoptctl/swap/swap_problem.h"
+#include "tools/memoptctl/swap/swap_text.h"
 
 namespace memopt::tools {
 namespace {
 
 constexpr int kExitDamaged = 1;
 constexpr int kExitWrongUse = 2;
+constexpr int kExitInfeasible = 3;
 constexpr int kExitNoIteration = 4;
 constexpr const char* kStandardOutput = "-";
 
@@ -33,6 +35,19 @@ bool is_same_file(const std::string& one, const std::string& other) {
 int wrong(const std::string& why) {
   fmt::print(stderr, "memoptctl report: {}\n", why);
   return kExitWrongUse;
+}
+
+// Of the limit that was asked for.
+bool says_infeasible(const ReportedIteration& iteration) {
+  for (const ReportedPlan& plan : iteration.plans) {
+    if (!plan.point.wanted || plan.point.feasible) continue;
+    fmt::print(stderr, "memoptctl: no plan was found within {}{}\n", mib(plan.point.limit),
+               plan.point.footprint == 0 ? std::string()
+                                         : fmt::format("; the least that was reached is {} ({} bytes)",
+                                                       mib(plan.point.footprint), plan.point.footprint));
+    return true;
+  }
+  return false;
 }
 
 ReportModel model_of(const ReportOptions& options, input::File& file) {
@@ -75,7 +90,7 @@ int report(const ReportOptions& options) {
     fmt::print(stderr, "memoptctl: {}: {}\n", printable(options.file), model.program.damage);
     return kExitDamaged;
   }
-  if (model.iteration) return 0;
+  if (model.iteration) return says_infeasible(*model.iteration) ? kExitInfeasible : 0;
   fmt::print(stderr, "memoptctl: {}: no iteration is in the page: {}\n", printable(options.file), model.no_iteration);
   return kExitNoIteration;
 }

@@ -17,8 +17,9 @@ struct ReportOptions {
   std::string version;
 };
 
-// 0; 1 if the file was not read to its end, the page showing what was; 2 for options that can't be; 4 if no iteration
-// was found, the page showing the program's memory without one.
+// 0; 1 if the file was not read to its end, the page showing what was; 2 for options that can't be; 3 if no plan was
+// found within the limit that was asked for; 4 if no iteration was found, the page showing the program's memory without
+// one.
 int report(const ReportOptions& options);
 
 }  // namespace memopt::tools

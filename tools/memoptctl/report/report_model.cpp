@@ -225,7 +225,10 @@ ReportModel make_report(input::File& file, const ModelOptions& options) {
       throw std::invalid_argument(std::string("--machine: ") + error.what());
     }
   }
-  if (!options.limit.empty()) limit_of("--limit", options.limit, 0);  // said before there is work
+  // Said before there is work.
+  if (!options.limit.empty() && limit_of("--limit", options.limit, std::uint64_t{1} << 40) == 0) {
+    throw std::invalid_argument("--limit: expected more than 0 bytes");
+  }
   ReportModel model;
   say("looking for the iteration");
   model.planning = plan_file(file, {.iteration = true});

@@ -36,7 +36,7 @@ std::string demangled(const char* name) {
 
 }  // namespace
 
-std::string Symbols::find(std::uint64_t return_address) const {
+Symbols::Function Symbols::find(std::uint64_t return_address) const {
   const auto file = modules_.file(return_address);
   const SymbolOf symbol_of = symbol_function();
   if (!file || file->build_id.empty() || symbol_of == nullptr) return {};
@@ -49,19 +49,19 @@ std::string Symbols::find(std::uint64_t return_address) const {
   symbol_of(path.c_str(), std::string(file->build_id).c_str(), address, {name.data(), name.size()},
             {line.data(), line.size()});
   if (name[0] == '\0') return {};
-  return demangled(name.data()) + (line[0] == '\0' ? "" : std::string(" at ") + line.data());
+  return {demangled(name.data()), line.data()};
 }
 
-const std::string& Symbols::function(std::uint64_t return_address) {
-  const auto [known, fresh] = names_.try_emplace(return_address);
+const Symbols::Function& Symbols::function(std::uint64_t return_address) {
+  const auto [known, fresh] = functions_.try_emplace(return_address);
   if (fresh) known->second = find(return_address);
   return known->second;
 }
 
 std::string Symbols::of_call(std::uint64_t return_address) {
-  const std::string& name = function(return_address);
+  const auto& [name, line] = function(return_address);
   const std::string place = modules_.name(return_address);
-  return name.empty() ? place : name + " (" + place + ")";
+  return name.empty() ? place : name + (line.empty() ? "" : " at " + line) + " (" + place + ")";
 }
 
 }  // namespace memopt::tools

@@ -22,18 +22,21 @@ class Symbols {
   // Which must outlive it, and get no more files.
   explicit Symbols(const planner::Modules& modules) : modules_(modules) {}
 
-  // The function, and the source's line if it is known: "at::empty(long) at Empty.cpp:12", of the call that returns to
-  // the address. Empty: not known. Text from files, not cleaned.
-  const std::string& function(std::uint64_t return_address);
+  struct Function {
+    std::string name;  // "at::empty(long)"; empty: not known
+    std::string line;  // "Empty.cpp:12"; empty: not known
+  };
+  // Of the call that returns to the address. Text from files, not cleaned.
+  const Function& function(std::uint64_t return_address);
 
   // With the place in its file: "at::empty(long) at Empty.cpp:12 (libtorch.so+0x1234)", or that alone.
   std::string of_call(std::uint64_t return_address);
 
  private:
-  std::string find(std::uint64_t return_address) const;
+  Function find(std::uint64_t return_address) const;
 
   const planner::Modules& modules_;
-  std::unordered_map<std::uint64_t, std::string> names_;  // by address
+  std::unordered_map<std::uint64_t, Function> functions_;  // by address
 };
 
 }  // namespace memopt::tools

@@ -117,6 +117,13 @@ class Numbers(Case):
                 self.assertAlmostEqual(plan["drawn"]["length_ns"], iteration["period_ns"] + plan["added_ns"], delta=1)
 
 
+    def test_a_limit_without_a_plan_is_told(self):
+        data = self.report(recording("gpt"), "--time-budget", "1", "--limit", "100MiB", code=3)
+        self.assertIn("no plan was found within 100.00 MiB", self.stderr)
+        wanted = [plan for plan in data["iteration"]["plans"] if plan["wanted"]]
+        self.assertEqual([plan["feasible"] for plan in wanted], [False])
+
+
 class Text(Case):
     """What comes from files is text, and never markup."""
 
@@ -194,7 +201,7 @@ class Files(Case):
             self.assertEqual(file.read(), b"Malloc 0xa0 16 0\n")
 
     def test_wrong_use(self):
-        for arguments, pattern in ((("--limit", "much"), "--limit: expected bytes"), (("--machine", "toaster"), "--machine: "), (("--time-budget", "soon"), "a number from 0"),
+        for arguments, pattern in ((("--limit", "much"), "--limit: expected bytes"), (("--limit", "0"), "--limit: expected more than 0"), (("--machine", "toaster"), "--machine: "), (("--time-budget", "soon"), "a number from 0"),
                                    (("--threads", "-1"), "a whole number")):
             done = run("report", recording("lstm_sgd"), "-o", self.page, *arguments)
             self.assertEqual(done.returncode, 2, done.stderr)

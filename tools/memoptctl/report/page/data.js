@@ -49,7 +49,16 @@ function framesOf(stack) {
   for (let i = data.stacks.start[stack]; i < data.stacks.start[stack + 1]; ++i) names.push(data.frames[data.stacks.frame[i]]);
   return names;
 }
-const placeOf = (stack) => (stack === NONE ? "" : data.frames[data.stacks.frame[data.stacks.start[stack]]]);
+// Who asked for the memory: the innermost frame that is not of CUDA's own libraries.
+const OF_CUDA = /\blib(cudart|cuda|cudasim|memopt)\b/;
+const places = new Map();
+function placeOf(stack) {
+  if (!places.has(stack)) {
+    const frames = framesOf(stack);
+    places.set(stack, frames.find((frame) => !OF_CUDA.test(frame)) || frames[0] || "");
+  }
+  return places.get(stack);
+}
 
 // The steps that touch a block: [{step, writes}], the first and last of them where there are very many.
 function usesOf(block) {
