@@ -163,12 +163,12 @@ class Collector {
     // Threads do not write in the order of their clocks.
     while (program_.load.size() <= piece) {
       program_.load.push_back({outline_.length_ns * static_cast<double>(program_.load.size() + 1) / kLoadPieces, level_,
-                               level_, framework_.reserved()});
+                               level_, reserved_});
     }
     LoadPiece& last = program_.load.back();
     last.least = std::min(last.least, bytes_);
     last.most = std::max(last.most, bytes_);
-    last.reserved = framework_.reserved();
+    last.reserved = reserved_ = framework_.reserved();
     level_ = bytes_;
   }
 
@@ -195,7 +195,8 @@ class Collector {
   std::unordered_map<std::uint32_t, std::string> functions_;
   std::unordered_map<std::uint64_t, std::size_t> at_peak_;
   std::unordered_map<std::uint64_t, double> freed_;
-  std::uint64_t bytes_ = 0, level_ = 0, last_ = 0;
+  std::uint64_t bytes_ = 0, last_ = 0;
+  std::uint64_t level_ = 0, reserved_ = 0;  // of the last record
   bool began_ = false, whole_ = true;
 };
 

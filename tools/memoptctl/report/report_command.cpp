@@ -51,6 +51,7 @@ bool says_infeasible(const ReportedIteration& iteration) {
 }
 
 ReportModel model_of(const ReportOptions& options, input::File& file) {
+  end_at_interrupt();  // from here on there will be a page
   ProgressLine progress("memoptctl report");
   ModelOptions model{.limit = options.limit, .machine = options.machine, .sweep = {}};
   model.sweep.seconds = options.seconds;

@@ -147,6 +147,17 @@ class Page(unittest.TestCase):
         self.assertIn("In this plan", self.page.text("#details"))
         self.assertIn("copied out", self.page.text("#details"))
 
+    def test_the_load_of_the_iteration_is_linked_to_its_blocks(self):
+        peak = self.data["iteration"]["peak"]
+        width = self.page.value("document.querySelector('#strip').clientWidth")
+        across = (LEFT + (width - LEFT - RIGHT) * peak["at_ns"] / self.plans[0]["drawn"]["length_ns"] + 1) / width
+        self.page.hover("#strip", across)
+        self.assertIn(f"{bytes_text(peak['load'])} live", self.page.text("#tip"))
+        self.page.click("#strip", across)
+        self.assertEqual(self.page.value("document.querySelector('#peak-blocks').getAttribute('aria-pressed')"), "true")
+        self.page.click("#strip", across)
+        self.assertEqual(self.page.value("document.querySelector('#peak-blocks').getAttribute('aria-pressed')"), "false")
+
     def test_zoom_and_keyboard(self):
         self.page.value("document.querySelector('#rectangles').focus()")
         self.page.hover("h1")

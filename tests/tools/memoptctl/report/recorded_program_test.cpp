@@ -116,6 +116,22 @@ TEST(RecordedProgram, WhatWouldBeReservedIsNotKnownWhereRecordsAreMissing) {
   EXPECT_EQ(program.missing, 5u);
 }
 
+// Nothing happens for a while: what is live, and reserved, is what was before.
+TEST(RecordedProgram, BetweenRecordsAllStaysAsItWas) {
+  RecordedFile recorded;
+  recorded.add(Record::malloc(1, 100));
+  Record late = Record::malloc(2, 30 << 20);
+  recorded.writer.add(0, late.at(2, 100'000).view());
+  const RecordedProgram program = read(recorded);
+  ASSERT_EQ(program.load.size(), kLoadPieces);
+  for (std::size_t i = 0; i + 1 < kLoadPieces; ++i) {
+    EXPECT_EQ(program.load[i].most, 100u);
+    EXPECT_EQ(program.load[i].reserved, std::uint64_t{2} << 20);
+  }
+  EXPECT_EQ(program.load.back().most, (std::uint64_t{30} << 20) + 100);
+  EXPECT_EQ(program.load.back().reserved, std::uint64_t{32} << 20);
+}
+
 TEST(RecordedProgram, AnEmptyRecordingHasNoLoad) {
   RecordedFile recorded;
   const RecordedProgram program = read(recorded);

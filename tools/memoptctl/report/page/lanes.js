@@ -177,8 +177,27 @@ function drawAxes() {
     .text(`time in the iteration, ${clockName}`);
 }
 
+// The load at a time of the drawing.
+function loadTip(x) {
+  const time = view.x.invert(x), levels = iteration.load;
+  if (x < EDGE.left || time < 0 || time > view.plan.drawn.length_ns) return null;
+  let low = 0, high = levels.at_ns.length - 1;
+  while (low < high) {
+    const middle = (low + high + 1) >> 1;
+    if (shifted(levels.at_ns[middle]) <= time) low = middle;
+    else high = middle - 1;
+  }
+  return [`${bytesText(levels.bytes[low])} live`, `at ${timeText(time)} of the iteration`];
+}
+
 function setUpLanes() {
   if (!iteration) return;
+  strip.addEventListener("pointermove", (event) => showTip(loadTip(event.offsetX), event.offsetX, event.offsetY));
+  strip.addEventListener("pointerleave", () => showTip(null));
+  strip.addEventListener("click", (event) => {
+    // The mark of the peak.
+    if (Math.abs(event.offsetX - view.x(shifted(iteration.peak.at_ns))) < 12) showPeakOnly(!chosen.peakOnly);
+  });
   lanesCanvas.addEventListener("pointermove", (event) => {
     const tip = laneTip(event.offsetX, event.offsetY);
     hoverBlock(tip ? tip.block : -1);
