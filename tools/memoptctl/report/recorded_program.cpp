@@ -22,6 +22,10 @@ namespace {
 
 using shm::RecordKind;
 
+// Far above what programs have, as in planner::summarise; a made-up file must not take all memory.
+constexpr std::size_t kMostBlocks = 8'000'000;
+constexpr std::size_t kMostNameBytes = std::size_t{256} << 20;
+
 const char* copy_name(std::uint32_t kind) {
   switch (static_cast<shm::CopyKind>(kind)) {
     case shm::CopyKind::kToDevice:
@@ -88,13 +92,9 @@ class Collector {
         ++program_.memsets;
         if (step != nullptr) *step = {StepKind::kMemset, program_.operations.number("memset")};
         break;
-      case RecordKind::kFunction: {
-        const auto body = record.as<shm::NameBody>();
-        const auto bytes = record.bytes_behind<shm::NameBody>(body.length);
-        functions_[static_cast<std::uint32_t>(body.id)] =
-            kernel_name({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+      case RecordKind::kFunction:
+        name_function(record);
         break;
-      }
       default:
         break;
     }
@@ -133,6 +133,7 @@ class Collector {
     if (const auto one = persistent_.find(body.block); one != persistent_.end()) {
       program_.persistent_stack[one->second] = stack;
     }
+    if (live_.size() >= kMostBlocks) return;
     const auto [block, fresh] = live_.try_emplace(body.block, Live{body.bytes, stack, ns});
     if (!fresh) {
       bytes_ -= block->second.bytes;
@@ -147,6 +148,15 @@ class Collector {
     bytes_ -= block->second.bytes;
     live_.erase(block);
     if (at_peak_.contains(number)) freed_.try_emplace(number, ns);
+  }
+
+  void name_function(const shm::RecordView& record) {
+    const auto body = record.as<shm::NameBody>();
+    const auto bytes = record.bytes_behind<shm::NameBody>(body.length);
+    std::string name = kernel_name({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+    if (name_bytes_ > kMostNameBytes) return;
+    name_bytes_ += name.size() + sizeof name;
+    functions_[static_cast<std::uint32_t>(body.id)] = std::move(name);
   }
 
   std::uint32_t function(std::uint32_t id) {
@@ -197,6 +207,7 @@ class Collector {
   std::unordered_map<std::uint64_t, double> freed_;
   std::uint64_t bytes_ = 0, last_ = 0;
   std::uint64_t level_ = 0, reserved_ = 0;  // of the last record
+  std::size_t name_bytes_ = 0;
   bool began_ = false, whole_ = true;
 };
 

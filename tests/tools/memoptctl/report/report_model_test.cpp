@@ -4,12 +4,15 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <iterator>
 #include <map>
+#include <random>
 #include <stdexcept>
 #include <string>
 #include <tuple>
 #include <vector>
 
+#include "tests/planner/recording/recorded_file.h"
 #include "tools/memoptctl/report/report_json.h"
 
 namespace memopt::tools {
@@ -188,6 +191,83 @@ TEST(ReportModel, TextTracesAreShownToo) {
   EXPECT_EQ(model.program.peak_load, 3u << 20);
   EXPECT_EQ(model.program.operations.all(), (std::vector<std::string>{"write", "read"}));
   EXPECT_FALSE(model.no_swaps.empty());
+}
+
+// Programs made up at random: blocks of any size, freed soon, some iterations later, or never; operations that name any
+// of them; and records of any contents in between.
+class MadeUp {
+ public:
+  explicit MadeUp(std::uint32_t seed) : random_(seed) {
+    for (std::uint64_t slot = 0; slot < kSlots; ++slot) {
+      const std::uint64_t sizes[] = {0, 1, 512, 1 << 20, 5 << 20, std::uint64_t{1} << 41};
+      bytes_.push_back(sizes[random_() % std::size(sizes)]);
+      lags_.push_back(random_() % 4 == 0 ? random_() % 10 : 0);
+      accessed_.push_back(random_() % kSlots);
+      kinds_.push_back(random_() % 3);
+    }
+    const std::uint32_t rounds = 12 + seed % 5;
+    for (std::uint32_t round = 0; round < rounds; ++round) iterate(round, seed % 3 == 0);
+    EXPECT_TRUE(recorded_.writer.finish());
+  }
+
+  const std::string& path() const { return recorded_.path(); }
+
+ private:
+  using Record = planner::test::Record;
+  static constexpr std::uint64_t kSlots = 12;
+
+  static std::uint64_t block(std::uint64_t round, std::uint64_t slot) { return 1 + round * kSlots + slot; }
+
+  void iterate(std::uint32_t round, bool noise) {
+    for (std::uint64_t slot = 0; slot < kSlots; ++slot) {
+      recorded_.add(Record::malloc(block(round, slot), bytes_[slot], 0x1000 * slot, slot));
+      const std::uint64_t other = block(round, std::min(accessed_[slot], slot));
+      if (kinds_[slot] == 0) recorded_.add(Record::launch(1, {block(round, slot), other | shm::kAccessReads}));
+      if (kinds_[slot] == 1) recorded_.add(Record::make(shm::RecordKind::kMemset, shm::MemsetBody{0, other, 100}));
+      if (kinds_[slot] == 2)
+        recorded_.add(Record::make(shm::RecordKind::kCopy, shm::CopyBody{0, other, block(round, slot), 10}, {}, 3));
+      if (noise && slot == 5 && round > 9) recorded_.add(Record::random(random_));
+    }
+    for (std::uint64_t slot = 0; slot < kSlots; ++slot) {
+      if (lags_[slot] <= round && lags_[slot] != 9) recorded_.add(Record::free(block(round - lags_[slot], slot)));
+    }
+  }
+
+  std::mt19937_64 random_;
+  std::vector<std::uint64_t> bytes_, lags_, accessed_, kinds_;
+  planner::test::RecordedFile recorded_;
+};
+
+// Whatever a file says: there is a page, or a reason.
+TEST(ReportModel, OfAnyRecordsIsShown) {
+  std::size_t iterations = 0, none = 0, swaps = 0;
+  for (std::uint32_t seed = 1; seed <= 60; ++seed) {
+    const MadeUp made(seed);
+    input::File file(made.path());
+    ModelOptions options;
+    options.sweep.seconds = seed % 10 == 0 ? 0.3 : 0;
+    options.sweep.threads = 1;
+    const ReportModel model = make_report(file, options);
+    EXPECT_NE(model.iteration.has_value(), !model.no_iteration.empty());
+    const std::string json = report_json(model, made.path(), "1");
+    EXPECT_EQ(json.front(), '{');
+    EXPECT_EQ(json.back(), '}');
+    if (!model.iteration) {
+      ++none;
+      continue;
+    }
+    ++iterations;
+    swaps += model.iteration->plans.size() - 1;
+    for (const ReportedPlan& plan : model.iteration->plans) {
+      if (plan.drawn) expect_no_overlap(*model.iteration, *plan.drawn);
+    }
+    std::uint64_t sum = 0;
+    for (const std::uint32_t block : model.iteration->at_peak) sum += model.iteration->blocks[block].bytes;
+    EXPECT_EQ(sum, model.iteration->peak_load) << seed;
+  }
+  EXPECT_GT(iterations, 10u);
+  EXPECT_GT(none, 0u);
+  EXPECT_GT(swaps, 0u);
 }
 
 TEST(ReportJson, HasNothingThatEndsItsElement) {

@@ -90,7 +90,7 @@ function drawFlame() {
       tabindex: node === focus ? 0 : -1, "data-path": path,
       style: `left: ${100 * from}%; width: ${100 * part}%; top: ${node.depth * FLAME_ROW}px; background: ${flameColour(node)}`,
       onclick: () => focusFlame(node), onfocus: () => { byId("flame-readout").textContent = text; }, onmouseenter: () => { byId("flame-readout").textContent = text; },
-    }, part * width < 40 ? "" : part * width > 190 ? `${shownName(node)} ${bytesText(node.value)}` : shownName(node));
+    }, part * width < 40 ? "" : part * width > 190 ? `${shownName(node)}, ${bytesText(node.value)}` : shownName(node));
     made.addEventListener("keydown", (event) => flameKey(event, node));
     flame.nodes.push({ node, made });
     if (kept === path) requestAnimationFrame(() => made.focus({ preventScroll: true }));
@@ -99,7 +99,7 @@ function drawFlame() {
   byId("flame-reset").hidden = focus === flame.root;
   if (!byId("flame-readout").textContent) byId("flame-readout").textContent = "Click a bar, or press Enter on it, to see it alone; arrow keys move.";
 }
-const shownName = (node) => (node.children || node.depth === 0 ? node.data.name.replace(/^void /, "") : `${d3.format(",")(node.data.blocks)} × ${node.data.name.replace("blocks of ", "")},`);
+const shownName = (node) => (node.children || node.depth === 0 ? node.data.name.replace(/^void /, "") : `${d3.format(",")(node.data.blocks)} × ${node.data.name.replace("blocks of ", "")}`);
 
 function focusFlame(node) {
   flame.focus = node;

@@ -108,7 +108,7 @@ function usePlan() {
 function describeLayout() {
   const plan = view.plan, drawn = plan.drawn;
   const missing = shownPlans[chosen.plan] !== plan ? " The chosen plan has too many blocks to be drawn in one page; this is the layout without swaps." : "";
-  byId("layout-lead").textContent = "Each rectangle is a block: across, when it is on the device in one iteration; up, at which addresses. " +
+  byId("layout-lead").textContent = "Each rectangle is a block: across, when it is on the device in one iteration; up, at which addresses. Above them the load, below them what the device does and waits for. " +
     (plan.swaps ? `Within ${bytesText(plan.limit || plan.footprint)}, an iteration takes ${timeText(drawn.length_ns)}.` : `An iteration takes ${timeText(drawn.length_ns)}.`) +
     (drawn.rounds > 1 ? ` Shown is one of ${drawn.rounds} iterations that take turns.` : "") + missing;
 }
