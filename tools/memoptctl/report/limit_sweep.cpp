@@ -23,20 +23,24 @@ constexpr double kPatience = 1.5;
 
 class Sweeper {
  public:
-  Sweeper(const swap::Problem& problem, const swap::Liveness& liveness, const SweepOptions& options, std::size_t count)
+  Sweeper(const swap::Problem& problem, const swap::Liveness& liveness, const SweepOptions& options)
       : problem_(problem), liveness_(liveness), options_(options) {
-    search_.time = std::chrono::duration_cast<std::chrono::nanoseconds>(
-        std::chrono::duration<double>(std::max(options.seconds / static_cast<double>(count), kLeastSeconds)));
     search_.threads = options.threads != 0 ? options.threads : std::max(1U, std::thread::hardware_concurrency());
     search_.seed = options.seed;
     search_.in_step = true;
     search_.cancelled = &end_at_interrupt();
   }
 
-  SweepPoint plan(std::optional<std::uint64_t> limit) {
+  double spent() const { return std::chrono::duration<double>(std::chrono::steady_clock::now() - began_).count(); }
+
+  // With its part of the time that is left for so many searches.
+  SweepPoint plan(std::optional<std::uint64_t> limit, std::size_t searches) {
+    const double part = (options_.seconds - spent()) / static_cast<double>(searches);
+    search_.time = std::chrono::duration_cast<std::chrono::nanoseconds>(
+        std::chrono::duration<double>(std::max(part, kLeastSeconds)));
     problem_.limit = limit;
-    const swap::SearchPlan found =
-        swap::search(problem_, liveness_, limit ? swap::Objective::kTime : swap::Objective::kFootprint, search_);
+    const swap::Objective objective = limit ? swap::Objective::kTime : swap::Objective::kFootprint;
+    const swap::SearchPlan found = swap::search(problem_, liveness_, objective, search_);
     SweepPoint point;
     point.limit = limit.value_or(0);
     point.feasible = found.feasible;
@@ -46,7 +50,15 @@ class Sweeper {
     return point;
   }
 
-  // Within its limit.
+  // The plan of another limit within this one.
+  SweepPoint again(const SweepPoint& other, std::uint64_t limit) {
+    SweepPoint point = other;
+    point.limit = limit;
+    verify(point);
+    return point;
+  }
+
+ private:
   void verify(SweepPoint& point) {
     if (!point.feasible) return;
     problem_.limit = point.limit != 0 ? std::optional(point.limit) : std::nullopt;
@@ -57,11 +69,11 @@ class Sweeper {
     }
   }
 
- private:
   swap::Problem problem_;
   const swap::Liveness& liveness_;
   const SweepOptions& options_;
   swap::SearchLimits search_;
+  const std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
 };
 
 // As many of those behind `done` as there is time for if each takes as long, evenly spread; the wanted one in any case.
@@ -104,51 +116,39 @@ Sweep sweep_limits(const swap::Problem& problem, const swap::Liveness& liveness,
     limits.push_back(*options.limit);
   }
   std::sort(limits.begin(), limits.end());
-  Sweeper sweeper(problem, liveness, options, limits.size() + 1);
+  Sweeper sweeper(problem, liveness, options);
   const auto say = [&](const std::string& what) {
     if (options.progress) options.progress(what);
   };
+  say("the least footprint at no added time");
+  SweepPoint free = sweeper.plan(std::nullopt, limits.size() + 1);
+  // Within what that needs there is nothing to search for.
+  const auto settled = [&](std::uint64_t limit) { return free.feasible && free.footprint <= limit; };
+  std::erase_if(limits, [&](std::uint64_t limit) { return settled(limit) && options.limit != limit; });
   // The narrowest first: what is found there holds within all others.
-  const auto began = std::chrono::steady_clock::now();
-  std::size_t room = 1;
-  const SweepPoint* narrower = nullptr;
-  sweep.points.reserve(limits.size() + 1);
+  std::optional<SweepPoint> narrower;
   for (std::size_t i = 0; i < limits.size() && !interrupted(); ++i) {
     say(fmt::format("limit {} of {}: within {}", i + 1, limits.size(), bytes_text(static_cast<double>(limits[i]))));
-    SweepPoint point = sweeper.plan(limits[i]);
+    SweepPoint point = settled(limits[i]) ? sweeper.again(free, limits[i]) : sweeper.plan(limits[i], limits.size() - i);
     if (!point.feasible && interrupted()) break;  // what a search has not come to is not infeasible
-    if (narrower != nullptr && (!point.feasible || added(*narrower) < added(point))) {
-      point = *narrower;
-      point.limit = limits[i];
-      sweeper.verify(point);
-    }
+    if (narrower && (!point.feasible || added(*narrower) < added(point))) point = sweeper.again(*narrower, limits[i]);
+    if (point.feasible) narrower = point;
     point.wanted = options.limit == limits[i];
     sweep.points.push_back(std::move(point));
-    if (sweep.points.back().feasible) narrower = &sweep.points.back();
     // Searches of very many blocks take longer than they are told to.
-    const double spent = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
-    const double each = std::max(spent / static_cast<double>(i + 1), kLeastSeconds);
-    room = static_cast<std::size_t>(std::max(0.0, kPatience * options.seconds - spent) / each);
-    sweep.left_out += thin_out(limits, i + 1, room, options.limit);
+    const double each = std::max(sweeper.spent() / static_cast<double>(i + 2), kLeastSeconds);
+    const double room = std::max(0.0, kPatience * options.seconds - sweeper.spent()) / each;
+    sweep.left_out += thin_out(limits, i + 1, static_cast<std::size_t>(room), options.limit);
   }
-  if (!interrupted() && room > 0) {
-    say("the least footprint at no added time");
-    SweepPoint point = sweeper.plan(std::nullopt);
-    // A limit may have led to less.
-    for (const SweepPoint& other : sweep.points) {
-      const bool unnoticed = other.feasible && added(other) <= swap::kUnnoticed * problem.period;
-      if (unnoticed && (!point.feasible || other.footprint < point.footprint)) {
-        point.decisions = other.decisions;
-        point.footprint = other.footprint;
-        point.feasible = true;
-        point.wanted = false;
-        sweeper.verify(point);
-      }
-    }
-    if (point.feasible) sweep.points.push_back(std::move(point));
+  // A limit may have led to less.
+  for (const SweepPoint& other : sweep.points) {
+    const bool unnoticed = other.feasible && added(other) <= swap::kUnnoticed * problem.period;
+    if (unnoticed && (!free.feasible || other.footprint < free.footprint)) free = sweeper.again(other, 0);
   }
+  free.wanted = false;
+  if (free.feasible) sweep.points.push_back(std::move(free));
   sweep.interrupted = interrupted();
-  std::sort(sweep.points.begin(), sweep.points.end(), [](const SweepPoint& a, const SweepPoint& b) {
+  std::stable_sort(sweep.points.begin(), sweep.points.end(), [](const SweepPoint& a, const SweepPoint& b) {
     const auto at = [](const SweepPoint& one) { return one.limit != 0 ? one.limit : one.footprint; };
     return at(a) > at(b);
   });

@@ -31,10 +31,12 @@ struct SweepPoint {
 };
 
 struct Sweep {
-  std::uint64_t least = 0;         // no plan is below: pinned blocks and what one operation touches
-  std::vector<SweepPoint> points;  // largest limit first; that without one stands at its footprint
-  std::size_t left_out = 0;        // limits for which there was no time
-  bool interrupted = false;        // the best until then
+  std::uint64_t least = 0;  // no plan is below: pinned blocks and what one operation touches
+  // Largest limit first; that without one stands at its footprint. None for limits above that, within which it holds,
+  // but for the wanted one.
+  std::vector<SweepPoint> points;
+  std::size_t left_out = 0;  // limits for which there was no time
+  bool interrupted = false;  // the best until then
 };
 
 // A plan for a narrower limit holds within a wider one, and is taken where it adds less. Every plan was verified.

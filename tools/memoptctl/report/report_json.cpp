@@ -241,6 +241,7 @@ Json iteration_json(const ReportModel& model) {
       {"peak", {{"load", iteration.peak_load}, {"at_ns", iteration.peak_at}, {"blocks", column(iteration.at_peak)}}},
       {"plans", std::move(plans)},
       {"least_limit", iteration.least_limit == 0 ? Json() : Json(iteration.least_limit)},
+      {"left_out_limits", iteration.left_out},
       {"interrupted", iteration.interrupted},
       {"machine", machine_text(iteration.machine)}};
 }

@@ -193,10 +193,16 @@ void add_plans(const swap::Problem& problem, const swap::Liveness& liveness, con
   iteration.least_limit = swept.least;
   iteration.left_out = swept.left_out;
   iteration.interrupted = swept.interrupted;
-  for (SweepPoint& point : swept.points) iteration.plans.push_back({std::move(point), true, std::nullopt});
-  if (iteration.plans.size() == 1) {
+  const std::uint64_t layout = iteration.plans.front().point.footprint;
+  for (SweepPoint& point : swept.points) {
+    // Swaps that save nothing are none.
+    if (point.limit == 0 && point.footprint >= layout) continue;
+    iteration.plans.push_back({std::move(point), true, std::nullopt});
+  }
+  const auto is_with_swaps = [](const ReportedPlan& plan) { return plan.swaps && plan.point.feasible; };
+  if (std::none_of(iteration.plans.begin(), iteration.plans.end(), is_with_swaps)) {
     model.no_swaps =
-        swept.interrupted ? "interrupted before there was a plan" : "no limit below the peak load can be met";
+        swept.interrupted ? "interrupted before there was a plan" : "none that needs less was found in the time for it";
   }
   // That which was asked for is drawn first.
   std::size_t drawn = 0;

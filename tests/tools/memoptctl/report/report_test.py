@@ -102,6 +102,7 @@ class Numbers(Case):
         self.assertEqual(top, iteration["plans"][0]["footprint"])
         self.assertLess(max(iteration["steps"]["name"]), len(data["operations"]))
         self.assertEqual(max(data["load"]["most"]), data["peak"]["load"])
+        self.assertEqual(iteration["left_out_limits"], 0)
 
     def test_of_a_plan_within_a_limit_hold(self):
         data = self.report(recording("gpt"), "--time-budget", "2", "--limit", "1000MiB", "--machine", "h200")

@@ -27,7 +27,7 @@ async function columns(value) {
 if (typeof DecompressionStream === "undefined") {
   const notice = document.createElement("p");
   notice.className = "notice";
-  notice.textContent = "This browser can't unpack the data of the page: Chromium 80, Firefox 113 or Safari 16.4, or later, can.";
+  notice.textContent = "This browser can't unpack the data of the page: Chromium 90, Firefox 113 or Safari 16.4, or later, can.";
   document.getElementById("notices").append(notice);
   return;
 }
