@@ -125,6 +125,26 @@ class Numbers(Case):
         self.assertEqual([plan["feasible"] for plan in wanted], [False])
 
 
+class Stacks(Case):
+    # Native code down to where the interpreter calls it, and from there on Python's own frames.
+    def test_python_in_the_place_of_its_interpreter(self):
+        workloads = os.path.join(os.path.dirname(os.path.dirname(MEMOPTCTL)), "workloads")
+        program, file = os.path.join(workloads, "train.py"), self.path("train.rec")
+        if not os.path.exists(program):
+            self.skipTest("the workloads are not built")
+        done = run("record", "-o", file, "--sim", "a100-40g", "--", sys.executable, program, "--epochs", "1",
+                   env={key: value for key, value in os.environ.items() if not key.startswith("MEMOPT_")})
+        self.assertEqual(done.returncode, 0, done.stderr)
+        data = self.report(file)
+        frames, start = data["frames"], data["stacks"]["start"]
+        stacks = [[frames[frame] for frame in data["stacks"]["frame"][start[i]:start[i + 1]]] for i in range(len(start) - 1)]
+        deepest = max(stacks, key=len)
+        self.assertRegex(deepest[-1], r"^<module> \(.*/train\.py:\d+\)$")
+        self.assertRegex(deepest[-2], r"^main \(.*/train\.py:\d+\)$")
+        self.assertTrue(any(re.search(r"^Network\.\w+ \(.*/train\.py:\d+\)$", frame) for frame in deepest), deepest)
+        self.assertNotRegex("\n".join(frames), r"(?m)^_?Py\w+ |^main \(python")
+
+
 class Text(Case):
     """What comes from files is text, and never markup."""
 

@@ -49,13 +49,14 @@ function framesOf(stack) {
   for (let i = data.stacks.start[stack]; i < data.stacks.start[stack + 1]; ++i) names.push(data.frames[data.stacks.frame[i]]);
   return names;
 }
-// Who asked for the memory: the innermost frame that is not of CUDA's own libraries.
+// Who asked for the memory: the innermost frame of Python code, else the innermost that is not of CUDA's own libraries.
+const OF_PYTHON = / \(.*:\d+\)$/;
 const OF_CUDA = /\blib(cudart|cuda|cudasim|memopt)\b/;
 const places = new Map();
 function placeOf(stack) {
   if (!places.has(stack)) {
     const frames = framesOf(stack);
-    places.set(stack, frames.find((frame) => !OF_CUDA.test(frame)) || frames[0] || "");
+    places.set(stack, frames.find((frame) => OF_PYTHON.test(frame)) || frames.find((frame) => !OF_CUDA.test(frame)) || frames[0] || "");
   }
   return places.get(stack);
 }
