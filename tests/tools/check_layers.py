@@ -32,6 +32,8 @@ RECOMPUTE = "planner/recompute/"
 RECOMPUTE_ROOMS = {"model": [], "online": ["model"], "published": ["model"], "bounds": ["model"], "search": ["model", "online", "published"], "combined": ["model", "online", "search"],
                    "learned": ["model", "online", "search", "combined"], "observed": ["model"],
                    "places": ["model", "search", "combined"]}
+# The simulated driver's interpreter of PTX knows nothing of the driver.
+PTX = "integration/cudasim/driver/ptx/"
 # Room -> rooms whose files it may include, and single headers, beside its own. A file belongs to the longest prefix.
 RULES = {
     "preload": {"agent", "shm"},
@@ -58,7 +60,9 @@ RULES = {
     "planner/recording": {"shm", "planner/daemon/sink.h", "planner/json"},
     "planner/daemon": {"shm", "planner"},
     "tools": {"planner", "shm"},
-    "integration/cudasim": set(),
+    "integration/cudasim": {PTX + "front", PTX + "execution"},
+    PTX + "front": set(),
+    PTX + "execution": {PTX + "front"},
     "integration/agent_kernels": {"integration/cudasim", "agent/scan/scan_slot.h"},
     "integration/launch_effects": {"integration/cudasim"},
     "integration/workloads": {"integration/cudasim", "planner", "shm"},

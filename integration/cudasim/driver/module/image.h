@@ -13,6 +13,10 @@
 
 namespace cudasim {
 
+namespace ptx {
+struct Program;
+}
+
 // The bytes can't be used; the code is what the driver's function returns, the text says what is wrong and where.
 class ImageError : public std::runtime_error {
  public:
@@ -61,6 +65,7 @@ struct Image {
   char arch_suffix = 0;  // PTX: 'a' runs on exactly `arch`, 'f' on its family, 0 on everything later too
   std::vector<KernelImage> kernels;
   std::vector<GlobalImage> globals;
+  std::shared_ptr<const ptx::Program> program;  // of PTX: what the kernels do
 };
 
 // Any form that cuModuleLoadData takes: fatbin, cubin, PTX text. `arch` is the device's. Of a fatbin the entry that the
@@ -71,6 +76,9 @@ Image read_image(std::span<const std::byte> bytes, int arch);
 Image read_fatbin(std::span<const std::byte> bytes, int arch);
 Image read_cubin(std::span<const std::byte> bytes);
 Image read_ptx(std::span<const std::byte> bytes);
+// The text alone, and the device memory that it declares.
+std::shared_ptr<const ptx::Program> parse_ptx(std::span<const std::byte> bytes);
+std::vector<GlobalImage> globals_of(const ptx::Program& program);
 
 // The image that `data` points at, for the entry points that get no size: nvcc's wrapper is followed, the length is
 // what the image's own headers say (PTX: up to its terminating zero). Nothing beyond headers is looked at.

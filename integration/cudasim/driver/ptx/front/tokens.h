@@ -1,13 +1,25 @@
 // PTX text cut into words: directives and names (".entry", "_Z1kv", "%r1"), numbers, strings, and single characters for
 // the rest. Comments and white space are left out.
 #pragma once
+#include <cstdint>
+#include <optional>
 #include <string_view>
 
-namespace cudasim {
+namespace cudasim::ptx {
 
-class PtxTokens {
+// Decimal, 0x…, 0b…, octal 0…, with an optional U.
+std::optional<std::uint64_t> integer_of(std::string_view token);
+
+// A literal with a fraction: 0f… and 0d… by their bits, or decimal.
+struct FloatLiteral {
+  bool single;         // 0f…
+  std::uint64_t bits;  // of a float where `single`, else of a double
+};
+std::optional<FloatLiteral> float_of(std::string_view token);
+
+class Tokens {
  public:
-  explicit PtxTokens(std::string_view text) : text_(text) { next(); }
+  explicit Tokens(std::string_view text) : text_(text) { next(); }
 
   // Empty at the end.
   std::string_view current() const { return token_; }
@@ -37,4 +49,4 @@ class PtxTokens {
   int line_ = 1;
 };
 
-}  // namespace cudasim
+}  // namespace cudasim::ptx

@@ -1,0 +1,251 @@
+// The one table of PTX opcodes: how each is written, and the enumerators by which parser, interpreter and a compiler
+// know it. What is not in it is missing: a kernel that uses it does not compute. "Parallel Thread Execution ISA",
+// chapter 9, is the reference for what each does.
+#pragma once
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string_view>
+
+namespace cudasim::ptx {
+
+// .type words. The order within a family is by width.
+enum class Type : std::uint8_t {
+  kNone,
+  kPred,
+  kB8,
+  kB16,
+  kB32,
+  kB64,
+  kB128,
+  kU8,
+  kU16,
+  kU32,
+  kU64,
+  kS8,
+  kS16,
+  kS32,
+  kS64,
+  kF16,
+  kF16x2,
+  kBf16,
+  kBf16x2,
+  kTf32,
+  kF32,
+  kF32x2,
+  kF64,
+  kE4m3,
+  kE5m2,
+  kE4m3x2,
+  kE5m2x2,
+  kU16x2,
+  kS16x2,
+  kTexture,  // .texref, .samplerref, .surfref: declared, never computed with
+};
+// Bytes that a value takes in memory; kPred counts as 1, kNone as 0.
+std::uint32_t bytes_of(Type type);
+// Of ".f32" without the dot; nothing for another word.
+std::optional<Type> type_named(std::string_view word);
+std::string_view name_of(Type type);
+bool is_floating(Type type);  // f16, bf16, tf32, f32, f64 and their pairs
+bool is_signed(Type type);    // s8 to s64, s16x2
+
+enum class Op : std::uint8_t {
+  kAbs,
+  kActivemask,
+  kAdd,
+  kAddc,
+  kAnd,
+  kAtom,
+  kBar,
+  kBfe,
+  kBfi,
+  kBfind,
+  kBmsk,
+  kBra,
+  kBrev,
+  kBrkpt,
+  kBrx,
+  kCall,
+  kClz,
+  kCnot,
+  kCopysign,
+  kCos,
+  kCp,
+  kCreatepolicy,
+  kCvt,
+  kCvta,
+  kDiscard,
+  kDiv,
+  kDp2a,
+  kDp4a,
+  kElect,
+  kEx2,
+  kExit,
+  kFence,
+  kFma,
+  kFns,
+  kGriddepcontrol,
+  kIsspacep,
+  kLd,
+  kLdmatrix,
+  kLg2,
+  kLop3,
+  kMad,
+  kMad24,
+  kMadc,
+  kMatch,
+  kMax,
+  kMembar,
+  kMin,
+  kMma,
+  kMov,
+  kMovmatrix,
+  kMul,
+  kMul24,
+  kNanosleep,
+  kNeg,
+  kNot,
+  kOr,
+  kPmevent,
+  kPopc,
+  kPrefetch,
+  kPrmt,
+  kRcp,
+  kRed,
+  kRedux,
+  kRem,
+  kRet,
+  kRsqrt,
+  kSad,
+  kSelp,
+  kSet,
+  kSetmaxnreg,
+  kSetp,
+  kShf,
+  kShfl,
+  kShl,
+  kShr,
+  kSin,
+  kSlct,
+  kSqrt,
+  kSt,
+  kStmatrix,
+  kSub,
+  kSubc,
+  kSzext,
+  kTanh,
+  kTestp,
+  kTrap,
+  kVote,
+  kXor,
+};
+
+// What stands between opcode and types. `kCacheHint` (L2::cache_hint) brings an operand along; all other L1::, L2:: and
+// eviction words are accepted where the row has "cache" and mean nothing.
+enum class Modifier : std::uint8_t {
+#define CUDASIM_PTX_MODIFIERS(X)                                                                                       \
+  X(kRn, "rn")                                                                                                         \
+  X(kRz, "rz") X(kRm, "rm") X(kRp, "rp") X(kRna, "rna") X(kRni, "rni") X(kRzi, "rzi") X(kRmi, "rmi") X(kRpi, "rpi") X( \
+      kSat, "sat") X(kSatfinite, "satfinite") X(kRelu, "relu") X(kFtz, "ftz") X(kApprox, "approx") X(kFull, "full")    \
+      X(kLo, "lo") X(kHi, "hi") X(kWide, "wide") X(kCc, "cc") X(kEq, "eq") X(kNe, "ne") X(kLt, "lt") X(kLe, "le")      \
+          X(kGt, "gt") X(kGe, "ge") X(kLs, "ls") X(kHs, "hs") X(kEqu, "equ") X(kNeu, "neu") X(kLtu, "ltu") X(          \
+              kLeu, "leu") X(kGtu, "gtu") X(kGeu, "geu") X(kNum, "num") X(kNan, "nan") X(kAnd, "and") X(kOr, "or")     \
+              X(kXor, "xor") X(kAdd, "add") X(kInc, "inc") X(kDec, "dec") X(kMin, "min") X(kMax, "max") X(             \
+                  kExch, "exch") X(kCas, "cas")                                                                        \
+                  X(kPopc, "popc") X(kNoftz, "noftz") X(kNaN, "NaN") X(kXorsign, "xorsign") X(kAbs, "abs") X(          \
+                      kShiftamt, "shiftamt") X(kClamp,                                                                 \
+                                               "clamp") X(kWrap, "wrap")                                               \
+                      X(kLeft, "l") X(kRight, "r") X(kUp, "up") X(kDown, "down") X(kBfly, "bfly") X(kIdx, "idx") X(    \
+                          kF4e,                                                                                        \
+                          "f4e") X(kB4e, "b4e")                                                                        \
+                          X(kRc8, "rc8") X(kEcl, "ecl") X(kEcr, "ecr") X(kRc16, "rc16") X(kGlobal, "global") X(        \
+                              kShared, "shared") X(kSharedCta,                                                         \
+                                                   "shared::cta") X(kLocal, "local")                                   \
+                              X(kParam, "param") X(kConst, "const") X(kTo, "to") X(kV2, "v2") X(kV4, "v4") X(          \
+                                  kV8, "v8") X(kVolatile,                                                              \
+                                               "volatile") X(kRelaxed, "relaxed")                                      \
+                                  X(kAcquire, "acquire") X(kRelease, "release") X(kAcqRel, "acq_rel") X(               \
+                                      kWeak,                                                                           \
+                                      "weak") X(kSc, "sc") X(kMmio, "mmio")                                            \
+                                      X(kCta, "cta") X(kCluster, "cluster") X(kGpu, "gpu") X(kGl, "gl") X(             \
+                                          kSys,                                                                        \
+                                          "sys") X(kCa, "ca")                                                          \
+                                          X(kCg, "cg") X(kCs, "cs") X(kLu, "lu") X(                                    \
+                                              kCv, "cv") X(kWb, "wb")                                                  \
+                                              X(kWt, "wt") X(kNc, "nc") X(kUni, "uni") X(kSync, "sync") X(             \
+                                                  kArrive, "arrive") X(kRed,                                           \
+                                                                       "red") X(kWarp, "warp")                         \
+                                                  X(kAligned, "aligned") X(kAll, "all") X(kAny, "any") X(              \
+                                                      kBallot, "ballot") X(kFinite, "finite")                          \
+                                                      X(kInfinite, "infinite") X(kNumber, "number") X(                 \
+                                                          kNotanumber, "notanumber") X(kNormal, "normal")              \
+                                                          X(kSubnormal, "subnormal") X(kRow, "row") X(kCol, "col") X(  \
+                                                              kX1, "x1")                                               \
+                                                              X(kX2, "x2") X(kX4, "x4") X(kTrans, "trans") X(          \
+                                                                  kM8n8, "m8n8") X(kM8n8k4, "m8n8k4")                  \
+                                                                  X(kM8n8k16, "m8n8k16") X(kM16n8k4, "m16n8k4") X(     \
+                                                                      kM16n8k8,                                        \
+                                                                      "m16n8k8") X(kM16n8k16, "m16n8k16")              \
+                                                                      X(kM16n8k32, "m16n8k32") X(kAsync, "async") X(   \
+                                                                          kCommitGroup,                                \
+                                                                          "commit_group") X(kWaitGroup, "wait_group")  \
+                                                                          X(kWaitAll,                                  \
+                                                                            "wait_all") X(kPack, "pack")               \
+                                                                              X(kCacheHint, "L2::cache_hint") X(       \
+                                                                                  kLaunchDependents,                   \
+                                                                                  "launch_dependents")                 \
+                                                                                  X(kWait, "wait") X(                  \
+                                                                                      kFractional,                     \
+                                                                                      "fractional") X(kProxy, "proxy") \
+                                                                                      X(kAlias, "alias") X(kL1, "L1")  \
+                                                                                          X(kL2, "L2")                 \
+                                                                                              X(kMask, "mask") X(      \
+                                                                                                  kEvictLast,          \
+                                                                                                  "evict_last")        \
+                                                                                                  X(kEvictNormal,      \
+                                                                                                    "evict_normal")
+#define CUDASIM_PTX_ENUMERATOR(name, text) name,
+  CUDASIM_PTX_MODIFIERS(CUDASIM_PTX_ENUMERATOR)
+#undef CUDASIM_PTX_ENUMERATOR
+      kCount
+};
+std::optional<Modifier> modifier_named(std::string_view word);
+std::string_view name_of(Modifier modifier);
+
+// A set of modifiers.
+class Modifiers {
+ public:
+  bool has(Modifier m) const { return (words_[index(m) / 64] >> (index(m) % 64) & 1) != 0; }
+  void add(Modifier m) { words_[index(m) / 64] |= std::uint64_t{1} << (index(m) % 64); }
+  bool operator==(const Modifiers&) const = default;
+
+ private:
+  static constexpr std::size_t index(Modifier m) { return static_cast<std::size_t>(m); }
+  std::array<std::uint64_t, (static_cast<std::size_t>(Modifier::kCount) + 63) / 64> words_{};
+};
+
+// One row. Lists are words between blanks.
+struct Opcode {
+  Op op;
+  std::string_view name;
+  // How many type words it takes; `types` are those that may stand there, in any place.
+  std::uint8_t min_types;
+  std::uint8_t max_types;
+  std::string_view types;
+  std::string_view modifiers;  // "cache" stands for all L1::, L2:: and eviction words
+  // A letter for each operand: d destination register, vector or sink (_), perhaps a pair p|q; s source (register,
+  // vector, immediate, special register, address of a symbol); m address in brackets; l label; t list of labels;
+  // f what follows a call; x any of these. What follows '?' may be left out.
+  std::string_view operands;
+};
+
+std::span<const Opcode> opcodes();
+// Null for a word that is not in the table.
+const Opcode* opcode_named(std::string_view word);
+const Opcode& opcode_of(Op op);
+// `word` is one of the words of `list`.
+bool list_has(std::string_view list, std::string_view word);
+
+}  // namespace cudasim::ptx
