@@ -66,6 +66,7 @@ struct Config {
   DeviceModel device;
   std::vector<std::string> kernel_paths;
   bool instrument = false;
+  bool ptx = true;  // kernels without a plug-in are executed from their PTX
   std::optional<std::uint64_t> seed;
   bool check = true;
   double pace = 0;

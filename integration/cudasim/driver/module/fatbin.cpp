@@ -91,19 +91,35 @@ std::span<const std::byte> uncompress(const Entry& entry, std::vector<std::byte>
 }
 
 // Machine code before PTX, the latest architecture of what fits; exactly fitting variants before general ones.
-const Entry* choose(const std::vector<Entry>& entries, int device) {
+const Entry* choose(const std::vector<Entry>& entries, int device, bool only_ptx = false) {
   const Entry* best = nullptr;
   const auto rank = [](const Entry& e) {
     return std::tuple(e.kind == kKindElf, e.arch, e.suffix == 'a', e.suffix == 'f');
   };
   for (const Entry& entry : entries) {
-    if (entry.kind != kKindPtx && entry.kind != kKindElf) continue;
+    if (entry.kind != kKindPtx && (entry.kind != kKindElf || only_ptx)) continue;
     const bool fits = entry.kind == kKindElf ? machine_code_fits(entry.arch, entry.suffix, device)
                                              : ptx_fits(entry.arch, entry.suffix, device);
     if (fits && (best == nullptr || rank(entry) > rank(*best))) best = &entry;
   }
   return best;
 }
+
+// PTX that is parsed at most once.
+struct Later {
+  std::vector<std::byte> bytes;
+  Entry entry;
+  std::shared_ptr<const ptx::Program> program;
+
+  std::shared_ptr<const ptx::Program> get() {
+    if (program != nullptr) return program;
+    entry.payload = bytes;
+    std::vector<std::byte> buffer;
+    program = parse_ptx(uncompress(entry, buffer));
+    bytes = {};
+    return program;
+  }
+};
 
 std::string architectures(const std::vector<Entry>& entries) {
   std::string text;
@@ -129,7 +145,16 @@ Image read_fatbin(std::span<const std::byte> bytes, int arch) {
   }
   std::vector<std::byte> buffer;
   const auto payload = uncompress(*entry, buffer);
-  return entry->kind == kKindElf ? read_cubin(payload) : read_ptx(payload);
+  if (entry->kind != kKindElf) return read_ptx(payload);
+  Image image = read_cubin(payload);
+  const Entry* const ptx = choose(entries, effective_arch(arch), true);
+  if (ptx == nullptr) return image;
+  // The program's bytes may go away after the load: a copy, as compressed as it came.
+  const auto kept = std::make_shared<Later>();
+  kept->bytes.assign(ptx->payload.begin(), ptx->payload.end());
+  kept->entry = *ptx;
+  image.later_program = [kept] { return kept->get(); };
+  return image;
 }
 
 }  // namespace cudasim

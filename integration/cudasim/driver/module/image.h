@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <stdexcept>
@@ -66,6 +67,9 @@ struct Image {
   std::vector<KernelImage> kernels;
   std::vector<GlobalImage> globals;
   std::shared_ptr<const ptx::Program> program;  // of PTX: what the kernels do
+  // Of machine code from a fatbin that has PTX for this device, too: the same, parsed when it is asked for. Throws
+  // ImageError.
+  std::function<std::shared_ptr<const ptx::Program>()> later_program;
 };
 
 // Any form that cuModuleLoadData takes: fatbin, cubin, PTX text. `arch` is the device's. Of a fatbin the entry that the

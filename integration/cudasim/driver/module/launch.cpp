@@ -11,7 +11,9 @@
 #include "device_attributes.h"
 #include "driver.h"
 #include "memory/fault_guard.h"
+#include "module/illegal_address.h"
 #include "module/next_launch.h"
+#include "module/ptx_kernels.h"
 
 namespace cudasim {
 namespace {
@@ -33,6 +35,18 @@ struct QueuedLaunch {
 
   CUresult run(std::uint32_t piece, const AccessLog& log) const;
 };
+
+std::uint64_t blocks_of(const LaunchRequest& r) {
+  return std::uint64_t{r.grid[0]} * r.grid[1] * r.grid[2];  // below 2^63
+}
+
+std::uint32_t pieces_of(std::uint64_t blocks) {
+  return static_cast<std::uint32_t>(std::min<std::uint64_t>(blocks, kMaxPieces));
+}
+
+std::uint64_t first_block(std::uint64_t blocks, std::uint32_t pieces, std::uint64_t piece) {
+  return blocks / pieces * piece + blocks % pieces * piece / pieces;
+}
 
 std::string triple(const std::uint32_t (&n)[3]) {
   if (n[1] == 1 && n[2] == 1) return std::to_string(n[0]);
@@ -123,7 +137,7 @@ bool same_parameters(const KernelImage& image, const HostKernel& host) {
   return false;
 }
 
-void resolve(Modules::Impl& modules, LoadedFunction& function) {
+void resolve(Driver& driver, Modules::Impl& modules, LoadedFunction& function) {
   function.host = modules.plugins.find(function.image->name);
   function.readable_name = readable_name(function.image->name);
   function.resolved = true;
@@ -132,13 +146,17 @@ void resolve(Modules::Impl& modules, LoadedFunction& function) {
                  function.host->path.c_str(), function.host->shadowed.c_str());
     function.host->shadowed.clear();
   }
+  if (function.host == nullptr) resolve_ptx(driver, function);
 }
 
-void count_unknown(Driver& driver, const std::string& name) {
+void count_unknown(Driver& driver, const LoadedFunction& function) {
+  const std::string& name = function.image->name;
   ++driver.counters.totals.unknown_kernels;
   if (++driver.counters.unknown_kernels[name] > 1) return;
-  std::fprintf(stderr, "cudasim: no plug-in has kernel %s: its launches take %lld ns and change no bytes\n",
-               name.c_str(), static_cast<long long>(driver.config.device.unknown_kernel.count()));
+  const std::string why =
+      function.ptx_problem.empty() ? "" : " and its PTX can't be run (" + function.ptx_problem + ")";
+  std::fprintf(stderr, "cudasim: no plug-in has kernel %s%s: its launches take %lld ns and change no bytes\n",
+               name.c_str(), why.c_str(), static_cast<long long>(driver.config.device.unknown_kernel.count()));
 }
 
 Duration modelled(const DeviceModel& device, const CudasimCost& cost) {
@@ -151,35 +169,12 @@ Duration modelled(const DeviceModel& device, const CudasimCost& cost) {
          device.kernel_latency;
 }
 
-// Instrumented kernels: bytes that belong to nothing, but lie where a load does not fault (the rest of a granule, a
-// neighbour's padding).
-std::optional<std::uintptr_t> outside_of_memory(const Memory& memory, const std::vector<AddressRange>& ranges) {
-  for (const AddressRange& range : ranges) {
-    const std::uint64_t size = range.end - range.begin;
-    if (memory.is_device_range_in_order(range.begin, size) ||
-        memory.is_pinned_range(reinterpret_cast<const void*>(range.begin), size))
-      continue;
-    // Rare: neighbouring pinned blocks, or a real mistake. Byte by byte names the first.
-    for (std::uintptr_t at = range.begin; at < range.end; ++at) {
-      if (!memory.is_device_range_in_order(at, 1) && memory.find_pinned(reinterpret_cast<const void*>(at)) == nullptr)
-        return at;
-    }
-  }
-  return std::nullopt;
-}
-
-CUresult illegal_address(const std::string& launch, const char* what, std::uintptr_t address) {
-  std::fprintf(stderr, "cudasim: %s: illegal address: it %s 0x%llx\n", launch.c_str(), what,
-               static_cast<unsigned long long>(address));
-  return CUDA_ERROR_ILLEGAL_ADDRESS;
-}
-
 CUresult QueuedLaunch::run(std::uint32_t piece, const AccessLog& log) const {
-  const auto begin_of = [&](std::uint64_t i) { return blocks / pieces * i + blocks % pieces * i / pieces; };
   const auto fault = FaultGuard::run([&] {
     if (piece == 0 && effect != nullptr && effect->given.prepare != nullptr)
       effect->given.prepare(effect->given.argument);
-    host->kernel->run(parameters.data(), &dimensions, begin_of(piece), begin_of(piece + 1));
+    host->kernel->run(parameters.data(), &dimensions, first_block(blocks, pieces, piece),
+                      first_block(blocks, pieces, piece + 1));
   });
   if (host->plugin->flush != nullptr) host->plugin->flush();
   if (fault) return illegal_address(name, "touches", *fault);
@@ -220,6 +215,17 @@ CUresult make_work(Driver& driver, LoadedFunction& function, const LaunchRequest
                    std::uint32_t piece, AccessLog& log) { return run_effect(name, *effect, *memory, piece, log); };
     return CUDA_SUCCESS;
   }
+  if (function.host == nullptr && function.executable != nullptr) {
+    const auto ptx = std::make_shared<PtxLaunch>(driver, function, work.name, dimensions, buffer);
+    const std::uint64_t blocks = blocks_of(request);
+    const std::uint32_t pieces = pieces_of(blocks);
+    work.duration = modelled(driver.config.device, ptx->cost());
+    work.pieces = pieces;
+    work.run = [ptx, blocks, pieces](std::uint32_t piece, AccessLog& log) {
+      return ptx->run(first_block(blocks, pieces, piece), first_block(blocks, pieces, piece + 1), log);
+    };
+    return CUDA_SUCCESS;
+  }
   if (function.host == nullptr) {
     work.duration = driver.config.device.unknown_kernel;
     work.run = [](std::uint32_t, AccessLog&) { return CUDA_SUCCESS; };
@@ -235,8 +241,8 @@ CUresult make_work(Driver& driver, LoadedFunction& function, const LaunchRequest
   queued->buffer = std::move(buffer);
   for (const KernelParameter& parameter : function.image->parameters)
     queued->parameters.push_back(queued->buffer.data() + parameter.offset);
-  queued->blocks = std::uint64_t{request.grid[0]} * request.grid[1] * request.grid[2];  // below 2^63
-  queued->pieces = static_cast<std::uint32_t>(std::min<std::uint64_t>(queued->blocks, kMaxPieces));
+  queued->blocks = blocks_of(request);
+  queued->pieces = pieces_of(queued->blocks);
   work.duration = modelled(driver.config.device, function.host->kernel->cost(queued->parameters.data(), &dimensions));
   work.pieces = queued->pieces;
   work.run = [queued](std::uint32_t piece, AccessLog& log) { return queued->run(piece, log); };
@@ -279,15 +285,15 @@ CUresult launch(Driver& driver, ContextId context, const LaunchRequest& request)
   if (function->module->context != driver.engine.context_of(*stream)) return CUDA_ERROR_INVALID_HANDLE;
   if (const CUresult result = check_dimensions(driver.config.device, *function, request); result != CUDA_SUCCESS)
     return result;
-  if (!function->resolved) resolve(modules, *function);
+  if (!function->resolved) resolve(driver, modules, *function);
   Work work;
   LaunchEffectPtr effect = take_next_launch_effect(request.function);
-  const bool unknown = function->host == nullptr && effect == nullptr;
+  const bool unknown = function->host == nullptr && function->executable == nullptr && effect == nullptr;
   if (const CUresult result = make_work(driver, *function, request, std::move(effect), work); result != CUDA_SUCCESS)
     return result;
   if (const auto given = take_next_launch_duration()) work.duration = *given;
   note_launch_duration(work.duration);
-  if (unknown) count_unknown(driver, function->image->name);
+  if (unknown) count_unknown(driver, *function);
   ++driver.counters.totals.launches;
   driver.engine.enqueue(*stream, std::move(work));
   return CUDA_SUCCESS;

@@ -23,17 +23,16 @@ void free_globals(Memory& memory, const LoadedModule& module) {
   }
 }
 
-// Nobody else knows the address yet, so the bytes are set at once: a module's load is synchronous on a device too.
-CUresult set_initial_bytes(const LoadedGlobal& global, const GlobalImage& image) {
+}  // namespace
+
+CUresult set_initial_bytes(const LoadedGlobal& global, std::span<const std::byte> initial) {
   const auto fault = FaultGuard::run([&] {
     auto* const to = reinterpret_cast<std::byte*>(global.address);
-    if (!image.initial.empty()) std::memcpy(to, image.initial.data(), image.initial.size());
-    std::memset(to + image.initial.size(), 0, global.size - image.initial.size());
+    if (!initial.empty()) std::memcpy(to, initial.data(), initial.size());
+    std::memset(to + initial.size(), 0, global.size - initial.size());
   });
   return fault ? CUDA_ERROR_ILLEGAL_ADDRESS : CUDA_SUCCESS;
 }
-
-}  // namespace
 
 std::uintptr_t next_module_handle() {
   static std::uintptr_t last = std::uintptr_t{0xc5da} << 48;
@@ -74,13 +73,14 @@ CUresult Modules::Impl::instantiate(ContextId context, std::shared_ptr<const Ima
     CUresult result = driver.memory.allocate(context, global.size, &loaded.address);
     if (result == CUDA_SUCCESS) {
       module->globals.emplace(global.name, loaded);
-      result = set_initial_bytes(loaded, global);
+      result = set_initial_bytes(loaded, global.initial);
     }
     if (result != CUDA_SUCCESS) {
       free_globals(driver.memory, *module);
       return result;
     }
   }
+  if (module->image->program != nullptr) apply_relocations(driver, *module, *module->image->program);
   for (std::size_t i = 0; i < module->image->kernels.size(); ++i) {
     auto& function = *module->functions.emplace_back(std::make_unique<LoadedFunction>());
     function.module = module.get();

@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -14,6 +15,10 @@
 #include "module/plugins.h"
 
 namespace cudasim {
+
+namespace ptx {
+struct Executable;
+}
 
 struct LoadedModule;
 struct LoadedLibrary;
@@ -34,8 +39,10 @@ struct LoadedFunction {
   FunctionSettings settings;
   // Looked up at the first launch.
   bool resolved = false;
-  HostKernel* host = nullptr;  // null: no plug-in has it
-  std::string readable_name;   // demangled, without parameters
+  HostKernel* host = nullptr;                         // null: no plug-in has it
+  std::string readable_name;                          // demangled, without parameters
+  std::shared_ptr<const ptx::Executable> executable;  // from PTX, without a plug-in; null: not there, or
+  std::string ptx_problem;                            // why not
 };
 
 struct LoadedGlobal {
@@ -51,6 +58,7 @@ struct LoadedModule {
   LoadedLibrary* library = nullptr;                        // of which it is an instance; null for one of cuModuleLoad
   std::vector<std::unique_ptr<LoadedFunction>> functions;  // in the order of image->kernels
   std::map<std::string, LoadedGlobal, std::less<>> globals;
+  bool relocated = false;  // addresses in the variables' initial values are filled in
 };
 
 // A CUkernel: a kernel of a library, for any context.
@@ -69,6 +77,12 @@ struct LoadedLibrary {
   std::vector<std::unique_ptr<LoadedKernel>> kernels;
   std::map<ContextId, LoadedModule*> modules;
 };
+
+// Nothing else knows the address yet, so the bytes are set at once: a module's load is synchronous on a device too.
+CUresult set_initial_bytes(const LoadedGlobal& global, std::span<const std::byte> initial);
+
+// Addresses of the module's own variables and functions in its variables' initial values; once per module.
+void apply_relocations(Driver& driver, LoadedModule& module, const ptx::Program& program);
 
 // Looks like no address that a program has, and like no small number either. One sequence for all kinds, so that one
 // kind is never taken for another.

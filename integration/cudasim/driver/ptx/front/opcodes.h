@@ -147,19 +147,20 @@ enum class Op : std::uint8_t {
 enum class Modifier : std::uint8_t {
 #define CUDASIM_PTX_MODIFIERS(X)                                                                                       \
   X(kRn, "rn")                                                                                                         \
-  X(kRz, "rz") X(kRm, "rm") X(kRp, "rp") X(kRna, "rna") X(kRni, "rni") X(kRzi, "rzi") X(kRmi, "rmi") X(kRpi, "rpi") X( \
-      kSat, "sat") X(kSatfinite, "satfinite") X(kRelu, "relu") X(kFtz, "ftz") X(kApprox, "approx") X(kFull, "full")    \
-      X(kLo, "lo") X(kHi, "hi") X(kWide, "wide") X(kCc, "cc") X(kEq, "eq") X(kNe, "ne") X(kLt, "lt") X(kLe, "le")      \
-          X(kGt, "gt") X(kGe, "ge") X(kLs, "ls") X(kHs, "hs") X(kEqu, "equ") X(kNeu, "neu") X(kLtu, "ltu") X(          \
-              kLeu, "leu") X(kGtu, "gtu") X(kGeu, "geu") X(kNum, "num") X(kNan, "nan") X(kAnd, "and") X(kOr, "or")     \
-              X(kXor, "xor") X(kAdd, "add") X(kInc, "inc") X(kDec, "dec") X(kMin, "min") X(kMax, "max") X(             \
-                  kExch, "exch") X(kCas, "cas")                                                                        \
-                  X(kPopc, "popc") X(kNoftz, "noftz") X(kNaN, "NaN") X(kXorsign, "xorsign") X(kAbs, "abs") X(          \
-                      kShiftamt, "shiftamt") X(kClamp,                                                                 \
-                                               "clamp") X(kWrap, "wrap")                                               \
-                      X(kLeft, "l") X(kRight, "r") X(kUp, "up") X(kDown, "down") X(kBfly, "bfly") X(kIdx, "idx") X(    \
-                          kF4e,                                                                                        \
-                          "f4e") X(kB4e, "b4e")                                                                        \
+  X(kRz, "rz")                                                                                                         \
+  X(kRm, "rm")                                                                                                         \
+  X(kRp, "rp") X(kRna, "rna") X(kRni, "rni") X(kRzi, "rzi") X(kRmi, "rmi") X(kRpi, "rpi") X(kSat, "sat") X(            \
+      kSatfinite, "satfinite") X(kRelu, "relu") X(kFtz, "ftz") X(kApprox, "approx") X(kFull, "full") X(kLo, "lo")      \
+      X(kHi, "hi") X(kWide, "wide") X(kCc, "cc") X(kEq, "eq") X(kNe, "ne") X(kLt, "lt") X(kLe, "le") X(kGt, "gt") X(   \
+          kGe, "ge") X(kLs, "ls") X(kHs, "hs") X(kEqu, "equ") X(kNeu, "neu") X(kLtu, "ltu") X(kLeu, "leu") X(kGtu,     \
+                                                                                                             "gtu")    \
+          X(kGeu, "geu") X(kNum, "num") X(kNan, "nan") X(kAnd, "and") X(kOr, "or") X(kXor, "xor") X(kAdd, "add")       \
+              X(kInc, "inc") X(kDec, "dec") X(kMin, "min") X(kMax, "max") X(kExch, "exch") X(kCas, "cas") X(           \
+                  kPopc, "popc") X(kNoftz, "noftz")                                                                    \
+                  X(kNaN, "NaN") X(kXorsign, "xorsign") X(kAbs, "abs") X(kShiftamt, "shiftamt") X(kClamp, "clamp") X(  \
+                      kWrap, "wrap") X(kLeft,                                                                          \
+                                       "l") X(kRight, "r")                                                             \
+                      X(kUp, "up") X(kDown, "down") X(kBfly, "bfly") X(kIdx, "idx") X(kF4e, "f4e") X(kB4e, "b4e")      \
                           X(kRc8, "rc8") X(kEcl, "ecl") X(kEcr, "ecr") X(kRc16, "rc16") X(kGlobal, "global") X(        \
                               kShared, "shared") X(kSharedCta,                                                         \
                                                    "shared::cta") X(kLocal, "local")                                   \

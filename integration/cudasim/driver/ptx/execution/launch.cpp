@@ -1,0 +1,54 @@
+#include "ptx/execution/launch.h"
+
+#include <vector>
+
+#include "ptx/execution/block_run.h"
+
+namespace cudasim::ptx {
+
+struct Launch::Impl {
+  std::shared_ptr<const Executable> executable;
+  std::vector<std::byte> parameters;
+  BlockRun block;
+
+  Impl(std::shared_ptr<const Executable> executable_, const Shape& shape, std::span<const std::byte> given,
+       Observer observer)
+      : executable(std::move(executable_)),
+        parameters(given.begin(), given.end()),
+        block((parameters.resize(std::max<std::size_t>(executable->kernel->parameter_bytes, 16)), *executable), shape,
+              parameters.data(), observer) {}
+};
+
+Launch::Launch(std::shared_ptr<const Executable> executable, const Shape& shape, std::span<const std::byte> parameters,
+               Observer observer)
+    : impl_(std::make_unique<Impl>(std::move(executable), shape, parameters, observer)) {}
+Launch::~Launch() = default;
+
+Outcome Launch::run(std::uint64_t first, std::uint64_t last) {
+  try {
+    for (std::uint64_t block = first; block < last; ++block) impl_->block.run(block);
+  } catch (const Stopped& stopped) {
+    std::string where;
+    if (stopped.at != nullptr) where = "PTX line " + std::to_string(stopped.at->line) + ", " + text_of(*stopped.at);
+    return {stopped.stop, stopped.address,
+            stopped.text.empty() ? where
+            : where.empty()      ? stopped.text
+                                 : stopped.text + " (" + where + ")"};
+  }
+  return {};
+}
+
+Counts Launch::sample(std::uint64_t block, std::uint64_t most) {
+  try {
+    return impl_->block.sample(block, most);
+  } catch (const Stopped&) {
+    // What it has done until then; the launch itself will say what is wrong.
+    impl_->block.sampling = false;
+    impl_->block.most_instructions = UINT64_MAX;
+    return impl_->block.counts;
+  }
+}
+
+const Counts& Launch::counts() const { return impl_->block.counts; }
+
+}  // namespace cudasim::ptx
