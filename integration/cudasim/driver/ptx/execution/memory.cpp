@@ -9,6 +9,7 @@
 namespace cudasim::ptx {
 
 void count_sectors(Warp& warp, const Step& step, Mask mask, std::uint32_t bytes) {
+  if (!warp.block.sampling) return;
   // Neighbours mostly: those of the lane before are not counted again.
   std::uint64_t last = ~std::uint64_t{0};
   const Row& a = warp.source(step.a);
@@ -42,9 +43,7 @@ void run_load(Warp& warp, const Step& step, Mask mask) {
   if constexpr (touches_global<kKind>()) count_sectors(warp, step, mask, bytes);
   const Ref* const targets = warp.code().refs.data() + step.list;
   const std::uint64_t keep = step.aux;
-  // Addresses first: a destination may be the row of the addresses.
-  const Row addresses = a;
-  for_lanes(mask, [&](int l) {
+  const auto load_lane = [&](const Row& addresses, int l) {
     const std::uint64_t address =
         checked_address<kKind>(warp, step, addresses.lane[l] + step.value, bytes, Access::kRead);
     for (std::uint32_t n = 0; n < step.count; ++n) {
@@ -53,7 +52,17 @@ void run_load(Warp& warp, const Step& step, Mask mask) {
       if (targets[n] != kNoRef)
         warp.row(targets[n]).lane[l] = static_cast<std::uint64_t>(static_cast<std::int64_t>(value)) & keep;
     }
-  });
+  };
+  if (step.count == 1 && !sampled && targets[0] != kNoRef) {
+    Row& d = warp.row(targets[0]);
+    for_lanes(mask, [&](int l) {
+      const std::uint64_t address = checked_address<kKind>(warp, step, a.lane[l] + step.value, bytes, Access::kRead);
+      d.lane[l] = static_cast<std::uint64_t>(static_cast<std::int64_t>(load<T>(address))) & keep;
+    });
+    return;
+  }
+  // Each lane's address is read before its values are written: a destination may be the row of the addresses.
+  for_lanes(mask, [&](int l) { load_lane(a, l); });
 }
 
 template <class T, MemoryKind kKind>
