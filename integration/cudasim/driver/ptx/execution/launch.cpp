@@ -1,5 +1,6 @@
 #include "ptx/execution/launch.h"
 
+#include <algorithm>
 #include <vector>
 
 #include "ptx/execution/block_run.h"
@@ -14,9 +15,15 @@ struct Launch::Impl {
   Impl(std::shared_ptr<const Executable> executable_, const Shape& shape, std::span<const std::byte> given,
        Observer observer)
       : executable(std::move(executable_)),
-        parameters(given.begin(), given.end()),
-        block((parameters.resize(std::max<std::size_t>(executable->kernel->parameter_bytes, 16)), *executable), shape,
-              parameters.data(), observer) {}
+        parameters(padded(given, executable->kernel->parameter_bytes)),
+        block(*executable, shape, parameters.data(), observer) {}
+
+  // As many as the kernel may read.
+  static std::vector<std::byte> padded(std::span<const std::byte> given, std::size_t least) {
+    std::vector<std::byte> bytes(given.begin(), given.end());
+    bytes.resize(std::max<std::size_t>({bytes.size(), least, 16}));
+    return bytes;
+  }
 };
 
 Launch::Launch(std::shared_ptr<const Executable> executable, const Shape& shape, std::span<const std::byte> parameters,

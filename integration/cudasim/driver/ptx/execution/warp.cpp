@@ -10,7 +10,7 @@ namespace cudasim::ptx {
 namespace {
 
 // Steps that jump back before another path gets its turn.
-constexpr std::uint32_t kTurn = 1 << 14;
+constexpr std::uint32_t kTurn = 1 << 15;
 constexpr std::size_t kMostFrames = 1 << 12;
 
 }  // namespace
@@ -212,6 +212,7 @@ void Warp::run_path(std::uint32_t path) {
     }
     if (++turn >= kTurn) {
       turn = 0;
+      release_arrived();
       if (!runnable_.empty()) {
         runnable_.insert(runnable_.begin(), path);
         return;
@@ -406,6 +407,30 @@ bool Warp::leave(std::uint32_t path, Mask mask, bool exits) {
   if (p.mask != 0) return go(path, p.pc + 1);
   finish(path);
   return false;
+}
+
+// Lanes that wait at a join may be what a path spins on (one that took a lock, say): they go on by themselves, and meet
+// the others at the next join, or not at all.
+void Warp::release_arrived() {
+  for (std::uint32_t at = 0; at < paths_.size(); ++at) {
+    if (paths_[at].state != State::kWaiting || paths_[at].arrived == 0 || paths_[at].pc == kNoIndex) continue;
+    Path path;
+    path.state = State::kRunnable;
+    path.mask = paths_[at].arrived;
+    path.pc = paths_[at].pc;
+    path.frame = paths_[at].frame;
+    paths_[at].arrived = 0;
+    // Beside the one that waits; below it where it is the first of a call, which must end last.
+    path.parent = paths_[at].frame_root ? at : paths_[at].parent;
+    path.join = paths_[at].frame_root ? kNoIndex : paths_[at].join;
+    ++paths_[path.parent].children;
+    if (path.pc == path.join) {
+      paths_[path.parent].arrived |= path.mask;
+      --paths_[path.parent].children;
+      continue;
+    }
+    runnable_.push_back(add_path(path));
+  }
 }
 
 // The path has no lanes any more. What waits for it may go on.

@@ -78,6 +78,7 @@ class Warp {
   void run_path(std::uint32_t path);
   void enter(std::uint32_t path);
   void finish(std::uint32_t path);
+  void release_arrived();
   // To `target`: false when the path ended there, at its join.
   bool go(std::uint32_t path, std::uint32_t target);
   bool branch(std::uint32_t path, const Step& step, Mask taken, std::uint32_t target);
