@@ -31,11 +31,161 @@ constexpr TypeRow kTypes[] = {
     {Type::kTexture, "surfref", 8}, {Type::kTexture, "samplerref", 8},
 };
 
-constexpr std::string_view kModifierNames[] = {
-#define CUDASIM_PTX_NAME(name, text) text,
-    CUDASIM_PTX_MODIFIERS(CUDASIM_PTX_NAME)
-#undef CUDASIM_PTX_NAME
+struct ModifierRow {
+  Modifier modifier;
+  std::string_view name;
 };
+
+// In the order of the enumerators.
+constexpr ModifierRow kModifiers[] = {
+    {Modifier::kRn, "rn"},
+    {Modifier::kRz, "rz"},
+    {Modifier::kRm, "rm"},
+    {Modifier::kRp, "rp"},
+    {Modifier::kRna, "rna"},
+    {Modifier::kRni, "rni"},
+    {Modifier::kRzi, "rzi"},
+    {Modifier::kRmi, "rmi"},
+    {Modifier::kRpi, "rpi"},
+    {Modifier::kSat, "sat"},
+    {Modifier::kSatfinite, "satfinite"},
+    {Modifier::kRelu, "relu"},
+    {Modifier::kFtz, "ftz"},
+    {Modifier::kApprox, "approx"},
+    {Modifier::kFull, "full"},
+    {Modifier::kLo, "lo"},
+    {Modifier::kHi, "hi"},
+    {Modifier::kWide, "wide"},
+    {Modifier::kCc, "cc"},
+    {Modifier::kEq, "eq"},
+    {Modifier::kNe, "ne"},
+    {Modifier::kLt, "lt"},
+    {Modifier::kLe, "le"},
+    {Modifier::kGt, "gt"},
+    {Modifier::kGe, "ge"},
+    {Modifier::kLs, "ls"},
+    {Modifier::kHs, "hs"},
+    {Modifier::kEqu, "equ"},
+    {Modifier::kNeu, "neu"},
+    {Modifier::kLtu, "ltu"},
+    {Modifier::kLeu, "leu"},
+    {Modifier::kGtu, "gtu"},
+    {Modifier::kGeu, "geu"},
+    {Modifier::kNum, "num"},
+    {Modifier::kNan, "nan"},
+    {Modifier::kAnd, "and"},
+    {Modifier::kOr, "or"},
+    {Modifier::kXor, "xor"},
+    {Modifier::kAdd, "add"},
+    {Modifier::kInc, "inc"},
+    {Modifier::kDec, "dec"},
+    {Modifier::kMin, "min"},
+    {Modifier::kMax, "max"},
+    {Modifier::kExch, "exch"},
+    {Modifier::kCas, "cas"},
+    {Modifier::kPopc, "popc"},
+    {Modifier::kNoftz, "noftz"},
+    {Modifier::kNaN, "NaN"},
+    {Modifier::kXorsign, "xorsign"},
+    {Modifier::kAbs, "abs"},
+    {Modifier::kShiftamt, "shiftamt"},
+    {Modifier::kClamp, "clamp"},
+    {Modifier::kWrap, "wrap"},
+    {Modifier::kLeft, "l"},
+    {Modifier::kRight, "r"},
+    {Modifier::kUp, "up"},
+    {Modifier::kDown, "down"},
+    {Modifier::kBfly, "bfly"},
+    {Modifier::kIdx, "idx"},
+    {Modifier::kF4e, "f4e"},
+    {Modifier::kB4e, "b4e"},
+    {Modifier::kRc8, "rc8"},
+    {Modifier::kEcl, "ecl"},
+    {Modifier::kEcr, "ecr"},
+    {Modifier::kRc16, "rc16"},
+    {Modifier::kGlobal, "global"},
+    {Modifier::kShared, "shared"},
+    {Modifier::kSharedCta, "shared::cta"},
+    {Modifier::kLocal, "local"},
+    {Modifier::kParam, "param"},
+    {Modifier::kConst, "const"},
+    {Modifier::kTo, "to"},
+    {Modifier::kV2, "v2"},
+    {Modifier::kV4, "v4"},
+    {Modifier::kV8, "v8"},
+    {Modifier::kVolatile, "volatile"},
+    {Modifier::kRelaxed, "relaxed"},
+    {Modifier::kAcquire, "acquire"},
+    {Modifier::kRelease, "release"},
+    {Modifier::kAcqRel, "acq_rel"},
+    {Modifier::kWeak, "weak"},
+    {Modifier::kSc, "sc"},
+    {Modifier::kMmio, "mmio"},
+    {Modifier::kCta, "cta"},
+    {Modifier::kCluster, "cluster"},
+    {Modifier::kGpu, "gpu"},
+    {Modifier::kGl, "gl"},
+    {Modifier::kSys, "sys"},
+    {Modifier::kCa, "ca"},
+    {Modifier::kCg, "cg"},
+    {Modifier::kCs, "cs"},
+    {Modifier::kLu, "lu"},
+    {Modifier::kCv, "cv"},
+    {Modifier::kWb, "wb"},
+    {Modifier::kWt, "wt"},
+    {Modifier::kNc, "nc"},
+    {Modifier::kUni, "uni"},
+    {Modifier::kSync, "sync"},
+    {Modifier::kArrive, "arrive"},
+    {Modifier::kRed, "red"},
+    {Modifier::kWarp, "warp"},
+    {Modifier::kAligned, "aligned"},
+    {Modifier::kAll, "all"},
+    {Modifier::kAny, "any"},
+    {Modifier::kBallot, "ballot"},
+    {Modifier::kFinite, "finite"},
+    {Modifier::kInfinite, "infinite"},
+    {Modifier::kNumber, "number"},
+    {Modifier::kNotanumber, "notanumber"},
+    {Modifier::kNormal, "normal"},
+    {Modifier::kSubnormal, "subnormal"},
+    {Modifier::kRow, "row"},
+    {Modifier::kCol, "col"},
+    {Modifier::kX1, "x1"},
+    {Modifier::kX2, "x2"},
+    {Modifier::kX4, "x4"},
+    {Modifier::kTrans, "trans"},
+    {Modifier::kM8n8, "m8n8"},
+    {Modifier::kM8n8k4, "m8n8k4"},
+    {Modifier::kM8n8k16, "m8n8k16"},
+    {Modifier::kM16n8k4, "m16n8k4"},
+    {Modifier::kM16n8k8, "m16n8k8"},
+    {Modifier::kM16n8k16, "m16n8k16"},
+    {Modifier::kM16n8k32, "m16n8k32"},
+    {Modifier::kAsync, "async"},
+    {Modifier::kCommitGroup, "commit_group"},
+    {Modifier::kWaitGroup, "wait_group"},
+    {Modifier::kWaitAll, "wait_all"},
+    {Modifier::kPack, "pack"},
+    {Modifier::kCacheHint, "L2::cache_hint"},
+    {Modifier::kLaunchDependents, "launch_dependents"},
+    {Modifier::kWait, "wait"},
+    {Modifier::kFractional, "fractional"},
+    {Modifier::kProxy, "proxy"},
+    {Modifier::kAlias, "alias"},
+    {Modifier::kL1, "L1"},
+    {Modifier::kL2, "L2"},
+    {Modifier::kMask, "mask"},
+    {Modifier::kEvictLast, "evict_last"},
+    {Modifier::kEvictNormal, "evict_normal"},
+};
+static_assert([] {
+  std::size_t at = 0;
+  for (const ModifierRow& row : kModifiers) {
+    if (static_cast<std::size_t>(row.modifier) != at++) return false;
+  }
+  return at == static_cast<std::size_t>(Modifier::kCount);
+}());
 
 constexpr std::string_view kIntegers = "u16 u32 u64 s16 s32 s64";
 constexpr std::string_view kArithmetic = "u16 u32 u64 s16 s32 s64 f16 f16x2 bf16 bf16x2 f32 f64 u16x2 s16x2 f32x2";
@@ -173,12 +323,11 @@ bool is_floating(Type type) { return type >= Type::kF16 && type <= Type::kF64; }
 bool is_signed(Type type) { return (type >= Type::kS8 && type <= Type::kS64) || type == Type::kS16x2; }
 
 std::optional<Modifier> modifier_named(std::string_view word) {
-  const auto* const at = std::ranges::find(kModifierNames, word);
-  if (at == std::end(kModifierNames)) return std::nullopt;
-  return static_cast<Modifier>(at - std::begin(kModifierNames));
+  const auto* const row = std::ranges::find(kModifiers, word, &ModifierRow::name);
+  return row == std::end(kModifiers) ? std::nullopt : std::optional(row->modifier);
 }
 
-std::string_view name_of(Modifier modifier) { return kModifierNames[static_cast<std::size_t>(modifier)]; }
+std::string_view name_of(Modifier modifier) { return kModifiers[static_cast<std::size_t>(modifier)].name; }
 
 std::span<const Opcode> opcodes() { return kOpcodes; }
 

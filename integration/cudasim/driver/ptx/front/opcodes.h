@@ -145,72 +145,147 @@ enum class Op : std::uint8_t {
 // What stands between opcode and types. `kCacheHint` (L2::cache_hint) brings an operand along; all other L1::, L2:: and
 // eviction words are accepted where the row has "cache" and mean nothing.
 enum class Modifier : std::uint8_t {
-#define CUDASIM_PTX_MODIFIERS(X)                                                                                       \
-  X(kRn, "rn")                                                                                                         \
-  X(kRz, "rz")                                                                                                         \
-  X(kRm, "rm")                                                                                                         \
-  X(kRp, "rp") X(kRna, "rna") X(kRni, "rni") X(kRzi, "rzi") X(kRmi, "rmi") X(kRpi, "rpi") X(kSat, "sat") X(            \
-      kSatfinite, "satfinite") X(kRelu, "relu") X(kFtz, "ftz") X(kApprox, "approx") X(kFull, "full") X(kLo, "lo")      \
-      X(kHi, "hi") X(kWide, "wide") X(kCc, "cc") X(kEq, "eq") X(kNe, "ne") X(kLt, "lt") X(kLe, "le") X(kGt, "gt") X(   \
-          kGe, "ge") X(kLs, "ls") X(kHs, "hs") X(kEqu, "equ") X(kNeu, "neu") X(kLtu, "ltu") X(kLeu, "leu") X(kGtu,     \
-                                                                                                             "gtu")    \
-          X(kGeu, "geu") X(kNum, "num") X(kNan, "nan") X(kAnd, "and") X(kOr, "or") X(kXor, "xor") X(kAdd, "add")       \
-              X(kInc, "inc") X(kDec, "dec") X(kMin, "min") X(kMax, "max") X(kExch, "exch") X(kCas, "cas") X(           \
-                  kPopc, "popc") X(kNoftz, "noftz")                                                                    \
-                  X(kNaN, "NaN") X(kXorsign, "xorsign") X(kAbs, "abs") X(kShiftamt, "shiftamt") X(kClamp, "clamp") X(  \
-                      kWrap, "wrap") X(kLeft,                                                                          \
-                                       "l") X(kRight, "r")                                                             \
-                      X(kUp, "up") X(kDown, "down") X(kBfly, "bfly") X(kIdx, "idx") X(kF4e, "f4e") X(kB4e, "b4e")      \
-                          X(kRc8, "rc8") X(kEcl, "ecl") X(kEcr, "ecr") X(kRc16, "rc16") X(kGlobal, "global") X(        \
-                              kShared, "shared") X(kSharedCta,                                                         \
-                                                   "shared::cta") X(kLocal, "local")                                   \
-                              X(kParam, "param") X(kConst, "const") X(kTo, "to") X(kV2, "v2") X(kV4, "v4") X(          \
-                                  kV8, "v8") X(kVolatile,                                                              \
-                                               "volatile") X(kRelaxed, "relaxed")                                      \
-                                  X(kAcquire, "acquire") X(kRelease, "release") X(kAcqRel, "acq_rel") X(               \
-                                      kWeak,                                                                           \
-                                      "weak") X(kSc, "sc") X(kMmio, "mmio")                                            \
-                                      X(kCta, "cta") X(kCluster, "cluster") X(kGpu, "gpu") X(kGl, "gl") X(             \
-                                          kSys,                                                                        \
-                                          "sys") X(kCa, "ca")                                                          \
-                                          X(kCg, "cg") X(kCs, "cs") X(kLu, "lu") X(                                    \
-                                              kCv, "cv") X(kWb, "wb")                                                  \
-                                              X(kWt, "wt") X(kNc, "nc") X(kUni, "uni") X(kSync, "sync") X(             \
-                                                  kArrive, "arrive") X(kRed,                                           \
-                                                                       "red") X(kWarp, "warp")                         \
-                                                  X(kAligned, "aligned") X(kAll, "all") X(kAny, "any") X(              \
-                                                      kBallot, "ballot") X(kFinite, "finite")                          \
-                                                      X(kInfinite, "infinite") X(kNumber, "number") X(                 \
-                                                          kNotanumber, "notanumber") X(kNormal, "normal")              \
-                                                          X(kSubnormal, "subnormal") X(kRow, "row") X(kCol, "col") X(  \
-                                                              kX1, "x1")                                               \
-                                                              X(kX2, "x2") X(kX4, "x4") X(kTrans, "trans") X(          \
-                                                                  kM8n8, "m8n8") X(kM8n8k4, "m8n8k4")                  \
-                                                                  X(kM8n8k16, "m8n8k16") X(kM16n8k4, "m16n8k4") X(     \
-                                                                      kM16n8k8,                                        \
-                                                                      "m16n8k8") X(kM16n8k16, "m16n8k16")              \
-                                                                      X(kM16n8k32, "m16n8k32") X(kAsync, "async") X(   \
-                                                                          kCommitGroup,                                \
-                                                                          "commit_group") X(kWaitGroup, "wait_group")  \
-                                                                          X(kWaitAll,                                  \
-                                                                            "wait_all") X(kPack, "pack")               \
-                                                                              X(kCacheHint, "L2::cache_hint") X(       \
-                                                                                  kLaunchDependents,                   \
-                                                                                  "launch_dependents")                 \
-                                                                                  X(kWait, "wait") X(                  \
-                                                                                      kFractional,                     \
-                                                                                      "fractional") X(kProxy, "proxy") \
-                                                                                      X(kAlias, "alias") X(kL1, "L1")  \
-                                                                                          X(kL2, "L2")                 \
-                                                                                              X(kMask, "mask") X(      \
-                                                                                                  kEvictLast,          \
-                                                                                                  "evict_last")        \
-                                                                                                  X(kEvictNormal,      \
-                                                                                                    "evict_normal")
-#define CUDASIM_PTX_ENUMERATOR(name, text) name,
-  CUDASIM_PTX_MODIFIERS(CUDASIM_PTX_ENUMERATOR)
-#undef CUDASIM_PTX_ENUMERATOR
-      kCount
+  kRn,
+  kRz,
+  kRm,
+  kRp,
+  kRna,
+  kRni,
+  kRzi,
+  kRmi,
+  kRpi,
+  kSat,
+  kSatfinite,
+  kRelu,
+  kFtz,
+  kApprox,
+  kFull,
+  kLo,
+  kHi,
+  kWide,
+  kCc,
+  kEq,
+  kNe,
+  kLt,
+  kLe,
+  kGt,
+  kGe,
+  kLs,
+  kHs,
+  kEqu,
+  kNeu,
+  kLtu,
+  kLeu,
+  kGtu,
+  kGeu,
+  kNum,
+  kNan,
+  kAnd,
+  kOr,
+  kXor,
+  kAdd,
+  kInc,
+  kDec,
+  kMin,
+  kMax,
+  kExch,
+  kCas,
+  kPopc,
+  kNoftz,
+  kNaN,
+  kXorsign,
+  kAbs,
+  kShiftamt,
+  kClamp,
+  kWrap,
+  kLeft,
+  kRight,
+  kUp,
+  kDown,
+  kBfly,
+  kIdx,
+  kF4e,
+  kB4e,
+  kRc8,
+  kEcl,
+  kEcr,
+  kRc16,
+  kGlobal,
+  kShared,
+  kSharedCta,
+  kLocal,
+  kParam,
+  kConst,
+  kTo,
+  kV2,
+  kV4,
+  kV8,
+  kVolatile,
+  kRelaxed,
+  kAcquire,
+  kRelease,
+  kAcqRel,
+  kWeak,
+  kSc,
+  kMmio,
+  kCta,
+  kCluster,
+  kGpu,
+  kGl,
+  kSys,
+  kCa,
+  kCg,
+  kCs,
+  kLu,
+  kCv,
+  kWb,
+  kWt,
+  kNc,
+  kUni,
+  kSync,
+  kArrive,
+  kRed,
+  kWarp,
+  kAligned,
+  kAll,
+  kAny,
+  kBallot,
+  kFinite,
+  kInfinite,
+  kNumber,
+  kNotanumber,
+  kNormal,
+  kSubnormal,
+  kRow,
+  kCol,
+  kX1,
+  kX2,
+  kX4,
+  kTrans,
+  kM8n8,
+  kM8n8k4,
+  kM8n8k16,
+  kM16n8k4,
+  kM16n8k8,
+  kM16n8k16,
+  kM16n8k32,
+  kAsync,
+  kCommitGroup,
+  kWaitGroup,
+  kWaitAll,
+  kPack,
+  kCacheHint,
+  kLaunchDependents,
+  kWait,
+  kFractional,
+  kProxy,
+  kAlias,
+  kL1,
+  kL2,
+  kMask,
+  kEvictLast,
+  kEvictNormal,
+  kCount,
 };
 std::optional<Modifier> modifier_named(std::string_view word);
 std::string_view name_of(Modifier modifier);
