@@ -1,4 +1,4 @@
-// cuModule*. cuLink* (PTX is not compiled here) is left to the stubs.
+// cuModule*.
 #define __CUDA_API_VERSION_INTERNAL
 #include "api/call.h"
 #include "module/load.h"

@@ -1,7 +1,6 @@
 #include "ptx/execution/lowering.h"
 
 #include <algorithm>
-#include <chrono>
 
 #include "ptx/execution/block_run.h"
 
