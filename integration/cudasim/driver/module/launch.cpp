@@ -79,6 +79,11 @@ CUresult check_dimensions(const DeviceModel& device, const LoadedFunction& funct
     return CUDA_ERROR_INVALID_VALUE;
   if (r.dynamic_shared_bytes > static_cast<unsigned>(function.settings.max_dynamic_shared_bytes))
     return CUDA_ERROR_INVALID_VALUE;
+  const std::uint64_t shared = std::uint64_t{function.image->static_shared_bytes} + r.dynamic_shared_bytes;
+  const auto most =
+      std::max(device_attribute(device, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN).value_or(0),
+               device_attribute(device, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK).value_or(0));
+  if (most != 0 && shared > static_cast<std::uint64_t>(most)) return CUDA_ERROR_INVALID_VALUE;
   return CUDA_SUCCESS;
 }
 
