@@ -164,6 +164,8 @@ function(_memopt_test_properties name timeout labels environment)
   endif()
   math(EXPR longest "${timeout} * ${MEMOPT_TEST_PATIENCE}")
   list(REMOVE_ITEM environment "")
+  # Nor what is in the memopt.toml of the user.
+  list(APPEND environment "XDG_CONFIG_HOME=${CMAKE_BINARY_DIR}/no-settings")
   list(APPEND environment "TEST_PATIENCE=${MEMOPT_TEST_PATIENCE}")
   # Not the planner of whoever works on this machine: it would plan for tests that play its part.
   if(NOT environment MATCHES "MEMOPT_PLANNER_NAME=")

@@ -19,12 +19,23 @@ namespace memopt::shm {
 
 inline constexpr std::string_view kOptionPrefix = "MEMOPT_";
 
+// Where an option may be set beside the environment: memoptctl, which reads files, hands it on by the environment.
+enum class InFiles : std::uint8_t {
+  kAll,    // a project's memopt.toml, and the user's
+  kUsers,  // names what is started or written: a project that was downloaded must not set it
+  kNone,   // set by commands
+};
+
 struct Option {
   std::string_view name;           // of the environment variable
   std::string_view default_value;  // what holds if it is unset or unusable
   std::string_view values;         // what is accepted, for people
   std::string_view help;           // one sentence
   bool (*accepts)(std::string_view value);
+  std::string_view flag = {};  // of memoptctl run that sets it; empty: none
+  InFiles files = InFiles::kAll;
+
+  bool is_path() const { return files == InFiles::kUsers; }
 };
 
 namespace option_check {
@@ -100,11 +111,11 @@ enum class OptionId : std::size_t {
 
 inline constexpr std::array<Option, static_cast<std::size_t>(OptionId::kCount)> kOptions{{
     {"MEMOPT_DISABLE", "0", "0 or 1", "1: forward every call and do nothing else: no counts, no thread, no socket.",
-     option_check::is_switch},
+     option_check::is_switch, "--disable"},
     {"MEMOPT_LOG", "warn", "off, error, warn, info or debug", "The least severe message that is logged.",
      option_check::is_log_level},
     {"MEMOPT_LOG_FILE", "", "a path", "File to which messages are appended, instead of standard error.",
-     option_check::is_path},
+     option_check::is_path, "", InFiles::kUsers},
     {"MEMOPT_PLAN", "1", "0 or 1", "0: leave allocation to the driver; count and forward only.",
      option_check::is_switch},
     {"MEMOPT_SYNC_PLAN", "0", "0 to 3600",
@@ -112,15 +123,15 @@ inline constexpr std::array<Option, static_cast<std::size_t>(OptionId::kCount)> 
      "so many seconds at most. Slow; for tests.",
      option_check::is_wait},
     {"MEMOPT_PLANNER", "", "a path", "The planner's program, instead of the memoptd that belongs to this library.",
-     option_check::is_path},
+     option_check::is_path, "", InFiles::kUsers},
     {"MEMOPT_PLANNER_NAME", "", "letters, digits, - and _, at most 40",
      "Talk to the planner of that name instead of the user's own; it is started if there is none.",
      option_check::is_instance_name},
     {"MEMOPT_RING", "16M", "a power of two from 128K to 1G, with K, M or G",
      "Shared memory per thread in which events wait for the planner.", option_check::is_ring_size},
     {"MEMOPT_RECORD", "0", "0 or 1",
-     "1: record everything, launch parameters too, and plan nothing; set by memoptctl record.",
-     option_check::is_switch},
+     "1: record everything, launch parameters too, and plan nothing; set by memoptctl record.", option_check::is_switch,
+     "", InFiles::kNone},
     {"MEMOPT_DEVICE_TIMES", "16", "0 to 65536",
      "While recording, of one launch, copy or memset in so many it is measured how long the device takes; 0: of none.",
      option_check::is_sampling},
@@ -130,13 +141,13 @@ inline constexpr std::array<Option, static_cast<std::size_t>(OptionId::kCount)> 
      option_check::is_framework_env},
     {"MEMOPT_LIMIT", "", kLimitValues,
      "Hold at most so much of the device for the program: what is used least leaves for host memory meanwhile.",
-     is_limit},
+     is_limit, "--limit"},
     {"MEMOPT_SWAP", "1", "0 or 1",
      "0: where the device is full, and no limit is set, the program is told so; nothing leaves for host memory.",
      option_check::is_switch},
     {"MEMOPT_HOST_LIMIT", "", kSizeValues,
      "Hold at most so much page-locked host memory for what has left the device; else as much as the host allows.",
-     is_size},
+     is_size, "--host-limit"},
     {"MEMOPT_PIN", "", kPinValues,
      "Blocks of at least that size, or allocated by a function that matches as FILE:FUNCTION, stay on the device.",
      is_pin},
@@ -173,6 +184,15 @@ constexpr const Option* find_option(std::string_view name) {
     if (candidate.name == name) return &candidate;
   }
   return nullptr;
+}
+
+// The key in memopt.toml: MEMOPT_HOST_LIMIT is host_limit there.
+inline std::string config_key(const Option& option) {
+  std::string key(option.name.substr(kOptionPrefix.size()));
+  for (char& letter : key) {
+    if (letter >= 'A' && letter <= 'Z') letter = static_cast<char>(letter - 'A' + 'a');
+  }
+  return key;
 }
 
 // What is wrong with a variable whose name begins with the prefix; empty: nothing.

@@ -77,7 +77,8 @@ LINK = re.compile(r"^\s*target_link_libraries\(\s*([\w.-]+)([^)]*)\)", re.MULTIL
 # memoptctl's rooms -> what each may include beside shm.
 MEMOPTCTL_ROOMS = {
     "common": [],
-    "run": ["common"],
+    "config": ["common", "planner/json"],
+    "run": ["common", "config"],
     "status": ["common", "planner/json"],
     "symbols": ["planner", "common"],
     "recording": ["planner", "common", "run", "symbols"],
@@ -87,7 +88,11 @@ MEMOPTCTL_ROOMS = {
     "solve": ["planner", "common"],
     "report": ["planner", "common", "plan", "swap", "symbols"],
     "doctor": ["common", "run", "status", "planner/json"],
-    "main": ["planner/input", "common", "run", "status", "symbols", "recording", "plan", "swap", "recompute", "solve", "report", "doctor"],
+    "top": ["common", "status", "planner/json"],
+    "metrics": ["common", "status", "planner/json"],
+    "description": ["common"],
+    "main": ["planner/input", "common", "config", "run", "status", "symbols", "recording", "plan", "swap", "recompute", "solve", "report", "doctor", "top", "metrics",
+             "description"],
 }
 RULES |= {f"tools/memoptctl/{room}": {"shm", *(f"tools/memoptctl/{other}" if other in MEMOPTCTL_ROOMS else other for other in others)}
           for room, others in MEMOPTCTL_ROOMS.items()}

@@ -50,8 +50,10 @@ def build_library(build, tree, source, old, new, folder):
     words = [word for word in words if word != "-Werror"] + ["-O0", "-g0", "-Wno-invalid-pch"]
     subprocess.run(words, cwd=entry["directory"], check=True, capture_output=True)
     library = os.path.join(folder, "libmemopt.so")
-    link = subprocess.run(["ninja", "-t", "commands", "-s", "lib/libmemopt.so"], cwd=build, check=True, capture_output=True,
-                          text=True).stdout.strip().replace("-o lib/libmemopt.so", f"-o {library}")
+    # The file has its version in its name; what has none is a link to it.
+    original_library = os.path.join("lib", os.path.basename(os.path.realpath(os.path.join(build, "lib", "libmemopt.so"))))
+    link = subprocess.run(["ninja", "-t", "commands", "-s", original_library], cwd=build, check=True, capture_output=True,
+                          text=True).stdout.strip().replace(f"-o {original_library}", f"-o {library}")
     part = original
     if source.startswith("agent/"):
         part, archive = "lib/libmemopt_agent.a", os.path.join(folder, "libmemopt_agent.a")

@@ -11,7 +11,7 @@ if [[ -t 1 && -z ${NO_COLOR:-} ]]; then bold=$'\e[1m' dim=$'\e[2m' plain=$'\e[0m
 # Everything that building and testing needs. clang-format and shellcheck are optional: their checks are skipped, and say so.
 readonly debian_packages=(
   g++ binutils cmake ninja-build ccache python3 util-linux
-  libspdlog-dev libfmt-dev libboost-dev nlohmann-json3-dev libcli11-dev
+  libspdlog-dev libfmt-dev libboost-dev nlohmann-json3-dev libcli11-dev libtomlplusplus-dev libncurses-dev
   libzstd-dev zlib1g-dev coinor-libcbc-dev coinor-libclp-dev libeigen3-dev liblz4-dev libxxhash-dev libunwind-dev libdw-dev libgtest-dev libbenchmark-dev
   node-d3
 )

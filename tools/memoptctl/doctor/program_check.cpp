@@ -82,7 +82,7 @@ void look_at_maps(pid_t pid, Seen& seen) {
     if (slash == std::string::npos) continue;
     const std::string_view name = std::string_view(line).substr(slash + 1);
     any = true;
-    memopt = memopt || name == "libmemopt.so";
+    memopt = memopt || is_library_name(name);
     driver = driver || name.starts_with("libcuda.so");
     // Some wheels put a hash into the name.
     seen.shared_runtime = seen.shared_runtime || name.starts_with("libcudart.so") || name.starts_with("libcudart-");

@@ -24,9 +24,12 @@
 #include "shm/sizes.h"
 #include "tools/memoptctl/common/printable.h"
 #include "tools/memoptctl/common/suggestion.h"
+#include "tools/memoptctl/config/config_command.h"
 #include "tools/memoptctl/doctor/doctor_command.h"
+#include "tools/memoptctl/main/describing_line.h"
 #include "tools/memoptctl/main/number_option.h"
 #include "tools/memoptctl/main/plan_line.h"
+#include "tools/memoptctl/main/watching_line.h"
 #include "tools/memoptctl/plan/reduce_command.h"
 #include "tools/memoptctl/recording/record_command.h"
 #include "tools/memoptctl/recording/show_command.h"
@@ -37,6 +40,7 @@
 #include "tools/memoptctl/solve/solve_command.h"
 #include "tools/memoptctl/status/limit_command.h"
 #include "tools/memoptctl/status/status_command.h"
+#include "tools/memoptctl/status/watch_command.h"
 
 namespace memopt::tools {
 namespace {
@@ -121,12 +125,15 @@ class Line {
   void add_settings();
   void add_doctor();
   void add_device(CLI::App& command, const std::string& what);
+  void add_no_files(CLI::App& command);
+  void add_settings_of_line(CLI::App& command);
 
   std::string unknown_command(const std::string& name) const;
   int run_command(const Words& words);
   int run_program(const Words& words);
   int run_doctor(const Words& words);
   int run_show();
+  int run_config();
 
   CLI::App app_{"Unmodified CUDA programs, less GPU memory: starts them, and shows what memopt does in them.",
                 "memoptctl"};
@@ -140,6 +147,7 @@ class Line {
   CLI::App* report_app_ = nullptr;
   CLI::App* solve_app_ = nullptr;
   CLI::App* options_app_ = nullptr;
+  CLI::App* config_app_ = nullptr;
   CLI::App* frameworks_app_ = nullptr;
   CLI::App* doctor_app_ = nullptr;
   CLI::App* probe_app_ = nullptr;
@@ -150,6 +158,8 @@ class Line {
   RecordOptions record_;
   ShowOptions show_;
   PlanLine plan_;
+  WatchingLine watching_;
+  DescribingLine describing_;
   ReduceOptions reduce_;
   ReportOptions report_;
   SolveOptions solve_;
@@ -158,6 +168,7 @@ class Line {
   pid_t pid_ = 0;
   std::string operations_;
   bool markdown_ = false;
+  ConfigOptions config_;
   std::string probed_;
 };
 
@@ -167,6 +178,7 @@ Line::Line() {
   app_.require_subcommand(1);
   add_run();
   add_status();
+  watching_.add_to(app_);
   add_limit();
   add_record();
   add_show();
@@ -176,6 +188,7 @@ Line::Line() {
   add_solve();
   add_settings();
   add_doctor();
+  describing_.add_to(app_);
 }
 
 void Line::add_device(CLI::App& command, const std::string& what) {
@@ -186,26 +199,37 @@ void Line::add_device(CLI::App& command, const std::string& what) {
       ->check(CLI::Validator(simulated_device_fault, ""));
 }
 
-void Line::add_run() {
-  run_app_ =
-      app_.add_subcommand("run", "Run a program with memopt preloaded; signals and exit code are the program's own");
-  add_device(*run_app_, "run on");
-  run_app_->add_flag("--disable", run_.disable, "load memopt, but let it only pass through (MEMOPT_DISABLE=1)");
-  run_app_->add_flag("--native", run_.native, "without memopt, on the simulated device: to compare with")
-      ->needs(run_app_->get_option("--sim"));
+void Line::add_no_files(CLI::App& command) {
+  command.add_flag("--no-config", run_.no_files, "read no memopt.toml (memoptctl config says what they hold)");
+}
+
+// Options of the table that have an option of the line, too.
+void Line::add_settings_of_line(CLI::App& command) {
+  command.add_flag("--disable", run_.disable, "load memopt, but let it only pass through (MEMOPT_DISABLE=1)");
   for (const auto& [name, value, id, help] :
        {std::tuple{"--limit", &run_.limit, shm::OptionId::kLimit,
                    "hold at most so much of the device (MEMOPT_LIMIT): a size, such as 8GiB, or a part, such as 60%"},
         std::tuple{"--host-limit", &run_.host_limit, shm::OptionId::kHostLimit,
                    "and at most so much page-locked host memory for what leaves it (MEMOPT_HOST_LIMIT): a size"}}) {
-    run_app_->add_option(name, *value, help)
-        ->type_name("VALUE")
-        ->check(as_option(id))
-        ->excludes(run_app_->get_option("--native"));
+    command.add_option(name, *value, help)->type_name("VALUE")->check(as_option(id));
   }
+}
+
+void Line::add_run() {
+  run_app_ =
+      app_.add_subcommand("run", "Run a program with memopt preloaded; signals and exit code are the program's own");
+  add_device(*run_app_, "run on");
+  run_app_->add_flag("--native", run_.native, "without memopt, on the simulated device: to compare with")
+      ->needs(run_app_->get_option("--sim"));
+  add_settings_of_line(*run_app_);
+  for (const char* const of_memopt : {"--limit", "--host-limit"}) {
+    run_app_->get_option(of_memopt)->excludes(run_app_->get_option("--native"));
+  }
+  add_no_files(*run_app_);
   run_app_->prefix_command();
   run_app_->footer(
-      "Form: memoptctl run [--sim PRESET [--native]] [--disable] [--limit VALUE] [--host-limit VALUE] -- COMMAND "
+      "Form: memoptctl run [--sim PRESET [--native]] [--disable] [--limit VALUE] [--host-limit VALUE] [--no-config] -- "
+      "COMMAND "
       "[ARGUMENT...]\nExit code: the program's; 125 if memopt can't be set up, 126 if the program can't be executed, "
       "127 "
       "if there is none; 2 for wrong use.");
@@ -215,8 +239,10 @@ void Line::add_status() {
   status_app_ = app_.add_subcommand("status", "Show the processes that run under memopt");
   status_app_->add_flag("--json", status_.json, "machine-readable, one object");
   accept_whole(status_app_->add_option("--pid", pid_, "only the process of this number"), 1, 1 << 22);
+  watching_.add_watch(*status_app_);
   status_app_->footer(
-      "Exit code: 0 all well, 3 no such process, 4 a problem is shown (for example: attached, but no call seen).");
+      "Exit code: 0 all well, 3 no such process, 4 a problem is shown (for example: attached, but no call seen). "
+      "With --watch: 0 when it is interrupted, or the process of --pid has ended; 3 if there was none.");
 }
 
 void Line::add_limit() {
@@ -245,6 +271,7 @@ void Line::add_record() {
       ->required();
   add_device(*record_app_, "run on");
   record_app_->add_flag("--force", record_.force, "overwrite FILE");
+  add_no_files(*record_app_);
   record_app_->prefix_command();
   record_app_->footer(
       "Form: memoptctl record -o FILE [--sim PRESET] [--force] -- COMMAND [ARGUMENT...]\nExit code: the program's, 128 "
@@ -374,6 +401,16 @@ void Line::add_settings() {
   options_app_ = app_.add_subcommand("options", "List the environment variables that memopt reads");
   options_app_->add_flag("--markdown", markdown_, "as the table in docs/options.md");
 
+  config_app_ = app_.add_subcommand("config", "Show what holds of each option, and where that comes from");
+  config_app_->add_flag("--json", config_.json, "machine-readable, one object");
+  add_settings_of_line(*config_app_);
+  add_no_files(*config_app_);
+  config_app_->footer(
+      "What prevails: the line of run, then the environment, then memopt.toml in this folder or the nearest above, "
+      "then "
+      "~/.config/memopt/memopt.toml, then the default. A line of such a file: limit = \"6GiB\".\n"
+      "Exit code: 0; 1 where a file or a variable has a fault.");
+
   frameworks_app_ = app_.add_subcommand("frameworks", "List what memopt sets so that frameworks are seen");
   frameworks_app_->add_flag("--markdown", markdown_, "as the tables in docs/frameworks.md");
 }
@@ -442,9 +479,12 @@ int Line::run_command(const Words& words) {
   if (*probe_app_) return probe(probed_);
   if (*status_app_) {
     if (pid_ != 0) status_.pid = pid_;
-    return status(status_);
+    status_.watch = watching_.watch();
+    return status_.watch ? watch(status_) : status(status_);
   }
   if (*limit_app_) return limit(limit_);
+  if (watching_.given()) return watching_.run();
+  if (describing_.given()) return describing_.run(app_);
   if (*show_app_) return run_show();
   if (*plan_app_) return plan_.run();
   if (*reduce_app_) {
@@ -456,6 +496,7 @@ int Line::run_command(const Words& words) {
     return report(report_);
   }
   if (*solve_app_) return solve(solve_);
+  if (*config_app_) return run_config();
   return *frameworks_app_ ? frameworks(markdown_) : options(markdown_);
 }
 
@@ -483,6 +524,14 @@ int Line::run_doctor(const Words& words) {
   doctor_.command = words.program(*doctor_app_);
   doctor_.version = MEMOPT_VERSION;
   return doctor(doctor_);
+}
+
+int Line::run_config() {
+  config_.no_files = run_.no_files;
+  if (run_.disable) config_.line[shm::OptionId::kDisable] = "1";
+  if (!run_.limit.empty()) config_.line[shm::OptionId::kLimit] = run_.limit;
+  if (!run_.host_limit.empty()) config_.line[shm::OptionId::kHostLimit] = run_.host_limit;
+  return config(config_);
 }
 
 int Line::run_show() {

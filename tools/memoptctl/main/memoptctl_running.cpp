@@ -1,4 +1,5 @@
-// memoptctl without planning and doctor. In the place of their code stands nothing: their lines are refused.
+// memoptctl without planning, doctor, top and metrics. In the place of their code stands nothing: their lines are
+// refused.
 #include <array>
 #include <cstdlib>
 #include <string>
@@ -7,9 +8,11 @@
 #include "tools/memoptctl/doctor/doctor_command.h"
 #include "tools/memoptctl/main/line.h"
 #include "tools/memoptctl/main/plan_line.h"
+#include "tools/memoptctl/metrics/metrics_command.h"
 #include "tools/memoptctl/plan/reduce_command.h"
 #include "tools/memoptctl/report/report_command.h"
 #include "tools/memoptctl/solve/solve_command.h"
+#include "tools/memoptctl/top/top_command.h"
 
 namespace memopt::tools {
 
@@ -20,10 +23,14 @@ int probe(const std::string&) { std::abort(); }
 int reduce(const ReduceOptions&) { std::abort(); }
 int report(const ReportOptions&) { std::abort(); }
 int solve(const SolveOptions&) { std::abort(); }
+int top(const TopOptions&) { std::abort(); }
+int metrics(const MetricsOptions&) { std::abort(); }
+std::string listen_fault(const std::string&) { std::abort(); }
 
 }  // namespace memopt::tools
 
 int main(int argc, char** argv) {
-  static constexpr std::array<std::string_view, 6> kMissing{"doctor", "plan", "probe", "reduce", "report", "solve"};
+  static constexpr std::array<std::string_view, 8> kMissing{"doctor", "metrics", "plan",  "probe",
+                                                            "reduce", "report",  "solve", "top"};
   return memopt::tools::run_line(argc, argv, kMissing);
 }

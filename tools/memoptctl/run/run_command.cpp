@@ -13,6 +13,7 @@
 #include "shm/options.h"
 #include "tools/memoptctl/common/install_paths.h"
 #include "tools/memoptctl/common/printable.h"
+#include "tools/memoptctl/config/config_command.h"
 #include "tools/memoptctl/run/simulated_device.h"
 
 namespace memopt::tools {
@@ -108,6 +109,13 @@ int prepare_environment(const RunOptions& options) {
   const char* const existing = std::getenv("LD_PRELOAD");
   std::string preload = existing == nullptr ? "" : existing;
   bool fits = true;
+  if (!options.native && !options.no_files) {
+    try {
+      take_config_files();
+    } catch (const ConfigError& error) {
+      return fail(kExitSetup, error.what());
+    }
+  }
   if (!options.native) {
     if (const int failed = prepare_memopt(options, preload, fits); failed != 0) return failed;
   }

@@ -13,6 +13,7 @@ inline constexpr int kExitNotFound = 127;
 struct RunOptions {
   std::optional<std::string> simulated_device;  // preset or device file
   bool disable = false;
+  bool no_files = false;   // goes without memopt.toml
   bool native = false;     // without memopt: on the simulated device, to compare with
   std::string limit;       // MEMOPT_LIMIT; empty: as it is in the environment
   std::string host_limit;  // MEMOPT_HOST_LIMIT, likewise

@@ -103,9 +103,12 @@ void print_here() {
 
 int options(bool markdown) {
   if (markdown) {
-    fmt::print("| variable | values | default | meaning |\n|---|---|---|---|\n");
+    fmt::print("| variable | in memopt.toml | values | default | meaning |\n|---|---|---|---|---|\n");
     for (const shm::Option& option : shm::kOptions) {
-      fmt::print("| `{}` | {} | {} | {} |\n", option.name, option.values,
+      const std::string key = option.files == shm::InFiles::kNone ? "no" : fmt::format("`{}`", shm::config_key(option));
+      fmt::print("| `{}`{} | {}{} | {} | {} | {} |\n", option.name,
+                 option.flag.empty() ? "" : fmt::format(", `{}`", option.flag), key,
+                 option.files == shm::InFiles::kUsers ? ", the user's" : "", option.values,
                  option.default_value.empty() ? "none" : fmt::format("`{}`", option.default_value), option.help);
     }
     return 0;

@@ -10,6 +10,7 @@
 #include <optional>
 #include <string_view>
 
+#include "tools/memoptctl/common/install_paths.h"
 #include "tools/memoptctl/common/printable.h"
 
 namespace memopt::tools {
@@ -98,7 +99,7 @@ Scan scan_processes(const std::string& proc) {
       const std::string_view line = rest.substr(0, rest.find('\n'));
       rest.remove_prefix(std::min(rest.size(), line.size() + 1));
       const std::string_view file = mapped_file(line);
-      process.memopt = process.memopt || file == "libmemopt.so";
+      process.memopt = process.memopt || is_library_name(file);
       process.driver = process.driver || file == "libcuda.so" || file.starts_with("libcuda.so.");
     }
     if (!process.memopt) continue;

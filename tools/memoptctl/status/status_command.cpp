@@ -9,34 +9,10 @@
 #include <string_view>
 
 #include "tools/memoptctl/common/printable.h"
+#include "tools/memoptctl/status/status_member.h"
 
 namespace memopt::tools {
 namespace {
-
-constexpr std::chrono::milliseconds kPatience{2000};
-
-// Members of an agent's JSON: absent and of the wrong type are the same.
-const nlohmann::json* member(const nlohmann::json& object, std::initializer_list<const char*> path) {
-  const nlohmann::json* value = &object;
-  for (const char* name : path) {
-    if (!value->is_object()) return nullptr;
-    const auto found = value->find(name);
-    if (found == value->end()) return nullptr;
-    value = &*found;
-  }
-  return value;
-}
-
-std::string text_member(const nlohmann::json& object, std::initializer_list<const char*> path) {
-  const nlohmann::json* value = member(object, path);
-  return value != nullptr && value->is_string() ? printable(value->get_ref<const std::string&>()) : "";
-}
-
-std::optional<std::uint64_t> count_member(const nlohmann::json& object, std::initializer_list<const char*> path) {
-  const nlohmann::json* value = member(object, path);
-  if (value == nullptr || !value->is_number_unsigned()) return std::nullopt;
-  return value->get<std::uint64_t>();
-}
 
 std::string amount(const std::optional<std::uint64_t>& bytes) {
   return bytes ? bytes_text(static_cast<double>(*bytes)) : "-";
@@ -191,10 +167,6 @@ nlohmann::json to_json(const StatusRow& row) {
   return json;
 }
 
-std::string note_on_others(std::size_t unreadable) {
-  return unreadable == 0 ? "" : fmt::format("processes of other users that could not be looked at: {}\n", unreadable);
-}
-
 void say_none(const StatusOptions& options, std::size_t unreadable) {
   if (options.pid) {
     fmt::print(stderr, "memoptctl: process {} does not run under memopt, or has not loaded the CUDA driver\n",
@@ -272,31 +244,42 @@ std::string table(const std::vector<StatusRow>& rows) {
   return text;
 }
 
-int status(const StatusOptions& options) {
+Snapshot take_snapshot(const std::optional<pid_t>& only, std::chrono::milliseconds patience) {
   std::vector<Agent> agents = find_agents();
   // Other users' agents do not answer us: not worth a connection.
   if (::geteuid() != 0) std::erase_if(agents, [](const Agent& agent) { return agent.uid != ::geteuid(); });
-  query(agents, kPatience);
+  query(agents, patience);
   // Processes that ended while they were asked are no news.
   std::erase_if(agents, [](const Agent& agent) { return agent.error == kGone; });
   const Scan scan = scan_processes();
-  std::vector<StatusRow> rows = join(agents, scan);
-  if (options.pid) std::erase_if(rows, [&](const StatusRow& row) { return row.pid != *options.pid; });
+  Snapshot taken{join(agents, scan), scan.unreadable};
+  if (only) std::erase_if(taken.rows, [&](const StatusRow& row) { return row.pid != *only; });
+  return taken;
+}
 
+nlohmann::json to_json(const Snapshot& snapshot) {
+  nlohmann::json processes = nlohmann::json::array();
+  for (const StatusRow& row : snapshot.rows) processes.push_back(to_json(row));
+  return {{"format", 1}, {"processes", processes}, {"unreadable_processes", snapshot.unreadable}};
+}
+
+std::string note_on_others(std::size_t unreadable) {
+  return unreadable == 0 ? "" : fmt::format("processes of other users that could not be looked at: {}\n", unreadable);
+}
+
+int status(const StatusOptions& options) {
+  const Snapshot found = take_snapshot(options.pid);
   if (options.json) {
-    nlohmann::json processes = nlohmann::json::array();
-    for (const StatusRow& row : rows) processes.push_back(to_json(row));
-    const nlohmann::json all = {{"format", 1}, {"processes", processes}, {"unreadable_processes", scan.unreadable}};
-    fmt::print("{}\n", all.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
-  } else if (!rows.empty()) {
-    fmt::print("{}{}", table(rows), note_on_others(scan.unreadable));
+    fmt::print("{}\n", to_json(found).dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
+  } else if (!found.rows.empty()) {
+    fmt::print("{}{}", table(found.rows), note_on_others(found.unreadable));
   }
-  if (rows.empty()) {
-    if (!options.json) say_none(options, scan.unreadable);
+  if (found.rows.empty()) {
+    if (!options.json) say_none(options, found.unreadable);
     return kExitNone;
   }
   const bool problem =
-      std::any_of(rows.begin(), rows.end(), [](const StatusRow& row) { return !row.problems.empty(); });
+      std::any_of(found.rows.begin(), found.rows.end(), [](const StatusRow& row) { return !row.problems.empty(); });
   return problem ? kExitProblem : 0;
 }
 

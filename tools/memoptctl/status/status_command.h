@@ -2,6 +2,8 @@
 #pragma once
 #include <sys/types.h>
 
+#include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -15,10 +17,12 @@ namespace memopt::tools {
 
 inline constexpr int kExitNone = 3;
 inline constexpr int kExitProblem = 4;
+inline constexpr std::chrono::milliseconds kStatusPatience{2000};
 
 struct StatusOptions {
   bool json = false;
   std::optional<pid_t> pid;
+  std::optional<double> watch;  // seconds between two looks (watch_command.h); none: one look
 };
 
 // Three digits, so that what is held can be told from its limit; "-" for none.
@@ -48,6 +52,22 @@ std::vector<StatusRow> join(const std::vector<Agent>& agents, const Scan& scan);
 
 // The table, with a line for each problem under it.
 std::string table(const std::vector<StatusRow>& rows);
+
+// What is known of all processes at one moment.
+struct Snapshot {
+  std::vector<StatusRow> rows;  // by pid
+  std::size_t unreadable = 0;   // processes of other users, which may not be looked at
+};
+
+// Asks all agents of this user, or of all where root asks; only that process if one is given. Takes `patience` at most,
+// where one does not answer.
+Snapshot take_snapshot(const std::optional<pid_t>& only, std::chrono::milliseconds patience = kStatusPatience);
+
+// As `status --json` prints it.
+nlohmann::json to_json(const Snapshot& snapshot);
+
+// A line, or nothing.
+std::string note_on_others(std::size_t unreadable);
 
 int status(const StatusOptions& options);
 

@@ -43,7 +43,7 @@ class Processes : public testing::Test {
 constexpr std::string_view kMemopt = "7f00-7f01 r-xp 00000000 08:01 1   /opt/m/lib/libmemopt.so\n";
 constexpr std::string_view kDriver =
     "7f02-7f03 r-xp 00000000 08:01 2   /usr/lib/x86_64-linux-gnu/libcuda.so.580.65.06\n";
-constexpr std::string_view kDeleted = "7f00-7f01 r-xp 00000000 08:01 1   /opt/m/lib/libmemopt.so (deleted)\n";
+constexpr std::string_view kDeleted = "7f00-7f01 r-xp 00000000 08:01 1   /opt/m/lib/libmemopt.so.0.1.0 (deleted)\n";
 constexpr std::string_view kNeither =
     "7f00-7f01 r-xp 00000000 08:01 1   /opt/libmemopt.so.old\n"
     "7f02-7f03 rw-p 00000000 00:00 0   [heap]\n"

@@ -1,0 +1,73 @@
+#include "tools/memoptctl/main/watching_line.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+
+#include "tools/memoptctl/common/printable.h"
+#include "tools/memoptctl/main/number_option.h"
+#include "tools/memoptctl/status/watch_command.h"
+
+namespace memopt::tools {
+namespace {
+
+// What CLI11 gives for an option that may go without its value, and does.
+constexpr const char* kNoValue = "true";
+
+bool is_interval(const std::string& text) {
+  const auto seconds = finite_number(text);
+  return seconds && *seconds >= kLeastInterval && *seconds <= kMostInterval;
+}
+
+}  // namespace
+
+void WatchingLine::add_watch(CLI::App& status) {
+  status_ = &status;
+  status
+      .add_option("--watch", watch_,
+                  fmt::format("again and again, so many seconds apart ({:g}); a number from {:g} to {:g}", kUsualWatch,
+                              kLeastInterval, kMostInterval))
+      ->expected(0, 1)
+      ->type_name("[SECONDS]")
+      ->check(CLI::Validator(
+          [](std::string& text) {
+            if (text.empty() || text == kNoValue || is_interval(text)) return std::string();
+            return fmt::format("expected a number from {:g} to {:g}, not '{}'", kLeastInterval, kMostInterval,
+                               printable(text));
+          },
+          ""));
+}
+
+void WatchingLine::add_to(CLI::App& app) {
+  top_app_ = app.add_subcommand("top", "Watch the processes that run under memopt, on a full screen");
+  accept_number(top_app_->add_option("--interval", top_.interval, "seconds between two looks"), kLeastInterval,
+                kMostInterval, "SECONDS")
+      ->capture_default_str();
+  top_app_->footer(
+      "Keys: q leave; s or f, l, c, d, p, t, n sort; r the other way about; up, down select; Enter details; space "
+      "pause; + and - change the interval; h help. NO_COLOR=1: without colours.\n"
+      "Exit code: 0; 1 where there is no terminal for it.");
+
+  metrics_app_ = app.add_subcommand("metrics", "Say what status knows as OpenMetrics, once or to Prometheus");
+  metrics_app_
+      ->add_option(
+          "--listen", metrics_.listen,
+          "serve /metrics by HTTP at this address of this machine, until interrupted; port 0: one that is free")
+      ->type_name("ADDRESS:PORT")
+      ->check(CLI::Validator([](std::string& text) { return listen_fault(text); }, ""));
+  metrics_app_->add_flag("--markdown", metrics_.markdown, "list what there is, as the table in docs/metrics.md");
+  metrics_app_->footer(
+      "Example: memoptctl metrics --listen 127.0.0.1:9400\n"
+      "Exit code: 0; 1 where the address can't be listened at.");
+}
+
+std::optional<double> WatchingLine::watch() const {
+  if (status_->count("--watch") == 0) return std::nullopt;
+  return finite_number(watch_).value_or(kUsualWatch);
+}
+
+bool WatchingLine::given() const { return *top_app_ || *metrics_app_; }
+
+int WatchingLine::run() { return *top_app_ ? top(top_) : metrics(metrics_); }
+
+}  // namespace memopt::tools
