@@ -77,6 +77,8 @@ std::string command_text(const std::string& program, const CommandEntry& command
 std::string manual(const CommandTree& tree) {
   std::string text =
       fmt::format(".TH {} 1 \"\" \"memopt {}\" \"User Commands\"\n", upper(tree.name), plain(tree.version));
+  // Names of options are looked for, and not to be hyphenated.
+  text += ".nh\n";
   text += fmt::format(".SH NAME\n{} \\- unmodified CUDA programs, less GPU memory\n", tree.name);
   text += fmt::format(".SH SYNOPSIS\n{} {} [{}...]\n", bold(tree.name), italic("COMMAND"), italic("ARGUMENT"));
   text += fmt::format(".SH DESCRIPTION\n{}\n", plain(tree.help));
