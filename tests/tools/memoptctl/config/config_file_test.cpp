@@ -83,6 +83,20 @@ TEST_F(ConfigFile, AProjectSetsNothingThatIsStartedOrWritten) {
   }
 }
 
+TEST_F(ConfigFile, LettersBeyondAsciiAreForStringsAndRemarks) {
+  EXPECT_EQ(values("# für mich\nlog_file = \"/tmp/größe\"  # ü\n").at(shm::OptionId::kLogFile), "/tmp/größe");
+  EXPECT_EQ(values("log_file = \"/tmp/\\\"😀\"").at(shm::OptionId::kLogFile), "/tmp/\"😀");
+  EXPECT_EQ(values("\xEF\xBB\xBFplan = 1").size(), 1u);
+  // Undefined behaviour of toml++ 3.3 otherwise.
+  for (const char* const text :
+       {"\xef\xbf\xa9it = 1", "plan = 1\n  \xef\xbf\xa9 = 1", "plan = {\xef\xbf\xa9 = 1}",
+        "log = \"a\\\"\" \xef\xbf\xa9", "log = {a = \"\"\"\n\"\"\", \xef\xbf\xa9 = 1}", "log_file = +'\xef\xbf\xa9'"}) {
+    EXPECT_NE(fault(text).find("a character beyond ASCII that is not between double quotes"), std::string::npos)
+        << fault(text);
+  }
+  EXPECT_TRUE(fault("plan = 1\n  \xef\xbf\xa9 = 1").starts_with("/work/memopt.toml:2:3: "));
+}
+
 // Bytes of any kind give settings or a fault that is fit for a terminal; nothing else.
 TEST_F(ConfigFile, AnyBytes) {
   std::mt19937 random(11);
