@@ -11,6 +11,7 @@
 #include <string>
 #include <string_view>
 
+#include "shm/durations.h"
 #include "shm/pin_terms.h"
 #include "shm/sizes.h"
 #include "shm/wait.h"
@@ -57,18 +58,9 @@ constexpr bool is_instance_name(std::string_view value) {
   }
   return true;
 }
-// A power of two from 128K to 1G, in the form that ring_bytes() reads.
 constexpr bool is_ring_size(std::string_view value) {
-  std::uint64_t number = 0;
-  std::size_t i = 0;
-  for (; i < value.size() && value[i] >= '0' && value[i] <= '9' && i < 5; ++i) {
-    number = number * 10 + static_cast<std::uint64_t>(value[i] - '0');
-  }
-  if (i == 0 || i + 1 != value.size()) return false;
-  const char unit = value[i];
-  if (unit != 'K' && unit != 'M' && unit != 'G') return false;
-  number <<= unit == 'K' ? 10 : unit == 'M' ? 20 : 30;
-  return number >= (std::uint64_t{128} << 10) && number <= (std::uint64_t{1} << 30) && (number & (number - 1)) == 0;
+  const std::uint64_t bytes = size_bytes(value);
+  return bytes >= (std::uint64_t{128} << 10) && bytes <= (std::uint64_t{1} << 30) && (bytes & (bytes - 1)) == 0;
 }
 
 // What digits alone say, no more of them than `most` has; nothing if it is something else, or more.
@@ -84,7 +76,14 @@ constexpr std::optional<std::uint32_t> number(std::string_view value, std::uint3
   return static_cast<std::uint32_t>(number);
 }
 inline constexpr std::uint32_t kMostWait = 3600, kMostSampling = 65536;
-constexpr bool is_wait(std::string_view value) { return number(value, kMostWait).has_value(); }
+// Whole seconds; a duration with a unit counts the seconds that it begins.
+constexpr std::optional<std::uint32_t> wait(std::string_view value) {
+  if (const auto plain = number(value, kMostWait)) return plain;
+  const std::optional<std::uint64_t> nanoseconds = parse_duration(value, 0);
+  if (!nanoseconds || *nanoseconds > kMostWait * kOneSecond) return std::nullopt;
+  return static_cast<std::uint32_t>((*nanoseconds + kOneSecond - 1) / kOneSecond);
+}
+constexpr bool is_wait(std::string_view value) { return wait(value).has_value(); }
 constexpr bool is_sampling(std::string_view value) { return number(value, kMostSampling).has_value(); }
 
 }  // namespace option_check
@@ -118,7 +117,7 @@ inline constexpr std::array<Option, static_cast<std::size_t>(OptionId::kCount)> 
      option_check::is_path, "", InFiles::kUsers},
     {"MEMOPT_PLAN", "1", "0 or 1", "0: leave allocation to the driver; count and forward only.",
      option_check::is_switch},
-    {"MEMOPT_SYNC_PLAN", "0", "0 to 3600",
+    {"MEMOPT_SYNC_PLAN", "0", "0 to 3600, or a duration (60s, 5min)",
      "1: wait for the planner at fixed points of the program, ten seconds at most, so that runs repeat exactly. More: "
      "so many seconds at most. Slow; for tests.",
      option_check::is_wait},
@@ -127,7 +126,7 @@ inline constexpr std::array<Option, static_cast<std::size_t>(OptionId::kCount)> 
     {"MEMOPT_PLANNER_NAME", "", "letters, digits, - and _, at most 40",
      "Talk to the planner of that name instead of the user's own; it is started if there is none.",
      option_check::is_instance_name},
-    {"MEMOPT_RING", "16M", "a power of two from 128K to 1G, with K, M or G",
+    {"MEMOPT_RING", "16M", "a size that is a power of two from 128KiB to 1GiB",
      "Shared memory per thread in which events wait for the planner.", option_check::is_ring_size},
     {"MEMOPT_RECORD", "0", "0 or 1",
      "1: record everything, launch parameters too, and plan nothing; set by memoptctl record.", option_check::is_switch,
@@ -153,22 +152,12 @@ inline constexpr std::array<Option, static_cast<std::size_t>(OptionId::kCount)> 
      is_pin},
 }};
 
-constexpr std::uint64_t ring_bytes(std::string_view value) {
-  std::uint64_t number = 0;
-  for (const char letter : value) {
-    if (letter >= '0' && letter <= '9') number = number * 10 + static_cast<std::uint64_t>(letter - '0');
-    if (letter == 'K') number <<= 10;
-    if (letter == 'M') number <<= 20;
-    if (letter == 'G') number <<= 30;
-  }
-  return number;
-}
+constexpr std::uint64_t ring_bytes(std::string_view value) { return size_bytes(value); }
 
 // How long a program waits for its planner at most, in seconds; 0: it does not, nor where the text is none that
 // is_wait() accepts.
 constexpr std::uint32_t wait_seconds(std::string_view value) {
-  const std::uint32_t seconds = option_check::number(value, option_check::kMostWait).value_or(0);
-  return seconds == 1 ? kUsualWait : seconds;
+  return value == "1" ? kUsualWait : option_check::wait(value).value_or(0);
 }
 
 // Of text that is_sampling() accepts; else 0.

@@ -1,11 +1,13 @@
-// Sizes as people write them, in options and on command lines: "8GiB", "1.5G", "500MiB", "1048576"; and limits, which
-// may also be a part of the device: "60%".
+// Sizes as people write them, in options and on command lines: "8GiB", "1.5G", "500MiB", "1048576", "512B"; and limits,
+// which may also be a part of the device: "60%".
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string_view>
+
+#include "shm/decimal.h"
 
 namespace memopt::shm {
 
@@ -28,40 +30,16 @@ namespace size_detail {
 
 inline constexpr std::uint64_t kPercent = 1'000'000;  // in the unit of ParsedSize::whole
 inline constexpr std::uint64_t kAll = 100 * kPercent;
-inline constexpr std::size_t kMostDecimals = 6;  // so that a percentage is exact, and no product overflows
 
-constexpr bool is_digit(char letter) { return letter >= '0' && letter <= '9'; }
-
-// A decimal number times `unit` (2^40 at most), rounded down; nothing where the text is not one, or the product is more
-// than 2^62. No sign, no exponent, no blanks.
-constexpr std::optional<std::uint64_t> scaled(std::string_view number, std::uint64_t unit) {
-  constexpr std::uint64_t kMost = std::uint64_t{1} << 62;
-  std::uint64_t whole = 0;
-  std::size_t i = 0;
-  for (; i < number.size() && is_digit(number[i]); ++i) {
-    const auto digit = static_cast<std::uint64_t>(number[i] - '0');
-    if (whole > (kMost / unit - digit) / 10) return std::nullopt;
-    whole = whole * 10 + digit;
-  }
-  if (i == 0) return std::nullopt;
-  if (i == number.size()) return whole * unit;
-  const std::string_view decimals = number.substr(i + 1);
-  if (number[i] != '.' || decimals.empty() || decimals.size() > kMostDecimals) return std::nullopt;
-  std::uint64_t part = 0;
-  std::uint64_t of = 1;
-  for (const char letter : decimals) {
-    if (!is_digit(letter)) return std::nullopt;
-    part = part * 10 + static_cast<std::uint64_t>(letter - '0');
-    of *= 10;
-  }
-  const std::uint64_t sum = whole * unit + unit * part / of;
-  return sum <= kMost ? std::optional(sum) : std::nullopt;
-}
-
-// Takes the unit off the end: K, M, G or T, each with or without iB. GB is refused: some mean 10^9 by it.
+// Takes the unit off the end: K, M, G or T, each with or without iB, or B behind a digit. GB is refused: some mean 10^9
+// by it.
 constexpr std::uint64_t take_unit(std::string_view& text) {
   constexpr std::string_view kUnits = "KMGT";
   std::string_view rest = text;
+  if (rest.size() > 1 && rest.back() == 'B' && is_digit(rest[rest.size() - 2])) {
+    text.remove_suffix(1);
+    return 1;
+  }
   if (rest.ends_with("iB")) rest.remove_suffix(2);
   const std::size_t power = rest.empty() ? std::string_view::npos : kUnits.find(rest.back());
   if (power == std::string_view::npos) return 1;
@@ -72,19 +50,35 @@ constexpr std::uint64_t take_unit(std::string_view& text) {
 
 }  // namespace size_detail
 
-constexpr ParsedSize parse_size(std::string_view text) {
+// Bytes, 0 to 2^62, rounded down to whole ones. Nothing where the text is no size; a part of a byte is none.
+constexpr std::optional<std::uint64_t> parse_bytes(std::string_view text) {
   const std::uint64_t unit = size_detail::take_unit(text);
-  // A part of a byte is none.
-  if (unit == 1 && text.find('.') != std::string_view::npos) return {};
-  const std::optional<std::uint64_t> bytes = size_detail::scaled(text, unit);
+  if (unit == 1 && text.find('.') != std::string_view::npos) return std::nullopt;
+  return scaled(text, unit);
+}
+
+// "12.5%": millionths of a percent, which may be more than a hundred. Nothing where the text is no percentage.
+constexpr std::optional<std::uint64_t> parse_part(std::string_view text) {
+  if (!text.ends_with('%')) return std::nullopt;
+  text.remove_suffix(1);
+  return scaled(text, size_detail::kPercent);
+}
+
+// Of `whole`, rounded down; nothing where it would be more than 2^62.
+constexpr std::optional<std::uint64_t> part_of(std::uint64_t part, std::uint64_t whole) {
+  const auto bytes = static_cast<unsigned __int128>(whole) * part / size_detail::kAll;
+  return bytes <= kMostScaled ? std::optional(static_cast<std::uint64_t>(bytes)) : std::nullopt;
+}
+
+constexpr ParsedSize parse_size(std::string_view text) {
+  const std::optional<std::uint64_t> bytes = parse_bytes(text);
   if (!bytes || *bytes == 0) return {};
   return {.valid = true, .percent = false, .whole = *bytes};
 }
 
 constexpr ParsedSize parse_limit(std::string_view text) {
   if (!text.ends_with('%')) return parse_size(text);
-  text.remove_suffix(1);
-  const std::optional<std::uint64_t> part = size_detail::scaled(text, size_detail::kPercent);
+  const std::optional<std::uint64_t> part = parse_part(text);
   if (!part || *part == 0 || *part > size_detail::kAll) return {};
   return {.valid = true, .percent = true, .whole = *part};
 }

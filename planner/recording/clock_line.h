@@ -39,4 +39,9 @@ class ClockLine {
   std::uint64_t readings_ = 0;
 };
 
+class RecordingReader;
+
+// All readings of a recording: reads on to its end.
+ClockLine read_clock(RecordingReader& reader);
+
 }  // namespace memopt::planner

@@ -34,6 +34,10 @@ TEST(Sizes, BytesAndPowersOf1024) {
   EXPECT_EQ(size_bytes("8G"), 8 * kGib);
   EXPECT_EQ(size_bytes("2TiB"), 2 * kTib);
   EXPECT_EQ(size_bytes("007M"), 7 * kMib);
+  EXPECT_EQ(size_bytes("512B"), 512u);
+  EXPECT_EQ(parse_bytes("0"), 0u);
+  EXPECT_EQ(parse_bytes("0.0001K"), 0u);
+  EXPECT_FALSE(parse_bytes("1.5B") || parse_bytes("8GB") || parse_bytes("60%"));
 }
 
 TEST(Sizes, PartsOfAUnit) {
@@ -46,7 +50,7 @@ TEST(Sizes, PartsOfAUnit) {
 
 TEST(Sizes, NothingElse) {
   for (const char* text :
-       {"",    " ",    "8GB", "8gb",  "8g",    "8giB", "8GIB",    "8Gi",       "8B",    "8iB",    "100iB",
+       {"",    " ",    "8GB", "8gb",  "8g",    "8giB", "8GIB",    "8Gi",       "B",     "8iB",    "100iB",
         "iB",  "GiB",  "G",   ".G",   ".5G",   "5.G",  "1.5",     "1.0",       "1..5G", "1.5.2G", "1,5G",
         "-1G", "+1G",  "1e9", "0x10", "8 GiB", " 8G",  "8G ",     "8GiBiB",    "8GG",   "8P",     "inf",
         "nan", "none", "0",   "0G",   "0.0G",  "60%",  "0.0001K", "1.0000001G"}) {
@@ -106,6 +110,14 @@ TEST(Limits, PercentagesAreExact) {
       EXPECT_EQ(limit_bytes(text, total), expected) << text << " of " << total;
     }
   }
+}
+
+TEST(Limits, PartsMayBeMoreThanAll) {
+  EXPECT_EQ(part_of(*parse_part("150%"), 1000), 1500u);
+  EXPECT_EQ(part_of(*parse_part("0%"), 1000), 0u);
+  EXPECT_EQ(part_of(*parse_part("100%"), kMost), kMost);
+  EXPECT_FALSE(part_of(*parse_part("200%"), kMost));
+  EXPECT_FALSE(parse_part("60") || parse_part("-1%") || parse_part("%"));
 }
 
 }  // namespace

@@ -58,6 +58,7 @@ RULES = {
                            *LAYOUT_PUBLIC - {LAYOUT + "files"}},
     "planner/sending": {"shm", "planner/program.h", "planner/frameworks", "planner/iteration", *(SWAP + room for room in SWAP_ROOMS if room != "files")},
     "planner/recording": {"shm", "planner/daemon/sink.h", "planner/json"},
+    "planner/exchange": {"shm", "planner/daemon/sink.h", "planner/recording", "planner/input", "planner/json", LAYOUT + "files", LAYOUT + "problem/problem.h"},
     "planner/daemon": {"shm", "planner"},
     "tools": {"planner", "shm"},
     "integration/cudasim": {PTX + "front", PTX + "execution"},
@@ -87,12 +88,14 @@ MEMOPTCTL_ROOMS = {
     "recompute": ["planner", "common", "swap"],
     "solve": ["planner", "common"],
     "report": ["planner", "common", "plan", "swap", "symbols"],
+    "exchange": ["planner", "common"],
+    "fit": ["planner", "common", "run", "exchange", "plan", "swap"],
     "doctor": ["common", "run", "status", "planner/json"],
     "top": ["common", "status", "planner/json"],
     "metrics": ["common", "status", "planner/json"],
     "description": ["common"],
-    "main": ["planner/input", "common", "config", "run", "status", "symbols", "recording", "plan", "swap", "recompute", "solve", "report", "doctor", "top", "metrics",
-             "description"],
+    "main": ["planner/input", "common", "config", "run", "status", "symbols", "recording", "plan", "swap", "recompute", "solve", "report", "exchange", "fit", "doctor", "top",
+             "metrics", "description"],
 }
 RULES |= {f"tools/memoptctl/{room}": {"shm", *(f"tools/memoptctl/{other}" if other in MEMOPTCTL_ROOMS else other for other in others)}
           for room, others in MEMOPTCTL_ROOMS.items()}

@@ -85,14 +85,30 @@ TEST(Options, PinsAreASizeAndAFrame) {
 
 TEST(Options, WaitsAreSeconds) {
   const shm::Option& option = *shm::find_option("MEMOPT_SYNC_PLAN");
-  const std::pair<const char*, std::uint32_t> good[] = {{"0", 0}, {"1", 10}, {"2", 2}, {"45", 45}, {"3600", 3600}};
+  const std::pair<const char*, std::uint32_t> good[] = {{"0", 0},       {"1", 10},    {"2", 2},    {"45", 45},
+                                                        {"3600", 3600}, {"1s", 1},    {"60s", 60}, {"5min", 300},
+                                                        {"500ms", 1},   {"1h", 3600}, {"0s", 0}};
   for (const auto& [text, seconds] : good) {
     EXPECT_TRUE(option.accepts(text)) << text;
     EXPECT_EQ(shm::wait_seconds(text), seconds) << text;
   }
-  for (const char* const bad : {"", "3601", "9999", "00001", "-1", "10s", "1.5", "yes"}) {
+  for (const char* const bad :
+       {"", "3601", "9999", "00001", "-1", "10 s", "1.5", "yes", "5m", "1.1h", "61min", "s", "99999999999999999999h"}) {
     EXPECT_FALSE(option.accepts(bad)) << bad;
     EXPECT_EQ(shm::wait_seconds(bad), 0u) << bad;
+  }
+}
+
+TEST(Options, RingsArePowersOfTwo) {
+  const shm::Option& option = *shm::find_option("MEMOPT_RING");
+  const std::pair<const char*, std::uint64_t> good[] = {{"128K", 128 << 10}, {"16M", 16 << 20},    {"16MiB", 16 << 20},
+                                                        {"1G", 1 << 30},     {"1048576", 1 << 20}, {"0.5G", 512 << 20}};
+  for (const auto& [text, bytes] : good) {
+    EXPECT_TRUE(option.accepts(text)) << text;
+    EXPECT_EQ(shm::ring_bytes(text), bytes) << text;
+  }
+  for (const char* const bad : {"", "64K", "2G", "3M", "16MB", "16", "50%", "-1M", "99999999999999999999999M"}) {
+    EXPECT_FALSE(option.accepts(bad)) << bad;
   }
 }
 

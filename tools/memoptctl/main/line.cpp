@@ -20,6 +20,7 @@
 #include <utility>
 #include <vector>
 
+#include "shm/durations.h"
 #include "shm/options.h"
 #include "shm/sizes.h"
 #include "tools/memoptctl/common/printable.h"
@@ -27,6 +28,9 @@
 #include "tools/memoptctl/config/config_command.h"
 #include "tools/memoptctl/doctor/doctor_command.h"
 #include "tools/memoptctl/main/describing_line.h"
+#include "tools/memoptctl/main/examples.h"
+#include "tools/memoptctl/main/exchange_line.h"
+#include "tools/memoptctl/main/fit_line.h"
 #include "tools/memoptctl/main/number_option.h"
 #include "tools/memoptctl/main/plan_line.h"
 #include "tools/memoptctl/main/watching_line.h"
@@ -59,6 +63,9 @@ class Words {
   // The first of them that may be a command; empty: there is none.
   std::string_view first() const { return own() > 1 ? std::string_view(begin_[1]) : std::string_view(); }
   bool has_separator() const { return separator_ != end_; }
+
+  // What follows the separator.
+  std::vector<std::string> behind() const { return {separator_ + (has_separator() ? 1 : 0), end_}; }
 
   // The program and its arguments: what its command has left of our own words, and what follows them.
   std::vector<std::string> program(const CLI::App& command) const {
@@ -129,6 +136,7 @@ class Line {
   void add_settings_of_line(CLI::App& command);
 
   std::string unknown_command(const std::string& name) const;
+  std::string unknown_option(const CLI::App& command, const std::vector<std::string>& words) const;
   int run_command(const Words& words);
   int run_program(const Words& words);
   int run_doctor(const Words& words);
@@ -149,6 +157,7 @@ class Line {
   CLI::App* options_app_ = nullptr;
   CLI::App* config_app_ = nullptr;
   CLI::App* frameworks_app_ = nullptr;
+  CLI::App* fit_app_ = nullptr;
   CLI::App* doctor_app_ = nullptr;
   CLI::App* probe_app_ = nullptr;
 
@@ -163,6 +172,8 @@ class Line {
   ReduceOptions reduce_;
   ReportOptions report_;
   SolveOptions solve_;
+  ExchangeLine exchange_;
+  FitLine fit_;
   DoctorOptions doctor_;
   std::string device_;  // of run, record or doctor
   pid_t pid_ = 0;
@@ -182,13 +193,16 @@ Line::Line() {
   add_limit();
   add_record();
   add_show();
+  fit_app_ = fit_.add_to(app_);
   add_plan();
   add_report();
   add_reduce();
+  exchange_.add_to(app_);
   add_solve();
   add_settings();
   add_doctor();
   describing_.add_to(app_);
+  add_examples(app_);
 }
 
 void Line::add_device(CLI::App& command, const std::string& what) {
@@ -325,19 +339,16 @@ void Line::add_report() {
                    "whose copies swaps are planned for: gtx1080ti, a100-40g, h200, or OUT:IN[:OUT_LATENCY:IN_LATENCY] "
                    "in GB/s and ns")
       ->type_name("NAME");
-  accept_number(report_app_->add_option("--time-budget", report_.seconds,
-                                        "seconds for the plans within all limits together, 0: none are made; an "
-                                        "interrupt keeps those that there are"),
-                0, 86400)
+  accept_duration(report_app_->add_option("--time-budget", report_.seconds,
+                                          "for the plans within all limits together, 0: none are made; an "
+                                          "interrupt keeps those that there are"),
+                  PlainUnit::kSeconds, 0, 24 * 3600 * shm::kOneSecond)
       ->capture_default_str();
   accept_whole(report_app_->add_option("--threads", report_.threads, "of planning, 0: one for each processor"), 0, 1024)
       ->capture_default_str();
   accept_whole(report_app_->add_option("--seed", report_.seed, "of what is random in planning"), 0, kAny)
       ->capture_default_str();
   report_app_->footer(
-      "Examples:\n  memoptctl record -o run.rec -- python3 train.py && memoptctl report run.rec -o report.html\n"
-      "  memoptctl report run.rec -o report.html --limit 6GiB --machine h200\n"
-      "  memoptctl report run.rec --time-budget 0 -o - | gzip > report.html.gz\n"
       "Exit code: 0; 1 if FILE can't be read, or not to its end, the page showing what was read; 2 wrong use; 3 if no "
       "plan was found within --limit; 4 if no iteration was found, the page showing the load alone.");
 }
@@ -368,12 +379,11 @@ void Line::add_solve() {
                    "CSV with id,lower,upper,size (docs/formats/layout-csv.md); -: standard input; packed by gzip or "
                    "zstd or not")
       ->type_name("FILE");
-  accept_whole(
-      solve_app_->add_option("--capacity", solve_.capacity, "fit into so many bytes, rather than into the fewest"), 0,
-      std::uint64_t{1} << 62, "BYTES");
-  accept_number(solve_app_->add_option("--time-limit", solve_.seconds,
-                                       "seconds of solving (10; 1 per cell of a comparison), 0: no limit"),
-                0, 1e9, "S");
+  accept_size(
+      solve_app_->add_option("--capacity", solve_.capacity, "fit into so many bytes, rather than into the fewest"));
+  accept_duration(solve_app_->add_option("--time-limit", solve_.seconds,
+                                         "of solving (10s; 1s per cell of a comparison), 0: no limit"),
+                  PlainUnit::kSeconds, 0, 100'000 * 3600 * shm::kOneSecond);
   solve_app_->add_option("--solver", solve_.solver, "one of --list")->capture_default_str()->type_name("NAME");
   accept_whole(solve_app_->add_option("--threads", solve_.threads, "so many (one per processor)"), 1, 1024);
   accept_whole(solve_app_->add_option("--seed", solve_.seed, "of what is chosen at random"), 0, kAny)
@@ -419,8 +429,8 @@ void Line::add_doctor() {
   doctor_app_ = app_.add_subcommand("doctor", "Look for what keeps memopt from working here, or with one program");
   doctor_app_->add_flag("--json", doctor_.json, "machine-readable, one object");
   add_device(*doctor_app_, "look at");
-  accept_number(doctor_app_->add_option("--seconds", doctor_.seconds, "let the program run so many seconds at most"),
-                0.1, 86400)
+  accept_duration(doctor_app_->add_option("--seconds", doctor_.seconds, "let the program run so long at most"),
+                  PlainUnit::kSeconds, shm::kOneSecond / 10, 24 * 3600 * shm::kOneSecond)
       ->capture_default_str();
   doctor_app_->prefix_command();
   doctor_app_->footer(
@@ -444,6 +454,22 @@ std::string Line::unknown_command(const std::string& name) const {
                      meant.empty() ? "" : fmt::format(", did you mean {}?", meant));
 }
 
+// The sentence about the first of the words that looks like an option and is none; empty if there is no such word.
+std::string Line::unknown_option(const CLI::App& command, const std::vector<std::string>& words) const {
+  const auto word = std::find_if(words.begin(), words.end(),
+                                 [](const std::string& one) { return one.size() > 1 && one.front() == '-'; });
+  if (word == words.end()) return "";
+  std::vector<std::string> names;
+  for (const CLI::Option* const known : command.get_options()) {
+    for (const std::string& name : known->get_lnames()) names.push_back("--" + name);
+  }
+  const std::string name = word->substr(0, word->find('='));
+  const std::string meant = name.starts_with("--") ? nearest(name, names) : "";
+  const std::string whole = &command == &app_ ? "memoptctl" : "memoptctl " + command.get_name();
+  return fmt::format("{} has no option {}{}; {} --help lists them", whole, printable(name),
+                     meant.empty() ? "" : fmt::format(", did you mean {}?", meant), whole);
+}
+
 int Line::run(int argc, char** argv, std::span<const std::string_view> missing) {
   const Words words(argc, argv);
   if (words.own() > 1 && std::find(missing.begin(), missing.end(), words.first()) != missing.end()) {
@@ -460,6 +486,14 @@ int Line::run(int argc, char** argv, std::span<const std::string_view> missing) 
       fmt::print(stderr, "memoptctl: {}\n", unknown);
       return 2;
     }
+    const std::vector<CLI::App*> commands = app_.get_subcommands();
+    const CLI::App& command = commands.empty() ? app_ : *commands.front();
+    // Where a command is missing, or what it needs, a word that was not understood may be why.
+    const bool extra = error.get_exit_code() != 0 && !command.remaining(true).empty();
+    if (const std::string unknown = extra ? unknown_option(command, command.remaining(true)) : ""; !unknown.empty()) {
+      fmt::print(stderr, "memoptctl: {}\n", unknown);
+      return 2;
+    }
     std::ostringstream help, wrong;
     const int code = app_.exit(error, help, wrong);
     fmt::print("{}", std::move(help).str());
@@ -470,10 +504,21 @@ int Line::run(int argc, char** argv, std::span<const std::string_view> missing) 
 }
 
 int Line::run_command(const Words& words) {
+  for (const CLI::App* const command : {run_app_, record_app_, doctor_app_, fit_app_}) {
+    // All that is no option of theirs is the program's, so that the parser does not complain.
+    if (command == nullptr || !*command || command->remaining().empty()) continue;
+    std::vector<std::string> left = command->remaining();
+    if (command != fit_app_) left.resize(1);
+    const std::string unknown = unknown_option(*command, left);
+    if (unknown.empty()) continue;
+    fmt::print(stderr, "memoptctl: {}\n", unknown);
+    return 2;
+  }
   if (*run_app_ || *record_app_) return run_program(words);
   if (*doctor_app_) return run_doctor(words);
+  if (fit_app_ != nullptr && *fit_app_) return fit_.run(fit_app_->remaining(), words.behind());
   if (words.has_separator()) {
-    fmt::print(stderr, "memoptctl: only run, record and doctor take a program\n");
+    fmt::print(stderr, "memoptctl: only run, record, fit and doctor take a program\n");
     return 2;
   }
   if (*probe_app_) return probe(probed_);
@@ -487,6 +532,7 @@ int Line::run_command(const Words& words) {
   if (describing_.given()) return describing_.run(app_);
   if (*show_app_) return run_show();
   if (*plan_app_) return plan_.run();
+  if (exchange_.named()) return exchange_.run();
   if (*reduce_app_) {
     reduce_.reduction.version = MEMOPT_VERSION;
     return reduce(reduce_);
@@ -517,10 +563,6 @@ int Line::run_program(const Words& words) {
 
 int Line::run_doctor(const Words& words) {
   if (!device_.empty()) doctor_.simulated_device = device_;
-  if (const std::vector<std::string> left = doctor_app_->remaining(); !left.empty() && left[0].starts_with('-')) {
-    fmt::print(stderr, "memoptctl: doctor has no option {}\n", printable(left[0]));
-    return 2;
-  }
   doctor_.command = words.program(*doctor_app_);
   doctor_.version = MEMOPT_VERSION;
   return doctor(doctor_);

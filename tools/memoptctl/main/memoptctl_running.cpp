@@ -4,8 +4,11 @@
 #include <cstdlib>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "tools/memoptctl/doctor/doctor_command.h"
+#include "tools/memoptctl/main/exchange_line.h"
+#include "tools/memoptctl/main/fit_line.h"
 #include "tools/memoptctl/main/line.h"
 #include "tools/memoptctl/main/plan_line.h"
 #include "tools/memoptctl/metrics/metrics_command.h"
@@ -18,6 +21,11 @@ namespace memopt::tools {
 
 void PlanLine::add_to(CLI::App&) {}
 int PlanLine::run() { std::abort(); }
+void ExchangeLine::add_to(CLI::App&) {}
+bool ExchangeLine::named() const { return false; }
+int ExchangeLine::run() { std::abort(); }
+CLI::App* FitLine::add_to(CLI::App&) { return nullptr; }
+int FitLine::run(std::vector<std::string>, std::vector<std::string>) { std::abort(); }
 int doctor(const DoctorOptions&) { std::abort(); }
 int probe(const std::string&) { std::abort(); }
 int reduce(const ReduceOptions&) { std::abort(); }
@@ -30,7 +38,7 @@ std::string listen_fault(const std::string&) { std::abort(); }
 }  // namespace memopt::tools
 
 int main(int argc, char** argv) {
-  static constexpr std::array<std::string_view, 8> kMissing{"doctor", "metrics", "plan",  "probe",
-                                                            "reduce", "report",  "solve", "top"};
+  static constexpr std::array<std::string_view, 11> kMissing{"doctor", "export", "fit",    "import", "metrics", "plan",
+                                                             "probe",  "reduce", "report", "solve",  "top"};
   return memopt::tools::run_line(argc, argv, kMissing);
 }

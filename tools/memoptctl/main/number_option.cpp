@@ -6,7 +6,10 @@
 #include <cmath>
 #include <limits>
 
+#include "shm/durations.h"
+#include "shm/sizes.h"
 #include "tools/memoptctl/common/printable.h"
+#include "tools/memoptctl/common/quantity.h"
 
 namespace memopt::tools {
 namespace {
@@ -53,6 +56,37 @@ CLI::Option* accept_whole(CLI::Option* option, std::uint64_t least, std::uint64_
 CLI::Option* accept_number(CLI::Option* option, double least, double most, const char* type) {
   return accept<double>(option, finite_number, least, most, fmt::format("a number from {:g} to {:g}", least, most),
                         type);
+}
+
+CLI::Option* accept_duration(CLI::Option* option, PlainUnit plain, std::uint64_t least, std::uint64_t most) {
+  const std::uint64_t unit = plain == PlainUnit::kSeconds ? shm::kOneSecond : 1000;
+  const std::string expected =
+      fmt::format("a duration from {} to {} (a plain number is {})", exact_duration(least), exact_duration(most),
+                  plain == PlainUnit::kSeconds ? "seconds" : "microseconds");
+  option->description(fmt::format("{}; {}", option->get_description(), expected));
+  return option->type_name("DURATION")
+      ->transform(CLI::Validator(
+          [=](std::string& text) {
+            const std::optional<std::uint64_t> value = shm::parse_duration(text, unit);
+            if (!value || *value < least || *value > most)
+              return fmt::format("expected {}, not '{}'", expected, printable(text));
+            text = fmt::format("{}", static_cast<double>(*value) / static_cast<double>(unit));
+            return std::string();
+          },
+          ""));
+}
+
+CLI::Option* accept_size(CLI::Option* option) {
+  static constexpr const char* kExpected = "a size from 0 to 2^62 bytes (8GiB, 512M)";
+  option->description(fmt::format("{}; {}", option->get_description(), kExpected));
+  return option->type_name("SIZE")->transform(CLI::Validator(
+      [](std::string& text) {
+        const std::optional<std::uint64_t> value = shm::parse_bytes(text);
+        if (!value) return fmt::format("expected {}, not '{}'", kExpected, printable(text));
+        text = fmt::format("{}", *value);
+        return std::string();
+      },
+      ""));
 }
 
 }  // namespace memopt::tools

@@ -14,7 +14,9 @@
 #include <vector>
 
 #include "planner/input/file.h"
+#include "shm/durations.h"
 #include "tools/memoptctl/common/printable.h"
+#include "tools/memoptctl/exchange/converted_file.h"
 #include "tools/memoptctl/main/number_option.h"
 #include "tools/memoptctl/recompute/recompute_command.h"
 #include "tools/memoptctl/swap/swap_plan_command.h"
@@ -23,6 +25,7 @@
 namespace memopt::tools {
 namespace {
 
+constexpr std::uint64_t kDay = 24 * 3600 * shm::kOneSecond;
 constexpr int kExitWrongUse = 2;
 constexpr const char* kSwaps = "Swaps (any of these asks for them)";
 constexpr const char* kRecompute = "Computing again";
@@ -41,9 +44,9 @@ bool same_file(const std::string& one, const std::string& other) {
 void PlanLine::add_to(CLI::App& command) {
   app_ = &command;
   app_->add_option("file", layout_.file,
-                   "written by memoptctl record, a text trace, a log for DTR's simulator, a kernel table of G10's, or "
-                   "an iteration "
-                   "(memopt-plan-1 or -2); -: standard input; packed by gzip or zstd or not")
+                   "written by memoptctl record, a text trace, a log for DTR's simulator, a kernel table of G10's, "
+                   "an iteration (memopt-plan-1 or -2), or what memoptctl import reads; -: standard input; packed by "
+                   "gzip or zstd or not")
       ->type_name("FILE")
       ->required();
   app_->add_option("--json", layout_.json, "write the plan with every operation here (memopt-plan-1 or -2)")
@@ -59,11 +62,11 @@ void PlanLine::add_to(CLI::App& command) {
       "memopt, none, autoswap:doa, autoswap:aoa, autoswap:wdoa, autoswap:swdoa, autoswap:tuned (memopt); or layout: no "
       "swaps, what a program under memopt gets today (a recording or a trace without any of these options)",
       "NAME");
-  option("--limit", swaps_.limit,
-         "most bytes, a number from 0 to 2^62 with B, KiB, MiB or GiB behind it (300MiB), or with % for a part of the "
-         "peak "
-         "load; else least footprint at no added time",
-         "BYTES");
+  option(
+      "--limit", swaps_.limit,
+      "most bytes, a size from 0 to 2^62 bytes (300MiB, 8G), or with % for a part of the peak load (60%); else least "
+      "footprint at no added time",
+      "SIZE");
   option("--objective", swaps_.objective,
          "footprint: the least at no added time; time: the least added within the limit (if there is one)", "NAME");
   option(
@@ -85,10 +88,9 @@ void PlanLine::add_to(CLI::App& command) {
          "checkmate:lp, dqn and dqn:transfer)",
          "A,B,...")
       ->delimiter(',');
-  accept_number(
-      option("--time-budget", swaps_.seconds,
-             "seconds for the strategy memopt, and for autoswap:tuned (60) and dqn (30), under each limit", "N"),
-      0.05, 86400)
+  accept_duration(option("--time-budget", swaps_.seconds,
+                         "for the strategy memopt, and for autoswap:tuned (60s) and dqn (30s), under each limit", "N"),
+                  PlainUnit::kSeconds, shm::kOneSecond / 20, kDay)
       ->capture_default_str();
   accept_whole(option("--threads", swaps_.threads, "of the strategy memopt, 0: one for each processor", "N"), 0, 1024)
       ->capture_default_str();
@@ -96,27 +98,25 @@ void PlanLine::add_to(CLI::App& command) {
                  "of the strategy memopt: a block that was only read since it was copied to the host leaves without "
                  "another copy; no program can carry that out yet")
       ->group(kSwaps);
-  accept_number(
+  accept_duration(
       option("--remap-time", swaps_.remap_us,
              "of the strategy memopt: blocks may return to other places than those where they were, and the "
-             "host takes so many microseconds to map the addresses of a chunk anew (74 by published figures); "
+             "host takes so long to map the addresses of a chunk anew (74us by published figures); "
              "no program can carry that out yet",
              "N"),
-      0, 1e6);
+      PlainUnit::kMicroseconds, 0, shm::kOneSecond);
   accept_whole(option("--seed", swaps_.seed, "of what is random in a strategy", "N"), 0,
                std::numeric_limits<std::uint64_t>::max())
       ->capture_default_str();
-  accept_number(
-      option("--layout-time", swaps_.layout_seconds, "seconds for each layout that the other strategies try", "N"),
-      0.001, 3600)
+  accept_duration(option("--layout-time", swaps_.layout_seconds, "for each layout that the other strategies try", "N"),
+                  PlainUnit::kSeconds, shm::kOneSecond / 1000, 3600 * shm::kOneSecond)
       ->capture_default_str();
   app_->add_flag("!--no-bound", swaps_.bound, "show no lower bounds")->group(kSwaps);
-  accept_number(option("--bound-time", swaps_.bound_seconds,
-                       "seconds for a lower bound, without it where that is not enough (where launches are computed "
-                       "again 5 if not given, "
-                       "and the best until then)",
-                       "N"),
-                0.05, 86400)
+  accept_duration(option("--bound-time", swaps_.bound_seconds,
+                         "for a lower bound, without it where that is not enough (where launches are computed "
+                         "again 5s if not given, and the best until then)",
+                         "N"),
+                  PlainUnit::kSeconds, shm::kOneSecond / 20, kDay)
       ->capture_default_str();
   app_->add_flag(
           "--recompute", recompute_,
@@ -171,7 +171,7 @@ int PlanLine::run() {
     fmt::print(stderr, "memoptctl plan: {}\n", why);
     return kExitWrongUse;
   };
-  input::File file(layout_.file);
+  input::File file = open_recording(layout_.file);
   const bool iteration = is_iteration(file);
   for (const CLI::Option* const one : app_->get_options()) {
     if (one->get_group() == kSwaps && one->count() > 0) swaps_.given.push_back(one->get_name());

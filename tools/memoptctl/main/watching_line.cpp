@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <optional>
 
+#include "shm/durations.h"
 #include "tools/memoptctl/common/printable.h"
 #include "tools/memoptctl/main/number_option.h"
 #include "tools/memoptctl/status/watch_command.h"
@@ -14,9 +16,12 @@ namespace {
 // What CLI11 gives for an option that may go without its value, and does.
 constexpr const char* kNoValue = "true";
 
-bool is_interval(const std::string& text) {
-  const auto seconds = finite_number(text);
-  return seconds && *seconds >= kLeastInterval && *seconds <= kMostInterval;
+// In seconds.
+std::optional<double> interval(const std::string& text) {
+  const auto nanoseconds = shm::parse_duration(text, shm::kOneSecond);
+  if (!nanoseconds) return std::nullopt;
+  const double seconds = static_cast<double>(*nanoseconds) / static_cast<double>(shm::kOneSecond);
+  return seconds >= kLeastInterval && seconds <= kMostInterval ? std::optional(seconds) : std::nullopt;
 }
 
 }  // namespace
@@ -25,23 +30,24 @@ void WatchingLine::add_watch(CLI::App& status) {
   status_ = &status;
   status
       .add_option("--watch", watch_,
-                  fmt::format("again and again, so many seconds apart ({:g}); a number from {:g} to {:g}", kUsualWatch,
-                              kLeastInterval, kMostInterval))
+                  fmt::format("again and again, so far apart ({:g}s); a duration (500ms, 60s) from {:g}s to {:g}s",
+                              kUsualWatch, kLeastInterval, kMostInterval))
       ->expected(0, 1)
-      ->type_name("[SECONDS]")
+      ->type_name("[DURATION]")
       ->check(CLI::Validator(
           [](std::string& text) {
-            if (text.empty() || text == kNoValue || is_interval(text)) return std::string();
-            return fmt::format("expected a number from {:g} to {:g}, not '{}'", kLeastInterval, kMostInterval,
-                               printable(text));
+            if (text.empty() || text == kNoValue || interval(text)) return std::string();
+            return fmt::format(
+                "expected a duration (500ms, 60s; plain numbers are seconds) from {:g}s to {:g}s, not '{}'",
+                kLeastInterval, kMostInterval, printable(text));
           },
           ""));
 }
 
 void WatchingLine::add_to(CLI::App& app) {
   top_app_ = app.add_subcommand("top", "Watch the processes that run under memopt, on a full screen");
-  accept_number(top_app_->add_option("--interval", top_.interval, "seconds between two looks"), kLeastInterval,
-                kMostInterval, "SECONDS")
+  accept_duration(top_app_->add_option("--interval", top_.interval, "between two looks"), PlainUnit::kSeconds,
+                  shm::kOneSecond / 10, 3600 * shm::kOneSecond)
       ->capture_default_str();
   top_app_->footer(
       "Keys: q leave; s or f, l, c, d, p, t, n sort; r the other way about; up, down select; Enter details; space "
@@ -56,14 +62,12 @@ void WatchingLine::add_to(CLI::App& app) {
       ->type_name("ADDRESS:PORT")
       ->check(CLI::Validator([](std::string& text) { return listen_fault(text); }, ""));
   metrics_app_->add_flag("--markdown", metrics_.markdown, "list what there is, as the table in docs/metrics.md");
-  metrics_app_->footer(
-      "Example: memoptctl metrics --listen 127.0.0.1:9400\n"
-      "Exit code: 0; 1 where the address can't be listened at.");
+  metrics_app_->footer("Exit code: 0; 1 where the address can't be listened at.");
 }
 
 std::optional<double> WatchingLine::watch() const {
   if (status_->count("--watch") == 0) return std::nullopt;
-  return finite_number(watch_).value_or(kUsualWatch);
+  return interval(watch_).value_or(kUsualWatch);
 }
 
 bool WatchingLine::given() const { return *top_app_ || *metrics_app_; }

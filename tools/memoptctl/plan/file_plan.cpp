@@ -169,17 +169,8 @@ class Watcher {
 
 // Times need the whole file's clock.
 planner::ClockLine clock_of(input::File& file) {
-  planner::ClockLine clock;
   planner::RecordingReader reader(file.stream());
-  while (const auto entry = reader.next()) {
-    if (entry->kind == planner::recording::EntryKind::kClock) {
-      clock.add(entry->clock);
-    } else if (entry->kind == planner::recording::EntryKind::kRecord &&
-               entry->record.kind() == shm::RecordKind::kClock) {
-      clock.add({entry->record.header.ticks, entry->record.as<shm::ClockBody>().nanoseconds});
-    }
-  }
-  return clock;
+  return planner::read_clock(reader);
 }
 
 FilePlanning plan_recording(input::File& file, const FilePlanOptions& options) {

@@ -11,6 +11,7 @@
 #include <stdexcept>
 
 #include "planner/recording/reader.h"
+#include "tools/memoptctl/common/partial_file.h"
 #include "tools/memoptctl/common/printable.h"
 #include "tools/memoptctl/plan/file_plan.h"
 
@@ -19,41 +20,16 @@ namespace {
 
 constexpr int kExitNoIteration = 4;
 
-// Gone again, unless it was kept.
-class Partial {
- public:
-  explicit Partial(std::string path) : path_(std::move(path)) { remove(); }
-  ~Partial() { remove(); }
-  Partial(const Partial&) = delete;
-  Partial& operator=(const Partial&) = delete;
-
-  const std::string& path() const { return path_; }
-  void remove() const {
-    std::error_code ignored;
-    std::filesystem::remove(path_, ignored);
-  }
-  void keep_as(const std::string& path) const { std::filesystem::rename(path_, path); }
-
- private:
-  std::string path_;
-};
-
 }  // namespace
 
 int reduce(const ReduceOptions& options) {
-  if (!options.force && std::filesystem::exists(options.output)) {
-    throw std::runtime_error(printable(options.output) + ": is there already (--force overwrites it)");
-  }
-  // The recording takes the place of what is there: of a device, too, which must stay.
-  if (std::filesystem::exists(options.output) && !std::filesystem::is_regular_file(options.output)) {
-    throw std::runtime_error(printable(options.output) + ": cannot be written: expected a file, or nothing there yet");
-  }
+  expect_replaceable(options.output, options.force);
   input::File file(options.file);
   if (options.whole) {
-    const Partial partial(options.output + ".partial");
+    const PartialFile partial(options.output);
     const ReducedCounts counts =
         write_reduced(file, partial.path(), 0, std::numeric_limits<std::uint64_t>::max(), options.reduction);
-    partial.keep_as(options.output);
+    partial.keep();
     fmt::print("{}: {} records, {}: all of them\n", printable(options.output), counts.records,
                bytes_text(static_cast<double>(counts.bytes)));
     return 0;
@@ -71,7 +47,7 @@ int reduce(const ReduceOptions& options) {
   }
   // Two more than are wanted where there are as many: an iteration is known by its repeat, and what a block met before
   // the first is not in it. More where blocks outlive one.
-  const Partial partial(options.output + ".partial");
+  const PartialFile partial(options.output);
   const std::size_t wanted = std::size_t{options.reduction.iterations} + 2;
   std::size_t kept = wanted <= window.begins.size() ? wanted : wanted - 1;
   for (; kept <= window.begins.size(); ++kept) {
@@ -82,7 +58,7 @@ int reduce(const ReduceOptions& options) {
     const FilePlanning again = plan_file(reduced);
     if (!again.plan || again.plan->operations != window.operations || again.plan->peak_load != window.peak_load)
       continue;
-    partial.keep_as(options.output);
+    partial.keep();
     fmt::print("{}: {} records, {}: {} iterations of {} operations behind {} blocks that were there before\n",
                printable(options.output), counts.records, bytes_text(static_cast<double>(counts.bytes)), kept,
                window.operations, counts.before);

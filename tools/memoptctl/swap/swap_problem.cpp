@@ -2,16 +2,14 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
-#include <cmath>
 #include <stdexcept>
-#include <system_error>
 #include <utility>
 
 #include "planner/sending/swap_plan.h"
 #include "planner/swap/files/dtr_log.h"
 #include "planner/swap/files/g10_tables.h"
 #include "planner/swap/model/machines.h"
+#include "shm/sizes.h"
 #include "tools/memoptctl/common/printable.h"
 #include "tools/memoptctl/plan/file_plan.h"
 #include "tools/memoptctl/plan/plan_command.h"
@@ -64,20 +62,8 @@ SwapProblem published(input::File& file, swap::PlanFile read, const char* times)
 bool is_iteration(const input::File& file) { return file.begins_with('{') || swap::is_g10_table(file); }
 
 std::optional<std::uint64_t> parse_limit(const std::string& text, std::uint64_t whole) {
-  double number = 0;
-  const auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc() || !std::isfinite(number) || number < 0) return std::nullopt;
-  const std::string unit(rest, static_cast<std::size_t>(text.data() + text.size() - rest));
-  constexpr std::pair<const char*, double> kUnits[] = {{"", 1},          {"B", 1},        {"K", 1 << 10},
-                                                       {"KiB", 1 << 10}, {"M", 1 << 20},  {"MiB", 1 << 20},
-                                                       {"G", 1 << 30},   {"GiB", 1 << 30}};
-  double bytes = -1;
-  if (unit == "%") bytes = number / 100 * static_cast<double>(whole);
-  for (const auto& [name, factor] : kUnits) {
-    if (unit == name) bytes = number * factor;
-  }
-  if (bytes < 0 || bytes > 0x1p62) return std::nullopt;
-  return static_cast<std::uint64_t>(bytes);
+  if (const auto part = shm::parse_part(text)) return shm::part_of(*part, whole);
+  return shm::parse_bytes(text);
 }
 
 std::uint64_t limit_of(const std::string& option, const std::string& text, std::uint64_t whole) {

@@ -37,7 +37,7 @@ struct SwapProblem {
 // begins with a brace, or a kernel table of G10's.
 bool is_iteration(const input::File& file);
 
-// Bytes: a number, with K, M or G (binary), KiB, MiB, GiB behind it, or a percentage of `whole`. Nothing if it is none.
+// Bytes: a size (shm/sizes.h) from 0 on, or a percentage of `whole`, rounded down. Nothing if it is none.
 std::optional<std::uint64_t> parse_limit(const std::string& text, std::uint64_t whole);
 
 // The same; throws std::invalid_argument that names the option.

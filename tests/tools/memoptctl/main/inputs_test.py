@@ -180,7 +180,7 @@ class WithoutEnd(Case):
             self.refuse(1, "standard input: ", "plan", "-", stdin=text)
         for text in (b"id,lower,upper,\x1b[31m\n", CSV + b"\x1b[1m,2,1,\x9b\n", b"\x7fELF\x02"):
             self.refuse(2, "line ", "solve", "-", stdin=text)
-        self.refuse(2, "expected a whole number", "solve", "-", "--capacity", "\x1b[31m")
+        self.refuse(2, "expected a size", "solve", "-", "--capacity", "\x1b[31m")
         self.refuse(1, "cannot be opened", "plan", self.path("\x1b[31m"))
 
 
@@ -242,15 +242,77 @@ class Numbers(Case):
         needed = {"plan": ["-"], "solve": ["-"], "show": [RECORDING], "reduce": [RECORDING, "-o", self.path("never")]}
         for command, options in known.items():
             text = re.sub(r"\s+", " ", run(command, "--help").stdout)
-            told = dict(re.findall(r" (--[a-z-]+) (?:N|S|BYTES)(?:(?! --[a-z]).)*?; (a (?:whole )?number from \S+ to (?:2\^64 - 1|\S+))", text))
+            range_of = r"a (?:whole )?number from \S+ to (?:2\^64 - 1|\S+)|a size from 0 to 2\^62 bytes|a duration from \S+ to \S+ \(a plain number is \w+\)"
+            told = dict(re.findall(rf" (--[a-z-]+) (?:N|SIZE|DURATION)(?:(?! --[a-z]).)*?; ({range_of})", text))
             self.assertEqual(sorted(told), sorted(options.split()), command)
             for option, range_ in told.items():
                 for value in ("nan", "inf", "-1", "x", "1e400", "18446744073709551616", "99999999999999999999999", ""):
-                    self.refuse(2, re.escape(f"{option}: expected {range_}, not '{value}'"), command, *needed.get(command, []), option, value)
+                    self.refuse(2, re.escape(f"{option}: expected {range_}") + f".*, not '{re.escape(value)}'", command, *needed.get(command, []), option, value)
         for option, value in (("--limit", "nan"), ("--limit", "-1"), ("--limit", "1e30"), ("--machine", "nan:1"), ("--machine", "-1:1")):
             self.refuse(2, f"{option}: expected .*{re.escape(value)}", "plan", "-", option, value, "--no-bound", stdin=PLAN)
         for value in ("nan", "1", "5:1", "-1:5", "18446744073709551616:"):
             self.refuse(2, f"--operations: expected FROM:TO, .* not {value}", "show", RECORDING, f"--operations={value}")
+
+
+class Units(Case):
+    """Durations and sizes are written in the same way wherever one is taken."""
+    def test_durations(self):
+        plain = run("plan", "-", "--limit", "100%", "--no-bound", "--time-budget", "0.1", "--seed", "7", stdin=PLAN)
+        self.assertEqual(plain.returncode, 0, plain.stderr)
+        for value in ("100ms", "0.1s", "100000us", "0.002min"):
+            done = run("plan", "-", "--limit", "100%", "--no-bound", "--time-budget", value, "--seed", "7", stdin=PLAN)
+            self.assertEqual((done.returncode, without_times(done.stdout)), (0, without_times(plain.stdout)), value + done.stderr)
+        for option, value in (("--layout-time", "200ms"), ("--bound-time", "2s")):
+            strategy = ("--strategy", "none") if option == "--layout-time" else ()
+            self.assertEqual(run("plan", "-", "--time-budget", "50ms", *strategy, option, value, stdin=PLAN).returncode if not strategy else
+                             run("plan", "-", *strategy, option, value, stdin=PLAN).returncode, 0, option)
+        self.assertEqual(run("solve", "-", "--time-limit", "500ms", stdin=CSV).returncode, 0)
+        for option, value, command in (("--time-budget", "49ms", "plan"), ("--time-budget", "25h", "plan"), ("--time-budget", "5m", "plan"),
+                                       ("--remap-time", "1001ms", "plan"), ("--time-limit", "-1s", "solve"), ("--seconds", "99ms", "doctor")):
+            self.refuse(2, f"{option}: expected a duration from .*, not '{value}'", command, *(["-"] if command != "doctor" else []), option, value, stdin=CSV)
+
+    def test_sizes(self):
+        for value in ("7", "7B", "0.0070K"):
+            done = run("solve", "-", "--capacity", value, stdin=CSV)
+            self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(run("solve", "-", "--capacity", "6B", stdin=CSV).returncode, 3)
+        for value in ("7MB", "7b", "60%", "1.5", "5E"):
+            self.refuse(2, rf"--capacity: expected a size from 0 to 2\^62 bytes \(8GiB, 512M\), not '{value}'", "solve", "-", "--capacity", value, stdin=CSV)
+        texts = {without_times(run("plan", "-", "--no-bound", "--strategy", "none", "--limit", value, stdin=PLAN).stdout)
+                 for value in ("2097152", "2097152B", "2048K", "2048KiB", "2M", "2MiB", "100%", "100.000000%")}
+        self.assertEqual(len(texts), 1, texts)
+        for value in ("2MB", "2 MiB", "1e6", "1.5", "-2M", "%", "4611686018427387905"):
+            self.refuse(2, re.escape(f"--limit: expected bytes, such as 300MiB, or a percentage of the peak load, such as 50%, from 0 to 2^62 bytes, not {value}"),
+                        "plan", "-", f"--limit={value}", stdin=PLAN)
+
+
+class Help(Case):
+    def commands(self):
+        names = re.findall(r"(?m)^  ([a-z][a-z-]+) ", run("--help").stdout.partition("Subcommands:")[2].partition("Examples:")[0])
+        self.assertGreater(len(names), 10)
+        return names
+
+    def test_examples(self):
+        for command in ("", *self.commands()):
+            done = run(*([command] if command else []), "--help")
+            examples = done.stdout.partition("\nExamples:\n")[2].splitlines()
+            self.assertGreater(len(examples), 0, command)
+            for line in examples:
+                self.assertTrue(line.startswith(f"  memoptctl {command}".rstrip()), line)
+                # Each has only options that there are.
+                words = line.partition(" -- ")[0].split()
+                known = run(words[1], "--help").stdout
+                for word in words[2:]:
+                    self.assertTrue(not word.startswith("-") or re.search(rf"[ ,]{re.escape(word)}\b", known), line)
+
+    def test_misspelt(self):
+        for words, meant in (((["plan", "x", "--time-buget", "5"], "--time-budget"), (["solve", "--capcity=5"], "--capacity"), (["show", "x", "--stack"], "--stacks"),
+                              (["run", "--simm", "h200", "--", "true"], "--sim"), (["record", "-o", "x", "--forse", "--", "true"], "--force"),
+                              (["doctor", "--secnds", "5"], "--seconds"), (["status", "--jsn"], "--json"), (["reduce", "x", "-o", "y", "--iteration", "1"], "--iterations"))):
+            self.refuse(2, rf"\Amemoptctl: memoptctl {words[0]} has no option --[a-z-]+, did you mean {meant}\?; memoptctl {words[0]} --help lists them\n\Z", *words)
+        self.refuse(2, "memoptctl: memoptctl has no option --verson, did you mean --version", "--verson")
+        self.refuse(2, r"memoptctl plan has no option --zzzzzzzz; memoptctl plan", "plan", "x", "--zzzzzzzz")
+        self.refuse(2, "there is no subcommand pln, did you mean plan", "pln", "x")
 
 
 class Outputs(Case):

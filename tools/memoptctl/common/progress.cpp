@@ -1,0 +1,55 @@
+#include "tools/memoptctl/common/progress.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstdio>
+
+namespace memopt::tools {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+constexpr std::chrono::seconds kQuiet{2};
+constexpr std::chrono::milliseconds kBetween{500};
+
+bool is_terminal() {
+  static const bool terminal = ::isatty(STDERR_FILENO) == 1;
+  return terminal;
+}
+
+}  // namespace
+
+void Progress::stage(const std::string& what) {
+  what_ = what;
+  told_ = false;
+  shown_at_ = {};
+  look();
+}
+
+void Progress::look() {
+  const auto now = Clock::now();
+  if (now - begun_ < kQuiet || now - shown_at_ < kBetween) return;
+  shown_at_ = now;
+  show();
+}
+
+void Progress::show() {
+  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(Clock::now() - begun_).count();
+  if (is_terminal()) {
+    fmt::print(stderr, "\r\033[Kmemoptctl {}: {} ({} s)", command_, what_, seconds);
+    std::fflush(stderr);
+    on_line_ = true;
+  } else if (!told_) {
+    fmt::print(stderr, "memoptctl {}: {} ({} s)\n", command_, what_, seconds);
+    told_ = true;
+  }
+}
+
+void Progress::clear() {
+  if (!on_line_) return;
+  fmt::print(stderr, "\r\033[K");
+  std::fflush(stderr);
+  on_line_ = false;
+}
+
+}  // namespace memopt::tools
