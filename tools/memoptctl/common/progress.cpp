@@ -11,6 +11,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 constexpr std::chrono::seconds kQuiet{2};
 constexpr std::chrono::milliseconds kBetween{500};
+constexpr std::chrono::seconds kBetweenLines{10};  // where there is no terminal, each look stays
 
 bool is_terminal() {
   static const bool terminal = ::isatty(STDERR_FILENO) == 1;
@@ -21,14 +22,13 @@ bool is_terminal() {
 
 void Progress::stage(const std::string& what) {
   what_ = what;
-  told_ = false;
-  shown_at_ = {};
+  if (is_terminal()) shown_at_.reset();
   look();
 }
 
 void Progress::look() {
   const auto now = Clock::now();
-  if (now - begun_ < kQuiet || now - shown_at_ < kBetween) return;
+  if (now - begun_ < kQuiet || (shown_at_ && now - *shown_at_ < (is_terminal() ? kBetween : kBetweenLines))) return;
   shown_at_ = now;
   show();
 }
@@ -39,9 +39,8 @@ void Progress::show() {
     fmt::print(stderr, "\r\033[Kmemoptctl {}: {} ({} s)", command_, what_, seconds);
     std::fflush(stderr);
     on_line_ = true;
-  } else if (!told_) {
+  } else {
     fmt::print(stderr, "memoptctl {}: {} ({} s)\n", command_, what_, seconds);
-    told_ = true;
   }
 }
 

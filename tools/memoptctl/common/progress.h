@@ -2,7 +2,9 @@
 #pragma once
 
 #include <chrono>
+#include <optional>
 #include <string>
+#include <utility>
 
 namespace memopt::tools {
 
@@ -28,9 +30,8 @@ class Progress {
   std::string command_;
   std::string what_;
   std::chrono::steady_clock::time_point begun_;
-  std::chrono::steady_clock::time_point shown_at_{};
+  std::optional<std::chrono::steady_clock::time_point> shown_at_;
   bool on_line_ = false;  // something stands there
-  bool told_ = false;     // this stage, where there is no terminal
 };
 
 }  // namespace memopt::tools

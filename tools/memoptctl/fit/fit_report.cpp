@@ -133,6 +133,7 @@ nlohmann::json to_json(const FitReport& report) {
       one["ways"] = ways;
       one["iteration_load"] = row.needs.iteration_load;
       one["period_ns"] = row.needs.period_ns;
+      one["times"] = row.needs.times;
     }
     std::vector<std::string> notes;
     for (const std::string& note : {row.note, row.needs.note, row.needs.damage}) add_note(notes, "", note);

@@ -33,7 +33,8 @@ constexpr double kShortest = 0.05;  // seconds of a search
 
 std::uint64_t in_chunks(std::uint64_t bytes) { return (bytes + kChunk - 1) / kChunk * kChunk; }
 
-// What is live at most, and what a pool would hold.
+// What is live at most, and what a pool would hold. Whether most blocks were allocated by calls that take the driver
+// long (cudaMalloc), which the device waits for: under a plan it will not.
 void add_loads(input::File& file, Needs& needs) {
   planner::RecordingReader reader(file.stream());
   planner::FrameworkMemory pool;
@@ -169,6 +170,9 @@ Needs find_needs(input::File& recording, const NeedsOptions& options,
   }
   try {
     SwapPlanOptions swaps;
+    // The device of a recording waits for cudaMalloc, which it will not under a plan: what is hidden behind that would
+    // not be.
+    swaps.idle = false;
     std::optional<SwapProblem> input = read_problem(swaps, recording);
     if (!input) return needs;
     input->file.problem.machine = options.machine;

@@ -65,6 +65,7 @@ class Watcher {
   Watcher(const input::File& file, const FilePlanOptions& options, const planner::ClockLine& clock)
       : wanted_(options.iteration),
         buffers_(options.buffers),
+        idle_(options.idle),
         clock_(clock),
         planner_(unrolled()),
         iteration_(printable(file.path().substr(file.path().rfind('/') + 1))) {}
@@ -146,6 +147,7 @@ class Watcher {
   // What was measured behind the record at which it was found counts, too.
   void build_iteration() {
     plan_->times = iteration_.times();
+    if (!idle_) plan_->times.forget_idle();
     if (plan_->times.known()) {
       plan_->iteration = iteration_.problem(plan_->times);
     } else {
@@ -155,6 +157,7 @@ class Watcher {
 
   bool wanted_;  // the iteration
   bool buffers_;
+  bool idle_;  // counts
   const planner::ClockLine& clock_;
   planner::IterationPlanner planner_;
   planner::TimedIteration iteration_;  // of the last plan

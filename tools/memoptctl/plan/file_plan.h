@@ -15,6 +15,7 @@ namespace memopt::tools {
 struct FilePlanOptions {
   bool iteration = false;  // the planned iteration, operation by operation, too
   bool buffers = false;    // and its layout problem, docs/formats/layout-csv.md
+  bool idle = true;        // of the iteration: with the times when the device had nothing to do
 };
 
 // The last plan that was found in a file.

@@ -17,6 +17,7 @@ struct SwapPlanOptions {
   std::string strategy = "memopt";
   std::string objective;       // "footprint" or "time"; empty: time where there is a limit
   bool clean_drops = false;    // of memopt's own, swap::Problem::clean_drops
+  bool idle = true;            // times when the device of a recording had nothing to do count; no option of a line
   double remap_us = 0;         // of memopt's own, swap::Machine::remap_ns; only if it is given
   double seconds = 2;          // for each search of memopt's own
   bool swap = false;           // of --recompute: swaps besides

@@ -17,8 +17,8 @@
 namespace memopt::tools {
 namespace {
 
-std::optional<SwapProblem> observed(input::File& file) {
-  FilePlanning planning = plan_file(file, {.iteration = true});
+std::optional<SwapProblem> observed(input::File& file, bool idle) {
+  FilePlanning planning = plan_file(file, {.iteration = true, .idle = idle});
   if (!planning.plan) {
     fmt::print("{}", plan_table(planning));
     return std::nullopt;
@@ -101,7 +101,7 @@ std::optional<SwapProblem> read_problem(const SwapPlanOptions& options, input::F
     result->file = swap::read_plan(file);
     result->launches = result->file.launches;
   } else {
-    result = observed(file);
+    result = observed(file, options.idle);
     if (!result) return std::nullopt;
   }
   swap::Problem& problem = result->file.problem;
