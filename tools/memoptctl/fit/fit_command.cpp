@@ -74,8 +74,11 @@ class Fitting {
   }
 
   Needs needs_of(input::File& file, const std::string& what) {
-    const NeedsOptions options{
-        .machine = device_.machine, .seconds = options_.seconds, .threads = options_.threads, .seed = options_.seed};
+    const NeedsOptions options{.machine = device_.machine,
+                               .swaps = options_.swaps,
+                               .seconds = options_.seconds,
+                               .threads = options_.threads,
+                               .seed = options_.seed};
     return find_needs(file, options, [&](const std::string& stage) { progress_.stage(what + stage); });
   }
 

@@ -13,6 +13,7 @@ struct FitOptions {
   std::string device;                // as find_device() takes it
   std::string simulated;             // likewise
   std::string scale;                 // as parse_scale() takes it; empty: the command as it stands
+  bool swaps = true;                 // are looked for
   double seconds = 20;               // of searching, for each row
   double run_seconds = 600;          // of running, for each row
   unsigned threads = 0;

@@ -33,8 +33,7 @@ constexpr double kShortest = 0.05;  // seconds of a search
 
 std::uint64_t in_chunks(std::uint64_t bytes) { return (bytes + kChunk - 1) / kChunk * kChunk; }
 
-// What is live at most, and what a pool would hold. Whether most blocks were allocated by calls that take the driver
-// long (cudaMalloc), which the device waits for: under a plan it will not.
+// What is live at most, and what a pool would hold.
 void add_loads(input::File& file, Needs& needs) {
   planner::RecordingReader reader(file.stream());
   planner::FrameworkMemory pool;
@@ -156,14 +155,15 @@ Needs find_needs(input::File& recording, const NeedsOptions& options,
     throw std::runtime_error(recording.name() + ": " + error.what());
   }
   stage("layout");
-  const FilePlanning planning = plan_file(recording);
+  const FilePlanning planning = plan_file(recording, {.chunk_bytes = kChunk});
   if (!planning.plan) {
     needs.note =
         "no iteration was found: " + (planning.note.empty() ? std::string("there is no operation") : planning.note);
     return needs;
   }
-  needs.layout = in_chunks(planning.plan->footprint);
+  needs.layout = planning.plan->held;
   needs.iteration_load = planning.plan->peak_load;
+  if (!options.swaps) return needs;
   if (planning.blind_launches != 0) {
     needs.note = fmt::format("no swaps: what {} launches touch was not seen", planning.blind_launches);
     return needs;
@@ -178,7 +178,7 @@ Needs find_needs(input::File& recording, const NeedsOptions& options,
     input->file.problem.machine = options.machine;
     needs.period_ns = input->file.problem.period;
     needs.times = input->times;
-    Curve(*input, options, stage).find(planning.plan->footprint, needs);
+    Curve(*input, options, stage).find(planning.plan->held, needs);
   } catch (const input::InputError&) {
     throw;
   } catch (const std::runtime_error& error) {

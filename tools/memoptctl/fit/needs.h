@@ -30,6 +30,7 @@ struct Needs {
 
 struct NeedsOptions {
   swap::Machine machine;
+  bool swaps = true;     // are looked for
   double seconds = 20;   // for all searches together
   unsigned threads = 0;  // 0: one for each processor
   std::uint64_t seed = 1;

@@ -44,6 +44,7 @@ CLI::App* FitLine::add_to(CLI::App& app) {
   accept_whole(command->add_option("--threads", options_.threads, "of planning (0, one for each processor)"), 0, 1024);
   accept_whole(command->add_option("--seed", options_.seed, "of what is random in planning"), 0, ~std::uint64_t{0})
       ->capture_default_str();
+  command->add_flag("!--no-swaps", options_.swaps, "do not look for swaps, which takes most of the time");
   command->add_flag("--json", options_.json, "machine-readable, one object");
   command->allow_extras();
   command->footer(

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <set>
 #include <stdexcept>
 #include <utility>
 #include <vector>
@@ -25,6 +26,7 @@ namespace {
 
 // No program comes as far; a file can say so.
 constexpr std::uint64_t kLargestSequence = std::uint64_t{1} << 62;
+constexpr std::uint64_t kMostChunks = 10'000'000;
 constexpr std::uint64_t kLargestHole = std::uint64_t{1} << 30;
 
 // The layout problem with the blocks that are always there, which the planner itself leaves where they are.
@@ -59,6 +61,29 @@ layout::Problem exact_layout(const planner::IterationPlan& plan, const planner::
   return problem;
 }
 
+// Chunks of the slab, and those beside it in which blocks lie that stay.
+std::uint64_t held_chunks(const planner::IterationPlan& plan, std::uint64_t chunk_bytes) {
+  std::set<std::uint64_t> beside;
+  std::uint64_t homeless = 0;  // bytes of blocks without an address
+  for (const planner::StayingBlock& block : plan.lifetimes.staying) {
+    if (block.bytes == 0 || block.address == 0) continue;
+    const std::uint64_t first = block.address / chunk_bytes, last = (block.address + block.bytes - 1) / chunk_bytes;
+    // Addresses of a file can be anything.
+    if (last - first > block.bytes / chunk_bytes + 1) {
+      homeless += block.bytes;
+      continue;
+    }
+    if (beside.size() + (last - first) > kMostChunks) {
+      homeless += block.bytes;
+      continue;
+    }
+    for (std::uint64_t chunk = first; chunk <= last; ++chunk) beside.insert(chunk);
+  }
+  for (const planner::KeptChunk& kept : plan.lifetimes.kept_chunks) beside.erase(kept.address / chunk_bytes);
+  const std::uint64_t slab = (plan.outcome.solution.height + chunk_bytes - 1) / chunk_bytes;
+  return (slab + beside.size() + (homeless + chunk_bytes - 1) / chunk_bytes) * chunk_bytes;
+}
+
 // The planner, looked at wherever the daemon would.
 class Watcher {
  public:
@@ -66,9 +91,12 @@ class Watcher {
       : wanted_(options.iteration),
         buffers_(options.buffers),
         idle_(options.idle),
+        chunk_bytes_(options.chunk_bytes),
         clock_(clock),
         planner_(unrolled()),
-        iteration_(printable(file.path().substr(file.path().rfind('/') + 1))) {}
+        iteration_(printable(file.path().substr(file.path().rfind('/') + 1))) {
+    planner_.keep_chunks_of(chunk_bytes_);
+  }
 
   void add(std::uint32_t lane, const shm::RecordView& record) {
     const std::uint64_t sequence = record.header.sequence;
@@ -132,6 +160,11 @@ class Watcher {
     plan.rounds = planned.rounds;
     plan.solver = planned.outcome.solver;
     plan.in_turn_slab = plan.slab;
+    if (chunk_bytes_ != 0) {
+      plan.held = held_chunks(planned, chunk_bytes_);
+      plan_ = std::move(plan);
+      return;
+    }
     if (planned.rounds > 1) {
       std::string fault;
       const auto in_turn = planner::plan_iteration(planner_.store(), planned.iteration, {.pools = false}, fault);
@@ -158,6 +191,7 @@ class Watcher {
   bool wanted_;  // the iteration
   bool buffers_;
   bool idle_;  // counts
+  std::uint64_t chunk_bytes_;
   const planner::ClockLine& clock_;
   planner::IterationPlanner planner_;
   planner::TimedIteration iteration_;  // of the last plan

@@ -16,6 +16,9 @@ struct FilePlanOptions {
   bool iteration = false;  // the planned iteration, operation by operation, too
   bool buffers = false;    // and its layout problem, docs/formats/layout-csv.md
   bool idle = true;        // of the iteration: with the times when the device had nothing to do
+  // In which the program's agent maps memory: the plan is what such a program gets, and of the result only `held` is it
+  // besides the numbers of the iteration. 0: a plan for a file.
+  std::uint64_t chunk_bytes = 0;
 };
 
 // The last plan that was found in a file.
@@ -40,6 +43,8 @@ struct FilePlan {
   std::optional<planner::IterationProblem> iteration;  // if wanted; its times are nanoseconds
   planner::IterationTimes times;  // if it was: of the device, where known(); else those in it are the records'
   std::string buffers;
+  std::uint64_t held =
+      0;  // with FilePlanOptions::chunk_bytes: in whole chunks, of the slab and of what stays beside it
   std::uint64_t rounding = 0;  // what rounding up to whole places adds to the least that is possible
 };
 
