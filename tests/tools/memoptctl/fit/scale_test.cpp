@@ -24,8 +24,8 @@ TEST(Scale, ValuesAndRanges) {
   EXPECT_EQ(range.value(63), 512u);
   EXPECT_EQ(parse_scale("n=1..2").count(), 2u);
   EXPECT_EQ(parse_scale("n=1..10:4").value(parse_scale("n=1..10:4").count() - 1), 9u);
-  for (const char* const bad : {"", "8,16", "=8", "a b=8", "n=", "n=8,", "n=,8", "n=8..", "n=..8", "n=8..8", "n=9..8", "n=1..5:0",
-                                "n=1..5:", "n=a..b", "n=-1..5", "n=1:2..5", "n=1..18446744073709551615"}) {
+  for (const char* const bad : {"", "8,16", "=8", "a b=8", "n=", "n=8,", "n=,8", "n=8..", "n=..8", "n=8..8", "n=9..8",
+                                "n=1..5:0", "n=1..5:", "n=a..b", "n=-1..5", "n=1:2..5", "n=1..18446744073709551615"}) {
     EXPECT_THROW(parse_scale(bad), std::invalid_argument) << bad;
   }
   std::string many = "n=1";
@@ -35,7 +35,8 @@ TEST(Scale, ValuesAndRanges) {
 
 TEST(Scale, TakesThePlaceOfItsName) {
   using Words = std::vector<std::string>;
-  EXPECT_EQ(scaled_command({"a", "--n={n}x{n}", "{m}", "{n}"}, "n", "{n}7"), (Words{"a", "--n={n}7x{n}7", "{m}", "{n}7"}));
+  EXPECT_EQ(scaled_command({"a", "--n={n}x{n}", "{m}", "{n}"}, "n", "{n}7"),
+            (Words{"a", "--n={n}7x{n}7", "{m}", "{n}7"}));
   EXPECT_EQ(scaled_command({"{n}"}, "n", ""), (Words{""}));
   EXPECT_THROW(scaled_command({"a", "n", "{ n }"}, "n", "7"), std::invalid_argument);
 }
@@ -60,11 +61,15 @@ TEST(Scale, FindsTheLargestThatFits) {
 }
 
 TEST(DryRun, SaysWhatIsMissing) {
-  EXPECT_NE(missing_in("./a: error while loading shared libraries: libcudnn.so.9: cannot open shared object file: No such file")
-                .find("it needs libcudnn.so.9, which neither this machine nor the simulated device has"),
+  EXPECT_NE(
+      missing_in(
+          "./a: error while loading shared libraries: libcudnn.so.9: cannot open shared object file: No such file")
+          .find("it needs libcudnn.so.9, which neither this machine nor the simulated device has"),
+      std::string::npos);
+  EXPECT_NE(missing_in("Traceback\nModuleNotFoundError: No module named 'torch'\n").find("Python's module torch"),
             std::string::npos);
-  EXPECT_NE(missing_in("Traceback\nModuleNotFoundError: No module named 'torch'\n").find("Python's module torch"), std::string::npos);
-  EXPECT_NE(missing_in("a: symbol lookup error: a: undefined symbol: cublasLtFoo").find("it calls cublasLtFoo"), std::string::npos);
+  EXPECT_NE(missing_in("a: symbol lookup error: a: undefined symbol: cublasLtFoo").find("it calls cublasLtFoo"),
+            std::string::npos);
   EXPECT_EQ(missing_in("out of memory"), "");
 }
 
