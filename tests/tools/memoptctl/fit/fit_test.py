@@ -75,9 +75,9 @@ class Agreement(unittest.TestCase):
         within 2 %, in all within 5 %; the caching allocator's bytes are PyTorch's own count."""
         with open(os.path.join(RECORDINGS, "..", "..", "..", "docs", "results", "frameworks.md"), encoding="utf-8") as file:
             lines = file.read().splitlines()
-        begin = next(at for at, line in enumerate(lines) if "async: steady" in line)
+        begin = next(at for at, line in enumerate(lines) if "reserved" in line and "async: steady" in line)
         end = next(at for at in range(begin, len(lines)) if not lines[at].startswith("|"))
-        head, _, *rows = ([cell.strip(" *").replace(",", "") for cell in line.strip("| ").split("|")] for line in lines[begin:end])
+        head, _, *rows = ([cell.strip(" *").replace(",", "") for cell in line[1:-1].split("|")] for line in lines[begin:end])
         apart = []
         for row in rows:
             values = dict(zip(head, row))
