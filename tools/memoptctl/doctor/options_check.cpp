@@ -1,11 +1,27 @@
+#include <fmt/format.h>
+
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "shm/options.h"
 #include "tools/memoptctl/common/printable.h"
+#include "tools/memoptctl/common/suggestion.h"
 #include "tools/memoptctl/doctor/checks.h"
 
 namespace memopt::tools {
+namespace {
+
+// The option that a name is nearly one of, as a question; empty: none.
+std::string meant(std::string_view name) {
+  if (shm::find_option(name) != nullptr) return "";
+  std::vector<std::string> names;
+  for (const shm::Option& option : shm::kOptions) names.emplace_back(option.name);
+  const std::string near = nearest(name, names);
+  return near.empty() ? near : fmt::format("did you mean {}? ", near);
+}
+
+}  // namespace
 
 void check_options(Report& report, const char* const* environment) {
   std::string set;
@@ -18,8 +34,9 @@ void check_options(Report& report, const char* const* environment) {
     if (fault.empty()) {
       set += (set.empty() ? "" : ", ") + printable(variable);
     } else {
-      report.add("options", Verdict::kWarning, printable(fault),
-                 "correct it or unset it; memoptctl options lists what is accepted");
+      report.add(
+          "options", Verdict::kWarning, printable(fault),
+          meant(variable.substr(0, equals)) + "correct it or unset it; memoptctl options lists what is accepted");
     }
   }
   if (!set.empty()) report.add("options", Verdict::kOk, "set in the environment: " + set);

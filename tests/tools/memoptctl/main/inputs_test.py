@@ -238,8 +238,10 @@ class Numbers(Case):
     def test_of_options(self):
         """What --help says of each, an error says, too. A command with an option of numbers that this does not know of fails."""
         known = {"plan": "--time-budget --threads --seed --layout-time --bound-time --remap-time", "solve": "--capacity --time-limit --threads --seed",
-                 "show": "--stacks", "reduce": "--iterations", "status": "--pid", "doctor": "--seconds"}
-        needed = {"plan": ["-"], "solve": ["-"], "show": [RECORDING], "reduce": [RECORDING, "-o", self.path("never")]}
+                 "show": "--stacks", "reduce": "--iterations", "status": "--pid", "doctor": "--seconds", "import": "--iterations",
+                 "fit": "--time-budget --run-time --threads --seed"}
+        needed = {"plan": ["-"], "solve": ["-"], "show": [RECORDING], "reduce": [RECORDING, "-o", self.path("never")],
+                  "import": [RECORDING, "-o", self.path("never")], "fit": [RECORDING]}
         for command, options in known.items():
             text = re.sub(r"\s+", " ", run(command, "--help").stdout)
             range_of = r"a (?:whole )?number from \S+ to (?:2\^64 - 1|\S+)|a size from 0 to 2\^62 bytes|a duration from \S+ to \S+ \(a plain number is \w+\)"
