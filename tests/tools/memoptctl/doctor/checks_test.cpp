@@ -39,6 +39,7 @@ TEST(OptionsOfTheEnvironment, AreShownOrComplainedOf) {
             "MEMOPT_LIMIT=8GB: expected a size (8GiB, 500M) or a part of the device (60%); it is ignored");
   EXPECT_FALSE(report.findings()[0].remedy.empty());
   EXPECT_EQ(report.findings()[1].text, "MEMOPT_LIMTI is not an option of memopt; it is ignored");
+  EXPECT_TRUE(report.findings()[1].remedy.starts_with("did you mean MEMOPT_LIMIT? "));
   EXPECT_EQ(report.findings()[2].verdict, Verdict::kOk);
   EXPECT_EQ(report.findings()[2].text,
             "set in the environment: MEMOPT_HOST_LIMIT=64GiB, MEMOPT_LOG=info, MEMOPT_LOG_FILE=a?b");
