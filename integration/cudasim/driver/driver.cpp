@@ -10,6 +10,7 @@
 #include <type_traits>
 
 #include "contexts.h"
+#include "graph/graphs.h"
 #include "pools.h"
 
 namespace cudasim {
@@ -54,7 +55,8 @@ Driver::Driver()
       engine(config, counters, checker, mutex),
       modules(*this),
       contexts(std::make_unique<Contexts>(*this)),
-      pools(std::make_unique<Pools>(*this)) {
+      pools(std::make_unique<Pools>(*this)),
+      graphs(std::make_unique<Graphs>(*this)) {
   counters.totals.interface_version = CUDASIM_INTERFACE_VERSION;
   counters.totals.capacity = memory.capacity();
   if (schedule) attach_schedule();

@@ -16,6 +16,7 @@
 namespace cudasim {
 
 class Contexts;  // contexts.h
+class Graphs;    // graph/graphs.h
 class Pools;     // pools.h
 
 struct Driver {
@@ -30,6 +31,7 @@ struct Driver {
   Modules modules;
   std::unique_ptr<Contexts> contexts;
   std::unique_ptr<Pools> pools;
+  std::unique_ptr<Graphs> graphs;
   bool initialized = false;  // cuInit was called
 
   static Driver& get();      // thread-safe; aborts with a message when memory can't be reserved

@@ -7,6 +7,7 @@
 #include "device/engine_impl.h"
 #include "device_attributes.h"
 #include "driver.h"
+#include "graph/graphs.h"
 #include "memory/device_bytes.h"
 #include "memory/memory_impl.h"
 
@@ -41,12 +42,14 @@ Pools::Pools(Driver& driver)
     : driver_(driver),
       available_(device_attribute(driver.config.device, CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED).value_or(0) != 0) {
   create(0, &current_);
+  create(0, &graphs_);
   driver_.memory.impl().space.reclaim = [this](std::uint64_t size) { return reclaim(size); };
 }
 
 CUmemoryPool Pools::default_pool() const { return pools_.begin()->first; }
 
 Pools::Pool* Pools::find(CUmemoryPool handle) const {
+  if (handle == graphs_) return nullptr;
   const auto found = pools_.find(handle);
   return found == pools_.end() || found->second->destroyed ? nullptr : found->second.get();
 }
@@ -197,6 +200,10 @@ CUresult Pools::free(Stream& stream, const std::string& symbol, CUdeviceptr base
   const Allocation* const found = blocks.find(base);
   if (found == nullptr || found->base != base) return CUDA_ERROR_INVALID_VALUE;
   const Allocation block = *found;
+  if (block.pool == graphs_) {
+    const GraphMemoryPtr memory = driver_.graphs->find_memory(base);
+    return memory ? free_in_graph(stream, *memory) : CUDA_ERROR_INVALID_VALUE;
+  }
   const std::uint64_t taken_size = rounded(block.size);
   const DeviceSpace& space = driver_.memory.impl().space;
   const bool poison = space.physical.poison() && space.physical.held() <= kPoisonedHeld;
@@ -228,6 +235,12 @@ CUresult Pools::free(Stream& stream, const std::string& symbol, CUdeviceptr base
 
 void Pools::free_at_once(const std::string& symbol, Allocation block) {
   const std::uint64_t taken_size = rounded(block.size);
+  if (block.pool == graphs_) {
+    driver_.engine.free_in_order(symbol, bytes_of(block.base, taken_size));
+    pools_.at(graphs_)->used -= taken_size;
+    driver_.graphs->find_memory(block.base)->allocated = false;
+    return;
+  }
   driver_.engine.impl().show_unless_known(allocated_by_.at(block.base));
   allocated_by_.erase(block.base);
   driver_.engine.free_in_order(symbol, bytes_of(block.base, taken_size));
@@ -239,6 +252,96 @@ void Pools::free_at_once(const std::string& symbol, Allocation block) {
   pool.used -= taken_size;
   pool.space.give(block.base, taken_size, nullptr);
 }
+
+// --- graphs
+// -------------------------------------------------------------------------------------------------------------------
+
+CUresult Pools::give_to_graph(ContextId context, std::uint64_t size, CUdeviceptr* out) {
+  if (size == 0) return CUDA_ERROR_INVALID_VALUE;
+  if (size > driver_.memory.capacity()) return CUDA_ERROR_OUT_OF_MEMORY;
+  driver_.engine.impl().track_order();
+  Pool& pool = *pools_.at(graphs_);
+  const auto take = [&] { return pool.space.take(rounded(size), [&](const FreedBy& by) { return settled(by); }); };
+  auto taken = take();
+  if (!taken && grow(pool, rounded(size))) taken = take();
+  if (!taken) return CUDA_ERROR_OUT_OF_MEMORY;
+  driver_.memory.impl().blocks.add_pooled(taken->base, size, graphs_, context);
+  *out = taken->base;
+  return CUDA_SUCCESS;
+}
+
+void Pools::take_back_from_graph(const GraphMemory& memory) {
+  Pool& pool = *pools_.at(graphs_);
+  if (memory.allocated) pool.used -= rounded(memory.size);
+  driver_.memory.impl().blocks.remove_pooled(memory.base);
+  FreedByPtr by;
+  if (memory.last) by = std::make_shared<const FreedBy>(FreedBy{memory.last, 0});
+  pool.space.give(memory.base, rounded(memory.size), by);
+}
+
+void Pools::allocate_in_graph(Stream& stream, GraphMemory& memory) {
+  Pool& pool = *pools_.at(graphs_);
+  memory.allocated = true;
+  pool.used += rounded(memory.size);
+  pool.used_high = std::max(pool.used_high, pool.used);
+  Work work;
+  work.name = named("graph allocation node", memory.size);
+  work.run = [this, name = work.name, ranges = bytes_of(memory.base, rounded(memory.size))](std::uint32_t, AccessLog&) {
+    driver_.engine.allocate(name, ranges);
+    return CUDA_SUCCESS;
+  };
+  memory.last = driver_.engine.impl().queue_marker(stream, std::move(work), {}, {});
+}
+
+CUresult Pools::free_in_graph(Stream& stream, GraphMemory& memory) {
+  if (!memory.allocated) return CUDA_ERROR_INVALID_VALUE;
+  memory.allocated = false;
+  pools_.at(graphs_)->used -= rounded(memory.size);
+  Work work;
+  work.name = named("graph free node", memory.size);
+  const DeviceSpace& space = driver_.memory.impl().space;
+  const bool poison = space.physical.poison() && space.physical.held() <= kPoisonedHeld;
+  work.run = [this, name = work.name, base = memory.base, size = rounded(memory.size), poison,
+              ranges = bytes_of(memory.base, rounded(memory.size))](std::uint32_t, AccessLog&) {
+    driver_.engine.free_in_order(name, ranges);
+    if (poison) fill_device_bytes(reinterpret_cast<void*>(base), kPoison, size);
+    return CUDA_SUCCESS;
+  };
+  memory.last = driver_.engine.impl().queue_marker(stream, std::move(work), {}, {});
+  return CUDA_SUCCESS;
+}
+
+CUresult Pools::get_graph(CUgraphMem_attribute attribute, void* value) {
+  const Pool& pool = *pools_.at(graphs_);
+  if (value == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  switch (attribute) {
+    case CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT:
+      return give<cuuint64_t>(value, pool.used);
+    case CU_GRAPH_MEM_ATTR_USED_MEM_HIGH:
+      return give<cuuint64_t>(value, pool.used_high);
+    case CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT:
+      return give<cuuint64_t>(value, pool.space.held());
+    case CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH:
+      return give<cuuint64_t>(value, pool.held_high);
+    default:
+      return CUDA_ERROR_INVALID_VALUE;
+  }
+}
+
+CUresult Pools::set_graph(CUgraphMem_attribute attribute, const void* value) {
+  Pool& pool = *pools_.at(graphs_);
+  if (value == nullptr || read<cuuint64_t>(value) != 0) return CUDA_ERROR_INVALID_VALUE;
+  if (attribute == CU_GRAPH_MEM_ATTR_USED_MEM_HIGH) {
+    pool.used_high = pool.used;
+  } else if (attribute == CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH) {
+    pool.held_high = pool.space.held();
+  } else {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  return CUDA_SUCCESS;
+}
+
+void Pools::trim_graphs() { release(*pools_.at(graphs_), 0); }
 
 // --- from and to the device
 // --------------------------------------------------------------------------------------------------
@@ -301,6 +404,8 @@ void Pools::host_synchronized() {
   finish_retired();
   std::erase_if(pools_, [this](auto& entry) {
     Pool& pool = *entry.second;
+    // What graphs leave stays for other graphs, until it is trimmed.
+    if (entry.first == graphs_) return false;
     release(pool, pool.destroyed ? 0 : pool.release_threshold);
     return pool.destroyed && pool.space.held() == 0;
   });
@@ -309,7 +414,7 @@ void Pools::host_synchronized() {
 void Pools::context_destroyed(ContextId context, bool primary) {
   if (primary) {
     for (const Allocation& block : driver_.memory.impl().blocks.pooled_made_in(context))
-      free_at_once("the end of the context", block);
+      if (block.pool != graphs_) free_at_once("the end of the context", block);
   }
   host_synchronized();
 }

@@ -24,6 +24,7 @@
 namespace cudasim {
 
 struct Driver;
+class GraphMemory;  // graph/node.h
 class Stream;
 
 // The queued operation that frees a piece, and its stream.
@@ -55,6 +56,16 @@ class Pools {
   CUresult free(Stream& stream, const std::string& symbol, CUdeviceptr base);
   // cuMemFree of a pool's block: the program says that nothing uses it any more, and nobody waits.
   void free_at_once(const std::string& symbol, Allocation block);
+
+  // Memory of graphs' allocation nodes, from a pool that programs don't see. `out` is its address from now on, until it
+  // is taken back; in between, launches allocate and free it.
+  CUresult give_to_graph(ContextId context, std::uint64_t size, CUdeviceptr* out);
+  void take_back_from_graph(const GraphMemory& memory);
+  void allocate_in_graph(Stream& stream, GraphMemory& memory);
+  CUresult free_in_graph(Stream& stream, GraphMemory& memory);  // CUDA_ERROR_INVALID_VALUE: it is free
+  CUresult get_graph(CUgraphMem_attribute attribute, void* value);
+  CUresult set_graph(CUgraphMem_attribute attribute, const void* value);
+  void trim_graphs();
 
   // The host has synchronised with a stream, an event or a context: what is over is anybody's, and what is held beyond
   // the thresholds goes back to the device.
@@ -90,6 +101,7 @@ class Pools {
   bool available_;
   std::map<CUmemoryPool, std::unique_ptr<Pool>> pools_;  // the default one first
   CUmemoryPool current_ = nullptr;
+  CUmemoryPool graphs_ = nullptr;                     // of allocation nodes
   std::map<CUdeviceptr, OperationPtr> allocated_by_;  // of pools' blocks
   std::uint64_t made_ = 0;
   struct Retired {

@@ -124,6 +124,18 @@ TEST_F(Launch, Computes) {
   for (int i = 0; i < n; ++i) ASSERT_EQ(c[static_cast<std::size_t>(i)], 2.0f * static_cast<float>(i) + 0.5f) << i;
 }
 
+// Bindings of other languages read them as signed numbers (cuda.core, and Numba by way of it).
+TEST_F(Launch, HandlesArePositiveAsSignedNumbers) {
+  CUlibrary library = nullptr;
+  const std::string image = fatbin();
+  OK(cuLibraryLoadData(&library, image.data(), nullptr, nullptr, 0, nullptr, nullptr, 0));
+  CUkernel kernel = nullptr;
+  OK(cuLibraryGetKernel(&kernel, library, "_Z7nothingv"));
+  for (const void* handle : {static_cast<void*>(module_), static_cast<void*>(stream_), static_cast<void*>(library),
+                             static_cast<void*>(kernel), static_cast<void*>(function("_Z7nothingv"))})
+    EXPECT_GT(reinterpret_cast<std::intptr_t>(handle), 0);
+}
+
 TEST_F(Launch, StructuresByValueAndPackedBuffer) {
   CUdeviceptr out;
   OK(cuMemAlloc(&out, 8 * sizeof(float)));

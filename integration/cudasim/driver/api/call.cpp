@@ -6,6 +6,7 @@
 #include <new>
 
 #include "contexts.h"
+#include "graph/graphs.h"
 #include "turn.h"
 
 namespace cudasim {
@@ -14,6 +15,7 @@ namespace {
 void resolve(CallSite& site, Driver& driver) {
   site.count = &driver.counters.calls[site.symbol];
   site.cost = driver.config.device.host_cost(site.symbol);
+  site.unsafe_in_capture = Captures::is_unsafe(site.symbol);
   site.owner = &driver;
 }
 
@@ -45,6 +47,9 @@ CUresult counted(CallSite& site, Needs needs, const std::function<CUresult(Drive
   if (const int error = driver.config.injections.empty() ? 0 : injected_error(driver, site)) return CUresult(error);
   const Context* const context = driver.contexts->current();
   if (const CUresult refused = checks(driver, needs, context); refused != CUDA_SUCCESS) return refused;
+  if (site.unsafe_in_capture) [[unlikely]] {
+    if (const CUresult refused = driver.graphs->captures.unsafe_call(); refused != CUDA_SUCCESS) return refused;
+  }
   return body(driver, context != nullptr && context->alive ? context->id : ContextId::kNone);
 }
 

@@ -30,6 +30,7 @@ struct CallSite {
   std::uint64_t* count = nullptr;  // in Counters::calls; set under the lock on first use
   const Driver* owner = nullptr;   // whose count: a child forked before cuInit has another driver
   CallCost cost{};
+  bool unsafe_in_capture = false;  // Captures::is_unsafe
 };
 
 enum class Needs {

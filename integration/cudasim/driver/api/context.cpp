@@ -3,6 +3,7 @@
 #include "api/call.h"
 #include "contexts.h"
 #include "device_attributes.h"
+#include "graph/graphs.h"
 #include "pools.h"
 
 namespace cudasim {
@@ -99,6 +100,7 @@ CUresult pop(CallSite& site, CUcontext* out) {
 }
 
 CUresult synchronize(Driver& driver, Context& context) {
+  if (const CUresult bad = driver.graphs->captures.wait_for_context(context.id); bad != CUDA_SUCCESS) return bad;
   const CUresult result = driver.engine.wait_context(context.id);
   driver.pools->host_synchronized();
   return result;

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "graph/graphs.h"
 #include "memory/memory_impl.h"
 
 namespace cudasim {
@@ -78,11 +79,63 @@ CUresult finish(Driver& driver, Stream& stream, bool waits, const std::shared_pt
   return result == CUDA_SUCCESS && *host_fault ? CUDA_ERROR_INVALID_VALUE : result;
 }
 
+// What captures have against it.
+CUresult allow(Driver& driver, Stream& stream, bool synchronous) {
+  Captures& captures = driver.graphs->captures;
+  if (!synchronous) return captures.use(stream);
+  if (const CUresult bad = captures.wait_for(stream); bad != CUDA_SUCCESS) return bad;
+  return captures.unsafe_call();
+}
+
+void set_side(CUmemorytype& type, const void*& host, CUdeviceptr& device, std::size_t& pitch, std::size_t& height,
+              const Rows& rows, const Shape& shape, bool on_device) {
+  type = on_device ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST;
+  if (on_device) {
+    device = rows.base;
+  } else {
+    host = pointer(rows.base);
+  }
+  pitch = rows.pitch != 0 ? rows.pitch : shape.width;
+  height = rows.slice != 0 ? rows.slice / pitch : shape.height;
+}
+
+// A node instead; none where the stream is not captured.
+std::optional<CUresult> capture_copy(Driver& driver, Stream& stream, const CopyRequest& request, bool to_device,
+                                     bool from_device) {
+  if (stream.capture == nullptr) return std::nullopt;
+  CUDA_MEMCPY3D copy{};
+  const void* to_host = nullptr;
+  copy.WidthInBytes = request.shape.width;
+  copy.Height = request.shape.height;
+  copy.Depth = request.shape.depth;
+  set_side(copy.dstMemoryType, to_host, copy.dstDevice, copy.dstPitch, copy.dstHeight, request.to, request.shape,
+           to_device);
+  copy.dstHost = const_cast<void*>(to_host);
+  set_side(copy.srcMemoryType, copy.srcHost, copy.srcDevice, copy.srcPitch, copy.srcHeight, request.from, request.shape,
+           from_device);
+  driver.graphs->captures.add(stream, CopyNode{copy, nullptr});
+  return CUDA_SUCCESS;
+}
+
+std::optional<CUresult> capture_fill(Driver& driver, Stream& stream, const SetRequest& request) {
+  if (stream.capture == nullptr) return std::nullopt;
+  FillNode node{};
+  node.fill.dst = request.to.base;
+  node.fill.pitch = request.to.pitch;
+  node.fill.value = request.pattern;
+  node.fill.elementSize = request.pattern_size;
+  node.fill.width = request.shape.width / request.pattern_size;
+  node.fill.height = request.shape.height;
+  driver.graphs->captures.add(stream, node);
+  return CUDA_SUCCESS;
+}
+
 }  // namespace
 
 CUresult queue_copy(Driver& driver, ContextId context, const CopyRequest& request) {
   Stream* stream = driver.engine.find_stream(context, request.stream, request.mode);
   if (stream == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  if (const CUresult bad = allow(driver, *stream, request.synchronous); bad != CUDA_SUCCESS) return bad;
   const Shape shape = request.shape;
   if (shape.width == 0 || shape.height == 0 || shape.depth == 0) return CUDA_SUCCESS;
 
@@ -91,11 +144,15 @@ CUresult queue_copy(Driver& driver, ContextId context, const CopyRequest& reques
   if (!allowed(to, request.to_kind) || !allowed(from, request.from_kind)) return CUDA_ERROR_INVALID_VALUE;
 
   const std::uint64_t bytes = shape.bytes();
+  if (const auto captured = capture_copy(driver, *stream, request, to == Place::kDevice, from == Place::kDevice))
+    return *captured;
   Plan plan = plan_copy(driver.config.device, to, from, bytes, request.synchronous);
   if (request.synchronous && !plan.waits) {
     plan.waits = wants_synchronous_operations(driver.memory, request.to.base) ||
                  wants_synchronous_operations(driver.memory, request.from.base);
   }
+
+  if (request.in_graph) plan.waits = plan.staged = false;
 
   Rows source = request.from;
   std::shared_ptr<std::vector<std::byte>> staging;
@@ -129,6 +186,7 @@ CUresult queue_copy(Driver& driver, ContextId context, const CopyRequest& reques
 CUresult queue_set(Driver& driver, ContextId context, const SetRequest& request) {
   Stream* stream = driver.engine.find_stream(context, request.stream, request.mode);
   if (stream == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  if (const CUresult bad = allow(driver, *stream, request.synchronous); bad != CUDA_SUCCESS) return bad;
   const Shape shape = request.shape;
   if (shape.width == 0 || shape.height == 0 || shape.depth == 0) return CUDA_SUCCESS;
   if (request.to.base % request.pattern_size != 0) return CUDA_ERROR_INVALID_VALUE;
@@ -136,6 +194,7 @@ CUresult queue_set(Driver& driver, ContextId context, const SetRequest& request)
 
   const Place to = place_of(driver.memory, request.to, shape);
   if (!allowed(to, Operand::kDevice)) return CUDA_ERROR_INVALID_VALUE;
+  if (const auto captured = capture_fill(driver, *stream, request)) return *captured;
   const DeviceModel& device = driver.config.device;
   const double rate = to == Place::kDevice ? device.memory_bytes_per_ns : device.out_bytes_per_ns;
   const bool waits =

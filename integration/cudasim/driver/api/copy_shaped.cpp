@@ -141,6 +141,19 @@ How async(StreamMode mode, CUstream stream) { return {mode, stream, false, true}
 
 }  // namespace
 
+CUresult cudasim::request_of(const CUDA_MEMCPY3D& copy, CopyRequest& request) {
+  if (copy.srcLOD != 0 || copy.dstLOD != 0) return CUDA_ERROR_INVALID_VALUE;
+  request.shape = {copy.WidthInBytes, copy.Height, copy.Depth};
+  const Side from{copy.srcMemoryType, copy.srcHost, copy.srcDevice, copy.srcXInBytes,
+                  copy.srcY,          copy.srcZ,    copy.srcPitch,  copy.srcHeight};
+  const Side to{copy.dstMemoryType, copy.dstHost, copy.dstDevice, copy.dstXInBytes,
+                copy.dstY,          copy.dstZ,    copy.dstPitch,  copy.dstHeight};
+  if (request.shape.bytes() == 0) return CUDA_ERROR_INVALID_VALUE;
+  if (const CUresult bad = resolve(to, request.shape, true, request.to, request.to_kind); bad != CUDA_SUCCESS)
+    return bad;
+  return resolve(from, request.shape, true, request.from, request.from_kind);
+}
+
 CUDASIM_API cuMemcpy2D_v2(const CUDA_MEMCPY2D* copy) {
   static CallSite site{"cuMemcpy2D_v2"};
   return copy_2d(site, copy, kSync);

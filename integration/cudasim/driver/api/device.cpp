@@ -208,29 +208,3 @@ CUDASIM_API cuDeviceGetExecAffinitySupport(int* supported, CUexecAffinityType, C
     return CUDA_SUCCESS;
   });
 }
-
-// Memory that graphs hold: there are no graphs, so it is none, and its peaks can be reset.
-
-CUDASIM_API cuDeviceGetGraphMemAttribute(CUdevice device, CUgraphMem_attribute attribute, void* value) {
-  static CallSite site{"cuDeviceGetGraphMemAttribute"};
-  return with_device(site, device, [&](Driver&) {
-    if (value == nullptr || attribute > CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH) return CUDA_ERROR_INVALID_VALUE;
-    *static_cast<cuuint64_t*>(value) = 0;
-    return CUDA_SUCCESS;
-  });
-}
-
-CUDASIM_API cuDeviceSetGraphMemAttribute(CUdevice device, CUgraphMem_attribute attribute, void* value) {
-  static CallSite site{"cuDeviceSetGraphMemAttribute"};
-  return with_device(site, device, [&](Driver&) {
-    const bool peak = attribute == CU_GRAPH_MEM_ATTR_USED_MEM_HIGH || attribute == CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH;
-    // The only value that may be set is zero, of the peaks.
-    return value != nullptr && peak && *static_cast<const cuuint64_t*>(value) == 0 ? CUDA_SUCCESS
-                                                                                   : CUDA_ERROR_INVALID_VALUE;
-  });
-}
-
-CUDASIM_API cuDeviceGraphMemTrim(CUdevice device) {
-  static CallSite site{"cuDeviceGraphMemTrim"};
-  return with_device(site, device, [](Driver&) { return CUDA_SUCCESS; });
-}

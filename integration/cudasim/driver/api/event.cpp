@@ -5,6 +5,7 @@
 
 #include "api/call.h"
 #include "device/engine_impl.h"
+#include "graph/graphs.h"
 #include "pools.h"
 
 namespace cudasim {
@@ -25,13 +26,22 @@ CUresult destroy(CallSite& site, CUevent event) {
 
 CUresult record(CallSite& site, CUevent handle, CUstream stream, unsigned flags, StreamMode mode) {
   return call(site, Needs::kContext, [&](Driver& driver, ContextId context) {
-    if (flags != CU_EVENT_RECORD_DEFAULT)
-      return CUDA_ERROR_INVALID_VALUE;  // CU_EVENT_RECORD_EXTERNAL means something in captures only
     const EventPtr event = driver.engine.impl().find_event(handle);
     Stream* const found = driver.engine.find_stream(context, stream, mode);
     if (!event || found == nullptr || driver.engine.context_of(*found) != event->context)
       return CUDA_ERROR_INVALID_HANDLE;
-    driver.engine.impl().record(*event, *found);
+    Captures& captures = driver.graphs->captures;
+    if (const CUresult bad = captures.use(*found); bad != CUDA_SUCCESS) return bad;
+    // CU_EVENT_RECORD_EXTERNAL means something in captures only: a node that records the event whenever it runs.
+    if (flags != CU_EVENT_RECORD_DEFAULT && (flags != CU_EVENT_RECORD_EXTERNAL || found->capture == nullptr))
+      return CUDA_ERROR_INVALID_VALUE;
+    if (flags == CU_EVENT_RECORD_EXTERNAL) {
+      captures.add(*found, RecordNode{event});
+    } else if (found->capture != nullptr) {
+      captures.record(*event, *found);
+    } else {
+      driver.engine.impl().record(*event, *found);
+    }
     return CUDA_SUCCESS;
   });
 }
@@ -42,6 +52,7 @@ CUresult elapsed(CallSite& site, float* milliseconds, CUevent start, CUevent end
     Engine::Impl& engine = driver.engine.impl();
     const EventPtr from = engine.find_event(start), to = engine.find_event(end);
     if (!from || !to) return CUDA_ERROR_INVALID_HANDLE;
+    if (from->captured || to->captured) return CUDA_ERROR_CAPTURED_EVENT;
     Duration between{0};
     const CUresult result = engine.elapsed(*from, *to, &between);
     if (result == CUDA_SUCCESS) *milliseconds = std::chrono::duration<float, std::milli>(between).count();
@@ -86,13 +97,17 @@ CUDASIM_API cuEventRecordWithFlags_ptsz(CUevent event, CUstream stream, unsigned
 }
 CUDASIM_API cuEventQuery(CUevent event) {
   static CallSite site{"cuEventQuery"};
-  return on_event(site, event, [](Engine::Impl& engine, Event& found) { return engine.query(found); });
+  return on_event(site, event, [](Engine::Impl& engine, Event& found) {
+    const CUresult captured = Captures::wait_for(found);
+    return captured != CUDA_SUCCESS ? captured : engine.query(found);
+  });
 }
 CUDASIM_API cuEventSynchronize(CUevent event) {
   static CallSite site{"cuEventSynchronize"};
   return call(site, Needs::kContext, [&](Driver& driver, ContextId) {
     const EventPtr found = driver.engine.impl().find_event(event);
     if (!found) return CUDA_ERROR_INVALID_HANDLE;
+    if (const CUresult captured = Captures::wait_for(*found); captured != CUDA_SUCCESS) return captured;
     const CUresult result = driver.engine.impl().synchronize(*found);
     driver.pools->host_synchronized();
     return result;

@@ -4,14 +4,38 @@
 #include "module/launch.h"
 
 #include "api/call.h"
+#include "graph/graphs.h"
+#include "module/next_launch.h"
 
 using namespace cudasim;
 
 namespace {
 
+// On a captured stream, a node instead.
+CUresult launch_or_capture(Driver& driver, ContextId context, const LaunchRequest& r) {
+  Stream* const stream = driver.engine.find_stream(context, r.stream, r.mode);
+  if (stream == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  Captures& captures = driver.graphs->captures;
+  if (const CUresult bad = captures.use(*stream); bad != CUDA_SUCCESS) return bad;
+  if (stream->capture == nullptr) return launch(driver, context, r);
+  if (r.function == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  take_next_launch_effect(r.function);  // said of this one launch, which does not happen now
+  KernelNode node;
+  const KernelRequest request{r.function,
+                              false,
+                              {r.grid[0], r.grid[1], r.grid[2]},
+                              {r.block[0], r.block[1], r.block[2]},
+                              r.dynamic_shared_bytes,
+                              r.parameters,
+                              r.extra};
+  const CUresult result = make_kernel(driver, stream->context, request, node);
+  if (result == CUDA_SUCCESS) captures.add(*stream, std::move(node));
+  return result;
+}
+
 CUresult queue(CallSite& site, const LaunchRequest& request) {
   return call(site, Needs::kContext,
-              [&](Driver& driver, ContextId context) { return launch(driver, context, request); });
+              [&](Driver& driver, ContextId context) { return launch_or_capture(driver, context, request); });
 }
 
 // Attributes say how blocks are placed and when a launch may overlap its predecessor: this device orders launches
@@ -20,15 +44,15 @@ CUresult queue(CallSite& site, const CUlaunchConfig* c, StreamMode mode, CUfunct
                void** extra) {
   return call(site, Needs::kContext, [&](Driver& driver, ContextId context) {
     if (c == nullptr || (c->numAttrs != 0 && c->attrs == nullptr)) return CUDA_ERROR_INVALID_VALUE;
-    return launch(driver, context,
-                  {function,
-                   {c->gridDimX, c->gridDimY, c->gridDimZ},
-                   {c->blockDimX, c->blockDimY, c->blockDimZ},
-                   c->sharedMemBytes,
-                   c->hStream,
-                   mode,
-                   parameters,
-                   extra});
+    return launch_or_capture(driver, context,
+                             {function,
+                              {c->gridDimX, c->gridDimY, c->gridDimZ},
+                              {c->blockDimX, c->blockDimY, c->blockDimZ},
+                              c->sharedMemBytes,
+                              c->hStream,
+                              mode,
+                              parameters,
+                              extra});
   });
 }
 

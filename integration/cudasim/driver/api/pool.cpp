@@ -5,6 +5,7 @@
 #include <iterator>
 
 #include "api/call.h"
+#include "graph/graphs.h"
 #include "pools.h"
 
 using namespace cudasim;
@@ -28,22 +29,45 @@ CUresult on_stream(CallSite& site, CUstream handle, StreamMode mode,
   });
 }
 
+CUresult allocate_or_capture(Driver& driver, CUmemoryPool pool, Stream& stream, const char* symbol, size_t size,
+                             CUdeviceptr* out) {
+  Captures& captures = driver.graphs->captures;
+  if (const CUresult bad = captures.use(stream); bad != CUDA_SUCCESS) return bad;
+  if (stream.capture == nullptr) return driver.pools->allocate(pool, stream, symbol, size, out);
+  if (out == nullptr || !driver.pools->is_pool(pool)) return CUDA_ERROR_INVALID_VALUE;
+  CUmemPoolProps properties{};
+  properties.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
+  properties.location = {CU_MEM_LOCATION_TYPE_DEVICE, kDevice};
+  GraphMemoryPtr memory;
+  if (const CUresult bad = driver.graphs->allocate(stream.context, size, memory); bad != CUDA_SUCCESS) return bad;
+  *out = memory->base;
+  captures.add(stream, AllocateNode{std::move(memory), properties});
+  return CUDA_SUCCESS;
+}
+
 CUresult allocate(CallSite& site, CUdeviceptr* out, size_t size, CUstream stream, StreamMode mode) {
   return on_stream(site, stream, mode, [&](Driver& driver, Stream& found) {
-    return driver.pools->allocate(driver.pools->current(), found, site.symbol, size, out);
+    return allocate_or_capture(driver, driver.pools->current(), found, site.symbol, size, out);
   });
 }
 
 CUresult allocate_from(CallSite& site, CUdeviceptr* out, size_t size, CUmemoryPool pool, CUstream stream,
                        StreamMode mode) {
   return on_stream(site, stream, mode, [&](Driver& driver, Stream& found) {
-    return driver.pools->allocate(pool, found, site.symbol, size, out);
+    return allocate_or_capture(driver, pool, found, site.symbol, size, out);
   });
 }
 
 CUresult free_on(CallSite& site, CUdeviceptr base, CUstream stream, StreamMode mode) {
-  return on_stream(site, stream, mode,
-                   [&](Driver& driver, Stream& found) { return driver.pools->free(found, site.symbol, base); });
+  return on_stream(site, stream, mode, [&](Driver& driver, Stream& found) {
+    Captures& captures = driver.graphs->captures;
+    if (const CUresult bad = captures.use(found); bad != CUDA_SUCCESS) return bad;
+    if (found.capture == nullptr) return driver.pools->free(found, site.symbol, base);
+    const GraphMemoryPtr memory = driver.graphs->find_memory(base);
+    if (!memory) return CUDA_ERROR_INVALID_VALUE;  // a graph frees what a graph has allocated
+    captures.add(found, FreeNode{memory, base});
+    return CUDA_SUCCESS;
+  });
 }
 
 CUresult check_properties(const CUmemPoolProps* properties) {

@@ -1,5 +1,4 @@
-// Streams: cuStream*, host functions. Capture does not exist: a stream is never capturing, and beginning it is refused
-// (stubs.cpp).
+// Streams: cuStream*, host functions. Captures are in capture.cpp.
 #define __CUDA_API_VERSION_INTERNAL
 #include <algorithm>
 #include <functional>
@@ -8,6 +7,7 @@
 #include "api/call.h"
 #include "contexts.h"
 #include "device/engine_impl.h"
+#include "graph/graphs.h"
 #include "pools.h"
 
 namespace cudasim {
@@ -34,11 +34,16 @@ CUresult create(CallSite& site, CUstream* out, unsigned flags, int priority) {
 }
 
 CUresult destroy(CallSite& site, CUstream stream) {
-  return call(site, Needs::kContext, [&](Driver& driver, ContextId) { return driver.engine.destroy_stream(stream); });
+  return call(site, Needs::kContext, [&](Driver& driver, ContextId) {
+    const auto found = driver.engine.impl().streams.find(stream);
+    if (found != driver.engine.impl().streams.end()) driver.graphs->captures.stream_gone(*found->second);
+    return driver.engine.destroy_stream(stream);
+  });
 }
 
 CUresult synchronize(CallSite& site, CUstream stream, StreamMode mode) {
   return on_stream(site, stream, mode, [](Driver& driver, Stream& found) {
+    if (const CUresult bad = driver.graphs->captures.wait_for(found); bad != CUDA_SUCCESS) return bad;
     const CUresult result = driver.engine.wait(found);
     driver.pools->host_synchronized();
     return result;
@@ -46,15 +51,26 @@ CUresult synchronize(CallSite& site, CUstream stream, StreamMode mode) {
 }
 
 CUresult query(CallSite& site, CUstream stream, StreamMode mode) {
-  return on_stream(site, stream, mode, [](Driver& driver, Stream& found) { return driver.engine.query(found); });
+  return on_stream(site, stream, mode, [](Driver& driver, Stream& found) {
+    const CUresult bad = driver.graphs->captures.wait_for(found);
+    return bad != CUDA_SUCCESS ? bad : driver.engine.query(found);
+  });
 }
 
 CUresult wait_event(CallSite& site, CUstream stream, CUevent event, unsigned flags, StreamMode mode) {
   return on_stream(site, stream, mode, [&](Driver& driver, Stream& found) {
-    if (flags != CU_EVENT_WAIT_DEFAULT)
-      return CUDA_ERROR_INVALID_VALUE;  // CU_EVENT_WAIT_EXTERNAL means something in captures only
     const EventPtr known = driver.engine.impl().find_event(event);
     if (!known) return CUDA_ERROR_INVALID_HANDLE;
+    Captures& captures = driver.graphs->captures;
+    if (const CUresult bad = captures.use(found); bad != CUDA_SUCCESS) return bad;
+    // CU_EVENT_WAIT_EXTERNAL means something in captures only: a node that waits whenever it runs.
+    if (flags != CU_EVENT_WAIT_DEFAULT && (flags != CU_EVENT_WAIT_EXTERNAL || found.capture == nullptr))
+      return CUDA_ERROR_INVALID_VALUE;
+    if (flags == CU_EVENT_WAIT_EXTERNAL) {
+      captures.add(found, WaitNode{known});
+      return CUDA_SUCCESS;
+    }
+    if (found.capture != nullptr || known->captured) return captures.wait(found, *known);
     driver.engine.impl().wait_event(found, *known);
     return CUDA_SUCCESS;
   });
@@ -105,14 +121,15 @@ CUresult get_context_v2(CallSite& site, CUstream stream, CUcontext* out, CUgreen
   });
 }
 
-CUresult is_capturing(CallSite& site, CUstream stream, CUstreamCaptureStatus* out, StreamMode mode) {
-  return get<CUstreamCaptureStatus>(site, stream, mode, out,
-                                    [](Driver&, const Stream&) { return CU_STREAM_CAPTURE_STATUS_NONE; });
-}
-
 CUresult launch_host_function(CallSite& site, CUstream stream, CUhostFn function, void* user_data, StreamMode mode) {
   return on_stream(site, stream, mode, [&](Driver& driver, Stream& found) {
     if (function == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    Captures& captures = driver.graphs->captures;
+    if (const CUresult bad = captures.use(found); bad != CUDA_SUCCESS) return bad;
+    if (found.capture != nullptr) {
+      captures.add(found, HostNode{function, user_data});
+      return CUDA_SUCCESS;
+    }
     Work work;
     work.name = "host function";
     work.resource = Resource::kHostFunction;
@@ -127,6 +144,7 @@ CUresult add_callback(CallSite& site, CUstream stream, CUstreamCallback callback
                       StreamMode mode) {
   return on_stream(site, stream, mode, [&](Driver& driver, Stream& found) {
     if (callback == nullptr || flags != 0) return CUDA_ERROR_INVALID_VALUE;
+    if (const CUresult bad = driver.graphs->captures.wait_for(found); bad != CUDA_SUCCESS) return bad;
     Work work;
     work.name = "stream callback";
     work.resource = Resource::kHostFunction;
@@ -146,8 +164,6 @@ CUresult add_callback(CallSite& site, CUstream stream, CUstreamCallback callback
 }
 
 constexpr StreamMode kLegacy = StreamMode::kLegacy, kPerThread = StreamMode::kPerThread;
-
-thread_local CUstreamCaptureMode t_capture_mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
 
 }  // namespace
 }  // namespace cudasim
@@ -260,43 +276,4 @@ CUDASIM_API cuStreamAddCallback(CUstream stream, CUstreamCallback callback, void
 CUDASIM_API cuStreamAddCallback_ptsz(CUstream stream, CUstreamCallback callback, void* user_data, unsigned flags) {
   static CallSite site{"cuStreamAddCallback_ptsz"};
   return add_callback(site, stream, callback, user_data, flags, kPerThread);
-}
-
-CUDASIM_API cuStreamIsCapturing(CUstream stream, CUstreamCaptureStatus* status) {
-  static CallSite site{"cuStreamIsCapturing"};
-  return is_capturing(site, stream, status, kLegacy);
-}
-CUDASIM_API cuStreamIsCapturing_ptsz(CUstream stream, CUstreamCaptureStatus* status) {
-  static CallSite site{"cuStreamIsCapturing_ptsz"};
-  return is_capturing(site, stream, status, kPerThread);
-}
-// Of a stream that does not capture, the status is all that is written.
-CUDASIM_API cuStreamGetCaptureInfo_v2(CUstream stream, CUstreamCaptureStatus* status, cuuint64_t*, CUgraph*,
-                                      const CUgraphNode**, size_t*) {
-  static CallSite site{"cuStreamGetCaptureInfo_v2"};
-  return is_capturing(site, stream, status, kLegacy);
-}
-CUDASIM_API cuStreamGetCaptureInfo_v2_ptsz(CUstream stream, CUstreamCaptureStatus* status, cuuint64_t*, CUgraph*,
-                                           const CUgraphNode**, size_t*) {
-  static CallSite site{"cuStreamGetCaptureInfo_v2_ptsz"};
-  return is_capturing(site, stream, status, kPerThread);
-}
-CUDASIM_API cuStreamGetCaptureInfo_v3(CUstream stream, CUstreamCaptureStatus* status, cuuint64_t*, CUgraph*,
-                                      const CUgraphNode**, const CUgraphEdgeData**, size_t*) {
-  static CallSite site{"cuStreamGetCaptureInfo_v3"};
-  return is_capturing(site, stream, status, kLegacy);
-}
-CUDASIM_API cuStreamGetCaptureInfo_v3_ptsz(CUstream stream, CUstreamCaptureStatus* status, cuuint64_t*, CUgraph*,
-                                           const CUgraphNode**, const CUgraphEdgeData**, size_t*) {
-  static CallSite site{"cuStreamGetCaptureInfo_v3_ptsz"};
-  return is_capturing(site, stream, status, kPerThread);
-}
-CUDASIM_API cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode* mode) {
-  static CallSite site{"cuThreadExchangeStreamCaptureMode"};
-  return call(site, Needs::kInit, [&](Driver&, ContextId) {
-    if (mode == nullptr || *mode < CU_STREAM_CAPTURE_MODE_GLOBAL || *mode > CU_STREAM_CAPTURE_MODE_RELAXED)
-      return CUDA_ERROR_INVALID_VALUE;
-    std::swap(*mode, t_capture_mode);
-    return CUDA_SUCCESS;
-  });
 }

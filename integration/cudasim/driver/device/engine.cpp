@@ -429,6 +429,8 @@ EventPtr Engine::Impl::find_event(CUevent handle) const {
 
 void Engine::Impl::record(Event& event, Stream& stream) {
   HostThread& thread = enter();
+  event.captured = nullptr;
+  event.captured_behind.clear();
   event.recorded = make_operation(stream, Work{.name = "event record"}, thread);
   submit(stream, event.recorded, {});
 }

@@ -4,13 +4,18 @@
 
 #include <cstdint>
 #include <deque>
+#include <memory>
 #include <string>
+#include <vector>
 
 #include "checker/checker.h"
 #include "device/operation.h"
 #include "units.h"
 
 namespace cudasim {
+
+struct Capture;    // graph/captures.h
+struct GraphNode;  // graph/graph.h
 
 enum class StreamKind : std::uint8_t { kCreated, kLegacy, kPerThread };
 
@@ -26,6 +31,10 @@ class Stream {
 
   OperationPtr tail;               // last operation queued; null before the first
   std::deque<OperationPtr> queue;  // work that had not ended when last looked at, for the queue's depth
+
+  // While it is captured: nothing is queued, and the next node comes behind these.
+  std::shared_ptr<Capture> capture;
+  std::vector<GraphNode*> capture_behind;
 
   ActorId actor{};
   std::uint64_t steps = 0;  // of the actor

@@ -279,6 +279,18 @@ std::string readable_name(const std::string& mangled) {
   return name.substr(begin);
 }
 
+CUresult check_launch(Driver& driver, ContextId context, const LaunchRequest& request, std::vector<std::byte>& buffer,
+                      std::vector<std::size_t>& offsets) {
+  LoadedFunction* function = nullptr;
+  if (const CUresult result = driver.modules.impl().function_of(request.function, context, &function);
+      result != CUDA_SUCCESS)
+    return result;
+  if (const CUresult result = check_dimensions(driver.config.device, *function, request); result != CUDA_SUCCESS)
+    return result;
+  for (const KernelParameter& parameter : function->image->parameters) offsets.push_back(parameter.offset);
+  return copy_parameters(*function->image, request, buffer);
+}
+
 CUresult launch(Driver& driver, ContextId context, const LaunchRequest& request) {
   Modules::Impl& modules = driver.modules.impl();
   Stream* const stream = driver.engine.find_stream(context, request.stream, request.mode);

@@ -35,7 +35,8 @@ CUresult set_initial_bytes(const LoadedGlobal& global, std::span<const std::byte
 }
 
 std::uintptr_t next_module_handle() {
-  static std::uintptr_t last = std::uintptr_t{0xc5da} << 48;
+  // Positive as a signed number, as a pointer is: Python bindings (cuda.core) read handles as signed.
+  static std::uintptr_t last = 0x0780'0000'0000;
   return last += 64;
 }
 
