@@ -1,9 +1,7 @@
 #!/usr/bin/env python3
 """Awkward programs (programs/limit_cases.cpp) whose blocks are more than memopt may hold: they read the same as without
 memopt, in any order that the declared edges allow, the limit is kept where it can be, and nothing hangs. With --full: more
-orders, every access of the kernels checked.
-
-Captures and graphs are not among them: the simulated driver has none. tests/agent has what is true of them."""
+orders, every access of the kernels checked."""
 import re
 import unittest
 
@@ -45,6 +43,19 @@ class Cases(LimitCase):
                 elif kept:
                     self.assertLessEqual(run.held, max(limit, in_use) + 2 * MIB, run.errors)
         return run
+
+    def test_graphs_that_are_captured(self):
+        # What they name stays from the capture on.
+        self.same("graphs-captured", moved=1)
+
+    def test_graphs_that_are_made_by_hand(self):
+        self.same("graphs-by-hand", moved=4, kept=False)
+
+    def test_graphs_whose_blocks_are_beside_others(self):
+        self.same("graphs-freed", moved=0)
+
+    def test_graphs_with_memory_of_their_own(self):
+        self.same("graphs-allocated", moved=1, kept=False)
 
     def test_copies_to_the_host(self):
         self.same("copies-to-the-host", moved=6)

@@ -101,6 +101,46 @@
   PLAIN(cuProfilerStop, 4000)                                       \
   PLAIN(cuMemcpyPeer, 4000)                                         \
   PLAIN(cuMemcpyPeerAsync, 4000)                                    \
+  PLAIN(cuGraphCreate, 10000)                                       \
+  PLAIN(cuGraphDestroy, 10000)                                      \
+  PLAIN(cuGraphClone, 10000)                                        \
+  PLAIN(cuGraphNodeFindInClone, 10000)                              \
+  PLAIN(cuGraphNodeGetType, 10000)                                  \
+  PLAIN(cuGraphGetNodes, 10000)                                     \
+  PLAIN(cuGraphGetRootNodes, 10000)                                 \
+  PLAIN(cuGraphGetEdges, 12030)                                     \
+  PLAIN(cuGraphNodeGetDependencies, 12030)                          \
+  PLAIN(cuGraphNodeGetDependentNodes, 12030)                        \
+  PLAIN(cuGraphAddDependencies, 12030)                              \
+  PLAIN(cuGraphRemoveDependencies, 12030)                           \
+  PLAIN(cuGraphDestroyNode, 10000)                                  \
+  PLAIN(cuGraphDebugDotPrint, 11030)                                \
+  PLAIN(cuGraphInstantiateWithFlags, 11040)                         \
+  PLAIN(cuGraphExecGetFlags, 12000)                                 \
+  PLAIN(cuGraphExecDestroy, 10000)                                  \
+  PLAIN(cuGraphExecUpdate, 12000)                                   \
+  PLAIN(cuGraphNodeSetEnabled, 11060)                               \
+  PLAIN(cuGraphNodeGetEnabled, 11060)                               \
+  PLAIN(cuUserObjectCreate, 11030)                                  \
+  PLAIN(cuUserObjectRetain, 11030)                                  \
+  PLAIN(cuUserObjectRelease, 11030)                                 \
+  PLAIN(cuGraphRetainUserObject, 11030)                             \
+  PLAIN(cuGraphReleaseUserObject, 11030)                            \
+  PLAIN(cuGraphAddNode, 12030)                                      \
+  PLAIN(cuGraphNodeSetParams, 12020)                                \
+  PLAIN(cuGraphExecNodeSetParams, 12020)                            \
+  PLAIN(cuGraphKernelNodeGetParams, 12000)                          \
+  PLAIN(cuGraphKernelNodeGetAttribute, 11000)                       \
+  PLAIN(cuGraphKernelNodeSetAttribute, 11000)                       \
+  PLAIN(cuGraphKernelNodeCopyAttributes, 11000)                     \
+  PLAIN(cuGraphMemcpyNodeGetParams, 10000)                          \
+  PLAIN(cuGraphMemsetNodeGetParams, 10000)                          \
+  PLAIN(cuGraphHostNodeGetParams, 10000)                            \
+  PLAIN(cuGraphChildGraphNodeGetGraph, 10000)                       \
+  PLAIN(cuGraphEventRecordNodeGetEvent, 11010)                      \
+  PLAIN(cuGraphEventWaitNodeGetEvent, 11010)                        \
+  PLAIN(cuGraphMemAllocNodeGetParams, 11040)                        \
+  PLAIN(cuGraphMemFreeNodeGetParams, 11040)                         \
   STREAM(cuMemcpy, 4000, 7000, ptds)                                \
   STREAM(cuMemcpyHtoD, 3020, 7000, ptds)                            \
   STREAM(cuMemcpyDtoH, 3020, 7000, ptds)                            \
@@ -130,6 +170,13 @@
   STREAM(cuStreamGetDevice, 12080, 12080, ptsz)                     \
   STREAM(cuStreamIsCapturing, 10000, 10000, ptsz)                   \
   STREAM(cuStreamGetCaptureInfo, 12030, 12030, ptsz)                \
+  STREAM(cuStreamBeginCapture, 10010, 10010, ptsz)                  \
+  STREAM(cuStreamBeginCaptureToGraph, 12030, 12030, ptsz)           \
+  STREAM(cuStreamEndCapture, 10000, 10000, ptsz)                    \
+  STREAM(cuStreamUpdateCaptureDependencies, 12030, 12030, ptsz)     \
+  STREAM(cuGraphInstantiateWithParams, 12000, 12000, ptsz)          \
+  STREAM(cuGraphUpload, 11010, 11010, ptsz)                         \
+  STREAM(cuGraphLaunch, 10000, 10000, ptsz)                         \
   STREAM(cuStreamAddCallback, 5000, 7000, ptsz)                     \
   STREAM(cuStreamAttachMemAsync, 6000, 7000, ptsz)                  \
   STREAM(cuEventRecord, 2000, 7000, ptsz)                           \

@@ -18,6 +18,7 @@ namespace {
 __device__ double hidden_value;
 
 int g_failures = 0;
+void* g_unused = nullptr;
 
 void check(bool holds, const char* what, int line) {
   if (holds) return;
@@ -355,8 +356,7 @@ void pools() {
   CHECK_OK(cudaStreamDestroy(stream));
 }
 
-// There are no graphs: they hold no memory, and nothing captures.
-void graphs() {
+void graph_memory() {
   unsigned long long held = 7;
   CHECK_OK(cudaDeviceGetGraphMemAttribute(0, cudaGraphMemAttrReservedMemHigh, &held));
   CHECK(held == 0);
@@ -370,8 +370,87 @@ void graphs() {
   unsigned long long id = 0;
   CHECK_OK(cudaStreamGetCaptureInfo(stream, &status, &id, nullptr, nullptr, nullptr, nullptr));
   CHECK(status == cudaStreamCaptureStatusNone);
-  CHECK_ERROR(cudaErrorNotSupported, cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal));
   CHECK_OK(cudaStreamDestroy(stream));
+}
+
+std::vector<float> floats_of(const float* block, cudaStream_t stream) {
+  std::vector<float> values(64, -1);
+  CHECK_OK(cudaStreamSynchronize(stream));
+  CHECK_OK(cudaMemcpy(values.data(), block, 64 * sizeof(float), cudaMemcpyDeviceToHost));
+  return values;
+}
+
+// A captured step, launched again and again, and nodes made and changed one by one.
+void graphs() {
+  cudaStream_t stream = nullptr;
+  CHECK_OK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+  float *values = nullptr, *copy = nullptr;
+  CHECK_OK(cudaMalloc(&values, 64 * sizeof(float)));
+  CHECK_OK(cudaMalloc(&copy, 64 * sizeof(float)));
+  CHECK_OK(cudaMemset(values, 0, 64 * sizeof(float)));
+  CHECK_OK(cudaDeviceSynchronize());
+
+  cudaGraph_t graph = nullptr;
+  cudaGraphExec_t exec = nullptr;
+  CHECK_OK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal));
+  add_constant<float, 2><<<1, 64, 0, stream>>>(values, 64);
+  CHECK_OK(cudaMemcpyAsync(copy, values, 64 * sizeof(float), cudaMemcpyDeviceToDevice, stream));
+  CHECK_ERROR(cudaErrorStreamCaptureUnsupported, cudaMalloc(&g_unused, 64));
+  CHECK_ERROR(cudaErrorStreamCaptureInvalidated, cudaStreamEndCapture(stream, &graph));
+  CHECK(graph == nullptr);
+  CHECK_OK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
+  add_constant<float, 2><<<1, 64, 0, stream>>>(values, 64);
+  CHECK_OK(cudaMemcpyAsync(copy, values, 64 * sizeof(float), cudaMemcpyDeviceToDevice, stream));
+  CHECK_OK(cudaStreamEndCapture(stream, &graph));
+  CHECK_OK(cudaGraphInstantiate(&exec, graph, 0));
+  for (int i = 0; i < 3; ++i) CHECK_OK(cudaGraphLaunch(exec, stream));
+  CHECK(floats_of(copy, stream)[63] == 3 * 2);
+
+  size_t count = 2;
+  cudaGraphNode_t nodes[2] = {};
+  CHECK_OK(cudaGraphGetNodes(graph, nodes, &count));
+  CHECK(count == 2);
+  cudaKernelNodeParams kernel{};
+  CHECK_OK(cudaGraphKernelNodeGetParams(nodes[0], &kernel));
+  CHECK(kernel.blockDim.x == 64 && *static_cast<float**>(kernel.kernelParams[0]) == values);
+  int none = 0;
+  void* arguments[] = {&values, &none};
+  kernel.kernelParams = arguments;
+  CHECK_OK(cudaGraphExecKernelNodeSetParams(exec, nodes[0], &kernel));
+  CHECK_OK(cudaGraphLaunch(exec, stream));
+  CHECK(floats_of(copy, stream)[63] == 3 * 2);
+  CHECK_OK(cudaGraphExecMemcpyNodeSetParams1D(exec, nodes[1], values, copy, 4, cudaMemcpyDeviceToDevice));
+  CHECK_OK(cudaGraphExecDestroy(exec));
+  CHECK_OK(cudaGraphDestroy(graph));
+
+  CHECK_OK(cudaGraphCreate(&graph, 0));
+  cudaMemsetParams fill{};
+  fill.dst = values;
+  fill.elementSize = 4;
+  fill.width = 64;
+  fill.height = 1;
+  CHECK_OK(cudaGraphAddMemsetNode(&nodes[0], graph, nullptr, 0, &fill));
+  cudaGraphNodeParams any{};
+  any.type = cudaGraphNodeTypeKernel;
+  any.kernel.func = reinterpret_cast<void*>(&add_constant<float, 2>);
+  any.kernel.gridDim = {1, 1, 1};
+  any.kernel.blockDim = {64, 1, 1};
+  int all = 64;
+  arguments[1] = &all;
+  any.kernel.kernelParams = arguments;
+  CHECK_OK(cudaGraphAddNode(&nodes[1], graph, &nodes[0], nullptr, 1, &any));
+  CHECK_OK(cudaGraphInstantiateWithFlags(&exec, graph, 0));
+  CHECK_OK(cudaGraphLaunch(exec, stream));
+  CHECK_OK(cudaGraphLaunch(exec, stream));
+  CHECK(floats_of(values, stream)[0] == 2);
+  cudaGraphNodeType type{};
+  CHECK_OK(cudaGraphNodeGetType(nodes[1], &type));
+  CHECK(type == cudaGraphNodeTypeKernel);
+  CHECK_OK(cudaGraphExecDestroy(exec));
+  CHECK_OK(cudaGraphDestroy(graph));
+  CHECK_OK(cudaStreamDestroy(stream));
+  CHECK_OK(cudaFree(values));
+  CHECK_OK(cudaFree(copy));
 }
 
 void errors() {
@@ -419,6 +498,7 @@ int main() {
   launches();
   streams();
   pools();
+  graph_memory();
   graphs();
   errors();
   reset();

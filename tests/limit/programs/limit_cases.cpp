@@ -18,6 +18,7 @@
 //   handed-on, rounds, reused, legacy-stream, iterations-on-streams N     streams (limit_order.cpp)
 //   same-block, threads           threads
 //   blocked, all-blocked, blocked-touch    work that ends only after a call that wants memory
+//   graphs-captured, graphs-by-hand, graphs-freed, graphs-allocated    blocks that graphs name (limit_graphs.cpp)
 //   refused, refused-threads, untouched, of-the-driver    without a limit, on a full device (limit_full.cpp)
 //
 // Exit code 3: the driver's error, which is named; 1: `turns` has read something wrong.
@@ -38,8 +39,9 @@ int main(int argc, char** argv) {
   const std::string name = argc > 1 ? argv[1] : "";
   if (argc > 2) limit::argument = argv[2];
   limit::open();
-  for (const std::span<const limit::Case> cases : {limit::access_cases(), limit::copy_cases(), limit::escape_cases(),
-                                                   limit::life_cases(), limit::order_cases(), limit::full_cases()}) {
+  for (const std::span<const limit::Case> cases :
+       {limit::access_cases(), limit::copy_cases(), limit::escape_cases(), limit::life_cases(), limit::order_cases(),
+        limit::full_cases(), limit::graph_cases()}) {
     for (const limit::Case& one : cases) {
       if (name != one.name) continue;
       one.run();

@@ -96,5 +96,6 @@ std::span<const Case> escape_cases();
 std::span<const Case> life_cases();
 std::span<const Case> order_cases();
 std::span<const Case> full_cases();
+std::span<const Case> graph_cases();
 
 }  // namespace limit

@@ -107,12 +107,17 @@ template <class Parameters>
 Parameters kernel_of(const KernelNode& node) {
   const KernelCall& call = *node.call;
   Parameters out{};
-  out.func = call.is_kernel ? nullptr : call.function;
+  out.func = call.function;
   out.gridDimX = call.grid[0], out.gridDimY = call.grid[1], out.gridDimZ = call.grid[2];
   out.blockDimX = call.block[0], out.blockDimY = call.block[1], out.blockDimZ = call.block[2];
   out.sharedMemBytes = call.shared_bytes;
   out.kernelParams = const_cast<void**>(call.pointers.data());
-  if constexpr (requires { out.kern; }) out.kern = call.is_kernel ? reinterpret_cast<CUkernel>(call.function) : nullptr;
+  if constexpr (requires { out.kern; }) {
+    if (call.is_kernel) {
+      out.func = nullptr;
+      out.kern = reinterpret_cast<CUkernel>(call.function);
+    }
+  }
   return out;
 }
 

@@ -53,17 +53,16 @@ CUresult make_work(Driver& driver, ContextId context, const CUgraphNodeParams& p
   switch (parameters.type) {
     case CU_GRAPH_NODE_TYPE_KERNEL: {
       const CUDA_KERNEL_NODE_PARAMS_v3& kernel = parameters.kernel;
-      const bool is_kernel = kernel.func == nullptr;
       KernelNode node;
-      const CUresult bad = make_kernel(driver, context_or(driver, kernel.ctx, context),
-                                       {is_kernel ? reinterpret_cast<CUfunction>(kernel.kern) : kernel.func,
-                                        is_kernel,
-                                        {kernel.gridDimX, kernel.gridDimY, kernel.gridDimZ},
-                                        {kernel.blockDimX, kernel.blockDimY, kernel.blockDimZ},
-                                        kernel.sharedMemBytes,
-                                        kernel.kernelParams,
-                                        kernel.extra},
-                                       node);
+      const CUresult bad =
+          make_kernel(driver, context_or(driver, kernel.ctx, context),
+                      {kernel.func == nullptr ? reinterpret_cast<CUfunction>(kernel.kern) : kernel.func,
+                       {kernel.gridDimX, kernel.gridDimY, kernel.gridDimZ},
+                       {kernel.blockDimX, kernel.blockDimY, kernel.blockDimZ},
+                       kernel.sharedMemBytes,
+                       kernel.kernelParams,
+                       kernel.extra},
+                      node);
       if (bad != CUDA_SUCCESS) return bad;
       out = std::move(node);
       return CUDA_SUCCESS;

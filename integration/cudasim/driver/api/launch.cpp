@@ -22,7 +22,6 @@ CUresult launch_or_capture(Driver& driver, ContextId context, const LaunchReques
   take_next_launch_effect(r.function);  // said of this one launch, which does not happen now
   KernelNode node;
   const KernelRequest request{r.function,
-                              false,
                               {r.grid[0], r.grid[1], r.grid[2]},
                               {r.block[0], r.block[1], r.block[2]},
                               r.dynamic_shared_bytes,

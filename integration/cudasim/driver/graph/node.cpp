@@ -34,7 +34,7 @@ CUresult make_kernel(Driver& driver, ContextId context, const KernelRequest& req
   if (const CUresult bad = check_launch(driver, context, launch, call->buffer, offsets); bad != CUDA_SUCCESS)
     return bad;
   call->function = request.function;
-  call->is_kernel = request.is_kernel;
+  call->is_kernel = driver.modules.impl().kernels.find(reinterpret_cast<CUkernel>(request.function)) != nullptr;
   std::copy(std::begin(request.grid), std::end(request.grid), call->grid);
   std::copy(std::begin(request.block), std::end(request.block), call->block);
   call->shared_bytes = request.shared_bytes;

@@ -89,8 +89,7 @@ inline bool can_be_disabled(const NodeWork& work) { return work.index() < 3; }
 // The parameters are copied. `parameters` or `extra`, as for cuLaunchKernel. CUDA_ERROR_INVALID_HANDLE,
 // CUDA_ERROR_INVALID_VALUE.
 struct KernelRequest {
-  CUfunction function;
-  bool is_kernel;
+  CUfunction function;  // or a CUkernel
   unsigned grid[3], block[3];
   unsigned shared_bytes;
   void** parameters;

@@ -1,0 +1,147 @@
+// Graphs, captured and made by hand: what they name must be there whenever they run, whatever else left the device.
+#include "limit_program.h"
+
+namespace limit {
+namespace {
+
+CUgraphExec instantiate(CUgraph graph) {
+  CUgraphExec exec = nullptr;
+  check(cuGraphInstantiate(&exec, graph, 0), "cuGraphInstantiate");
+  return exec;
+}
+
+CUgraph end_capture(CUstream stream) {
+  CUgraph graph = nullptr;
+  check(cuStreamEndCapture(stream, &graph), "cuStreamEndCapture");
+  return graph;
+}
+
+void run(CUgraphExec exec, CUstream stream) { check(cuGraphLaunch(exec, stream), "cuGraphLaunch"); }
+
+void add_words(Block* to, const Block& from) {
+  for (std::size_t i = 0; i < to->words.size(); ++i) to->words[i] += from.words[i];
+}
+
+// A step with a fork, captured while its blocks are away, launched in a loop between which they are driven away.
+void captured() {
+  Block to(kBytes, 1), other(kBytes, 2), from(kBytes, 3);
+  Crowd crowd;
+  crowd.drive_away();
+  const CUstream stream = make_stream(), beside = make_stream();
+  check(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL), "cuStreamBeginCapture");
+  order(stream, beside);
+  check(launch(kernels.add, beside, other.words.size(), other.address(), from.address(), other.count()), "limit_add");
+  check(launch(kernels.add, stream, to.words.size(), to.address(), from.address(), to.count()), "limit_add");
+  order(beside, stream);
+  const CUgraphExec exec = instantiate(end_capture(stream));
+  say("nothing has run", to.wrong() + other.wrong());
+  for (int i = 0; i < 4; ++i) {
+    crowd.drive_away();
+    run(exec, stream);
+    check(cuStreamSynchronize(stream), "cuStreamSynchronize");
+    add_words(&to, from);
+    add_words(&other, from);
+    say("captured and launched", to.wrong() + other.wrong() + from.wrong());
+  }
+  for (int i = 0; i < 3; ++i) {  // one behind the other, the crowd at the same time
+    run(exec, stream);
+    add_words(&to, from);
+    add_words(&other, from);
+  }
+  crowd.use();
+  finish();
+  say("launched in a row", to.wrong() + other.wrong());
+  say("the crowd", crowd.wrong());
+}
+
+// Blocks that no launch of the program's names: nodes and their changes alone do.
+void by_hand() {
+  Block to(kBytes, 1), second(kBytes, 2), from(kBytes, 3);
+  Crowd crowd;
+  crowd.drive_away();
+  CUgraph graph = nullptr;
+  check(cuGraphCreate(&graph, 0), "cuGraphCreate");
+  CUdeviceptr out = to.address(), in = from.address();
+  int count = to.count();
+  void* parameters[] = {&out, &in, &count};
+  CUDA_KERNEL_NODE_PARAMS kernel{};
+  kernel.func = kernels.add;
+  kernel.gridDimX = static_cast<unsigned>((to.words.size() + 255) / 256);
+  kernel.gridDimY = kernel.gridDimZ = kernel.blockDimY = kernel.blockDimZ = 1;
+  kernel.blockDimX = 256;
+  kernel.kernelParams = parameters;
+  CUgraphNode node = nullptr;
+  check(cuGraphAddKernelNode(&node, graph, nullptr, 0, &kernel), "cuGraphAddKernelNode");
+  const CUgraphExec exec = instantiate(graph);
+  const CUstream stream = make_stream();
+  for (int i = 0; i < 4; ++i) {
+    Block& named = i % 2 == 0 ? to : second;
+    out = named.address();
+    check(cuGraphExecKernelNodeSetParams(exec, node, &kernel), "cuGraphExecKernelNodeSetParams");
+    crowd.drive_away();
+    run(exec, stream);
+    check(cuStreamSynchronize(stream), "cuStreamSynchronize");
+    add_words(&named, from);
+    say("made by hand", to.wrong() + second.wrong() + from.wrong());
+  }
+  say("the crowd", crowd.wrong());
+}
+
+// The graph's intermediate block is freed when it has been captured, as allocators do whose blocks a graph keeps; what
+// is allocated then must not lie in its bytes.
+void freed() {
+  Block from(kBytes, 3);
+  Block between(kBytes, 4);
+  const CUstream stream = make_stream();
+  Block to(kBytes, 5);
+  finish();
+  check(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_RELAXED), "cuStreamBeginCapture");
+  check(launch(kernels.fill, stream, between.words.size(), between.address(), 9u, between.count()), "limit_fill");
+  check(launch(kernels.add, stream, to.words.size(), to.address(), between.address(), to.count()), "limit_add");
+  const CUgraphExec exec = instantiate(end_capture(stream));
+  for (int i = 0; i < 3; ++i) {
+    Block neighbour(kBytes, 6 + static_cast<unsigned>(i));
+    finish();
+    run(exec, stream);
+    check(cuStreamSynchronize(stream), "cuStreamSynchronize");
+    for (std::size_t k = 0; k < to.words.size(); ++k) to.words[k] += 9 + static_cast<unsigned>(k);
+    say("what a graph has names", to.wrong());
+    say("its neighbour", neighbour.wrong());
+    neighbour.free();
+  }
+  say("another block", from.wrong());
+}
+
+// Allocations of a capture are the graph's; blocks of memopt's are used beside them.
+void allocated() {
+  Block to(kBytes, 1);
+  Crowd crowd;
+  crowd.drive_away();
+  const CUstream stream = make_stream();
+  CUdeviceptr block = 0;
+  check(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL), "cuStreamBeginCapture");
+  check(cuMemAllocAsync(&block, kMib, stream), "cuMemAllocAsync");
+  check(launch(kernels.fill, stream, kMib / 4, block, 7u, static_cast<int>(kMib / 4)), "limit_fill");
+  check(launch(kernels.add, stream, kMib / 4, to.address(), block, static_cast<int>(kMib / 4)), "limit_add");
+  check(cuMemFreeAsync(block, stream), "cuMemFreeAsync");
+  const CUgraphExec exec = instantiate(end_capture(stream));
+  for (int i = 0; i < 3; ++i) {
+    crowd.drive_away();
+    run(exec, stream);
+    check(cuStreamSynchronize(stream), "cuStreamSynchronize");
+    for (std::size_t k = 0; k < kMib / 4; ++k) to.words[k] += 7 + static_cast<unsigned>(k);
+    say("with memory of its own", to.wrong());
+  }
+  say("the crowd", crowd.wrong());
+}
+
+constexpr Case kCases[] = {{"graphs-captured", captured},
+                           {"graphs-by-hand", by_hand},
+                           {"graphs-freed", freed},
+                           {"graphs-allocated", allocated}};
+
+}  // namespace
+
+std::span<const Case> graph_cases() { return kCases; }
+
+}  // namespace limit
