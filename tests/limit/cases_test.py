@@ -45,14 +45,20 @@ class Cases(LimitCase):
         return run
 
     def test_graphs_that_are_captured(self):
-        # What they name stays from the capture on.
-        self.same("graphs-captured", moved=1)
+        # Nothing leaves while a capture is open, so that what it names comes on top; and that stays from then on.
+        run = self.same("graphs-captured", moved=1, kept=False)
+        self.assertIn("nothing leaves while a stream is captured into a graph", run.errors)
+        self.assertLessEqual(run.held, LIMIT + 3 * BLOCK + 2 * MIB, run.errors)
 
     def test_graphs_that_are_made_by_hand(self):
         self.same("graphs-by-hand", moved=4, kept=False)
 
     def test_graphs_whose_blocks_are_beside_others(self):
         self.same("graphs-freed", moved=0)
+        reference = native(PROGRAM, "graphs-freed")
+        for order in ONE_ORDER:
+            run = self.limited([PROGRAM, "graphs-freed", "free"], LIMIT, **order)
+            self.assertEqual(run.output, reference.output, run.errors)
 
     def test_graphs_with_memory_of_their_own(self):
         self.same("graphs-allocated", moved=1, kept=False)
