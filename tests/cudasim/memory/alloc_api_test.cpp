@@ -94,9 +94,44 @@ TEST_F(AllocTest, FreeWaitsForEverythingThatIsQueued) {
   ASSERT_EQ(cuStreamDestroy(stream), CUDA_SUCCESS);
 }
 
-TEST_F(AllocTest, NotInThisVersion) {
+TEST_F(AllocTest, ManagedMemoryIsTheHostsToo) {
   CUdeviceptr out = 0;
-  EXPECT_EQ(cuMemAllocManaged(&out, 100, CU_MEM_ATTACH_GLOBAL), CUDA_ERROR_NOT_SUPPORTED);
+  EXPECT_EQ(cuMemAllocManaged(&out, 100, CU_MEM_ATTACH_SINGLE), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(cuMemAllocManaged(&out, 0, CU_MEM_ATTACH_GLOBAL), CUDA_ERROR_INVALID_VALUE);
+  ASSERT_EQ(cuMemAllocManaged(&out, 4096, CU_MEM_ATTACH_GLOBAL), CUDA_SUCCESS);
+  auto* const words = reinterpret_cast<unsigned*>(out);
+  words[0] = 7;
+  ASSERT_EQ(cuMemsetD32(out + 4, 9, 1023), CUDA_SUCCESS);
+  ASSERT_EQ(cuCtxSynchronize(), CUDA_SUCCESS);
+  EXPECT_EQ(words[0], 7u);
+  EXPECT_EQ(words[1023], 9u);
+
+  unsigned managed = 0;
+  void* host = nullptr;
+  EXPECT_EQ(cuPointerGetAttribute(&managed, CU_POINTER_ATTRIBUTE_IS_MANAGED, out + 8), CUDA_SUCCESS);
+  EXPECT_EQ(managed, 1u);
+  EXPECT_EQ(cuPointerGetAttribute(&host, CU_POINTER_ATTRIBUTE_HOST_POINTER, out + 8), CUDA_SUCCESS);
+  EXPECT_EQ(host, words + 2);
+
+  const CUmemLocation here{CU_MEM_LOCATION_TYPE_DEVICE, {0}}, elsewhere{CU_MEM_LOCATION_TYPE_DEVICE, {1}};
+  EXPECT_EQ(cuMemPrefetchAsync(out, 4096, here, 0, nullptr), CUDA_SUCCESS);
+  EXPECT_EQ(cuMemPrefetchAsync(out, 4097, here, 0, nullptr), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(cuMemPrefetchAsync(out, 4096, elsewhere, 0, nullptr), CUDA_ERROR_INVALID_DEVICE);
+  EXPECT_EQ(cuMemAdvise(out, 4096, CU_MEM_ADVISE_SET_PREFERRED_LOCATION, here), CUDA_SUCCESS);
+  EXPECT_EQ(cuMemAdvise(out, 4096, static_cast<CUmem_advise>(7), here), CUDA_ERROR_INVALID_VALUE);
+  CUstream stream = nullptr;
+  ASSERT_EQ(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+  EXPECT_EQ(cuStreamAttachMemAsync(stream, out, 0, CU_MEM_ATTACH_SINGLE), CUDA_SUCCESS);
+  EXPECT_EQ(cuStreamAttachMemAsync(nullptr, out, 0, CU_MEM_ATTACH_SINGLE), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(cuStreamAttachMemAsync(stream, out + 8, 0, CU_MEM_ATTACH_GLOBAL), CUDA_ERROR_INVALID_VALUE);
+  ASSERT_EQ(cuStreamDestroy(stream), CUDA_SUCCESS);
+
+  const CUdeviceptr plain = allocate(4096);
+  EXPECT_EQ(cuMemcpyHtoD(plain, words, 4096), CUDA_SUCCESS) << "as a host's address, too";
+  EXPECT_EQ(cuMemcpyHtoD(out, reinterpret_cast<void*>(plain), 4096), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(cuMemPrefetchAsync(plain, 4096, here, 0, nullptr), CUDA_ERROR_INVALID_VALUE) << "it is not managed";
+  ASSERT_EQ(cuMemFree(plain), CUDA_SUCCESS);
+  ASSERT_EQ(cuMemFree(out), CUDA_SUCCESS);
 }
 
 }  // namespace

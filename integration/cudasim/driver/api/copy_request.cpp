@@ -33,6 +33,13 @@ bool allowed(Place place, Operand operand) {
   return true;
 }
 
+// A host address may be managed memory's.
+bool allowed(const Memory& memory, Place place, Operand operand, std::uintptr_t base) {
+  if (allowed(place, operand)) return true;
+  const Allocation* const block = place == Place::kDevice ? memory.find_allocation(base) : nullptr;
+  return block != nullptr && block->managed;
+}
+
 bool wants_synchronous_operations(Memory& memory, std::uintptr_t address) {
   Memory::Impl& impl = memory.impl();
   if (const Allocation* block = impl.blocks.find(address)) return block->sync_memops;
@@ -141,7 +148,9 @@ CUresult queue_copy(Driver& driver, ContextId context, const CopyRequest& reques
 
   const Place to = place_of(driver.memory, request.to, shape);
   const Place from = place_of(driver.memory, request.from, shape);
-  if (!allowed(to, request.to_kind) || !allowed(from, request.from_kind)) return CUDA_ERROR_INVALID_VALUE;
+  if (!allowed(driver.memory, to, request.to_kind, request.to.base) ||
+      !allowed(driver.memory, from, request.from_kind, request.from.base))
+    return CUDA_ERROR_INVALID_VALUE;
 
   const std::uint64_t bytes = shape.bytes();
   if (const auto captured = capture_copy(driver, *stream, request, to == Place::kDevice, from == Place::kDevice))

@@ -1,5 +1,4 @@
-// cuMemAlloc and what asks about it. cuMemAllocManaged is not part of this device: its stub answers
-// CUDA_ERROR_NOT_SUPPORTED, as the device attributes say.
+// cuMemAlloc and what asks about it. Managed memory is in managed.cpp.
 #define __CUDA_API_VERSION_INTERNAL
 #include <algorithm>
 #include <limits>

@@ -26,6 +26,7 @@ struct Pointer {
   CUmemAllocationHandleType handle_types = CU_MEM_HANDLE_TYPE_NONE;
   CUDA_POINTER_ATTRIBUTE_ACCESS_FLAGS access = CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE;
   bool host = false;  // the host may use the address
+  bool managed = false;
   bool rdma = false;
   bool* sync_memops = nullptr;
   CUmemoryPool pool = nullptr;
@@ -65,6 +66,7 @@ std::optional<Pointer> look_at(Driver& driver, CUdeviceptr address) {
     pointer.address = address;
     pointer.rdma = block->pool == nullptr && has(driver, CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_SUPPORTED);
     pointer.pool = block->pool;
+    pointer.managed = pointer.host = block->managed;
     return pointer;
   }
   if (PinnedBlock* block = memory.host.find(reinterpret_cast<void*>(address))) {
@@ -127,7 +129,7 @@ CUresult attribute_of(Driver& driver, const Pointer* pointer, CUpointer_attribut
     case CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID:
       return give<unsigned long long>(out, known.id);
     case CU_POINTER_ATTRIBUTE_IS_MANAGED:
-      return give<unsigned>(out, 0);
+      return give<unsigned>(out, known.managed ? 1u : 0u);
     case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
       return give<int>(out, pointer == nullptr ? -2 : 0);  // CU_DEVICE_INVALID
     case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:

@@ -29,6 +29,7 @@ struct Allocation {
   bool sync_memops;    // CU_POINTER_ATTRIBUTE_SYNC_MEMOPS
   CUmemoryPool pool = nullptr;
   ContextId made_in = ContextId::kNone;  // of a pool's block: where it was asked for
+  bool managed = false;                  // cuMemAllocManaged: the host may use it too
 };
 
 struct PinnedBlock {
