@@ -13,9 +13,10 @@
 namespace memopt::exchange {
 
 inline constexpr std::array<std::string_view, shm::kLastRecordKind + 1> kOperationNames{
-    "pad",        "malloc",      "free",          "launch",         "copy",          "memset",   "event_record",
-    "event_wait", "synchronize", "stream_create", "stream_destroy", "host_function", "function", "stack",
-    "parameters", "module",      "device_time",   "state",          "clock",         "escape"};
+    "pad",          "malloc",     "free",         "launch",        "copy",           "memset",
+    "event_record", "event_wait", "synchronize",  "stream_create", "stream_destroy", "host_function",
+    "function",     "stack",      "parameters",   "module",        "device_time",    "state",
+    "clock",        "escape",     "python_frame", "python_stack"};
 inline constexpr std::string_view kGapName = "gap";
 
 using Named = std::pair<std::uint64_t, std::string_view>;

@@ -277,8 +277,10 @@ class RowReader {
         return target_.put(kind, frame, shm::StreamBody{stream});
       case RecordKind::kFunction:
       case RecordKind::kModule:
+      case RecordKind::kPythonFrame:
         return target_.name(kind, frame, values<1>()[0], text(field(kName)));
-      case RecordKind::kStack: {
+      case RecordKind::kStack:
+      case RecordKind::kPythonStack: {
         words_.clear();
         std::string_view words = field(kValues);
         for (std::string_view word; !(word = take_word(words)).empty();) words_.push_back(number(word, "values"));

@@ -167,7 +167,8 @@ class RowWriter {
         print("{}", record.as<shm::StreamBody>().stream);
         return end(kStream);
       case RecordKind::kFunction:
-      case RecordKind::kModule: {
+      case RecordKind::kModule:
+      case RecordKind::kPythonFrame: {
         const auto body = record.as<shm::NameBody>();
         const std::string_view text = text_of(record.bytes_behind<shm::NameBody>(body.length));
         if (record.kind() == RecordKind::kFunction && kernels_.size() < kMostKernels) kernels_[body.id] = text;
@@ -176,7 +177,8 @@ class RowWriter {
         print(",{}", body.id);
         return end(kValues);
       }
-      case RecordKind::kStack: {
+      case RecordKind::kStack:
+      case RecordKind::kPythonStack: {
         const auto body = record.as<shm::StackBody>();
         print(",,,,{:#x},,,,", body.hash);
         for (std::uint64_t i = 0; i < body.frames; ++i) {

@@ -169,6 +169,7 @@ class SnapshotReader {
 
   void allocate(Value entry, std::uint64_t address, std::uint64_t bytes, std::optional<std::uint64_t> stream = {}) {
     const std::uint64_t stack = stack_of(entry);
+    move_to(stack);
     const std::uint64_t block = ++blocks_;
     live_[address] = {block, false};
     target_.put(RecordKind::kMalloc, frame(),
@@ -181,6 +182,14 @@ class SnapshotReader {
   }
 
   RecordFrame frame() const { return {.time = time_, .thread = thread_}; }
+
+  // The thread is in this stack from here on.
+  void move_to(std::uint64_t stack) {
+    std::uint64_t& at = at_[thread_];
+    if (at == stack) return;
+    at = stack;
+    target_.put(RecordKind::kPythonStack, frame(), shm::StackBody{stack, 0});
+  }
 
   // The number of the stack of an entry, which is written when it is first met; 0: it has none.
   std::uint64_t stack_of(Value entry) {
@@ -196,17 +205,18 @@ class SnapshotReader {
     const std::uint64_t hash = hash_of(addresses);
     known->second = hash;
     if (written_.try_emplace(hash, true).second) {
-      target_.put(RecordKind::kStack, frame(), shm::StackBody{hash, addresses.size()},
+      at_[thread_] = hash;
+      target_.put(RecordKind::kPythonStack, frame(), shm::StackBody{hash, addresses.size()},
                   std::span<const std::uint64_t>(addresses));
     }
     return hash;
   }
 
   std::uint64_t address_of(Value frame) {
-    const std::string name = std::string(text(frame, "filename")) + ":" + std::to_string(number_or(frame, "line", 0)) +
-                             " " + std::string(text(frame, "name"));
+    const std::string name = std::string(text(frame, "name")) + " (" + std::string(text(frame, "filename")) + ":" +
+                             std::to_string(number_or(frame, "line", 0)) + ")";
     const auto [known, fresh] = frames_.try_emplace(name, kFrames + kFrameStep * frames_.size());
-    if (fresh) target_.name(RecordKind::kModule, this->frame(), known->second, name.substr(0, 4096));
+    if (fresh) target_.name(RecordKind::kPythonFrame, this->frame(), known->second, name.substr(0, 4096));
     return known->second;
   }
 
@@ -220,6 +230,7 @@ class SnapshotReader {
   std::unordered_map<std::uint64_t, Block> live_;  // by address
   std::unordered_map<Value, std::uint64_t> stacks_;
   std::unordered_map<std::uint64_t, bool> written_;
+  std::unordered_map<std::uint32_t, std::uint64_t> at_;  // by thread: its stack, as written
   std::unordered_map<std::string, std::uint64_t> frames_;
 };
 

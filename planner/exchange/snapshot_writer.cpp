@@ -3,11 +3,13 @@
 #include <map>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "planner/exchange/exchange.h"
 #include "planner/exchange/pickle.h"
 #include "planner/recording/clock_line.h"
+#include "planner/recording/python_code.h"
 #include "planner/recording/reader.h"
 
 namespace memopt::exchange {
@@ -23,6 +25,7 @@ struct Block {
   std::uint64_t bytes = 0;
   std::uint64_t stream = 0;
   std::uint64_t stack = 0;
+  std::uint64_t python = 0;
 };
 
 struct Frame {
@@ -30,8 +33,19 @@ struct Frame {
   std::int64_t line = 0;
 };
 
-// The names of return addresses: of files where they were loaded, and of frames of Python, which read_snapshot() makes
-// files of, "FILE:LINE NAME".
+// Of Python's frames, "NAME (FILE:LINE)".
+Frame python_frame(const std::string& text) {
+  const std::size_t colon = text.rfind(':');
+  const std::size_t begin = text.rfind(" (", colon);
+  Frame frame{"", text, 0};
+  if (colon == std::string::npos || begin == std::string::npos || text.back() != ')') return frame;
+  const char* const end = text.data() + text.size() - 1;
+  std::int64_t line = 0;
+  if (std::from_chars(text.data() + colon + 1, end, line).ptr != end) return frame;
+  return {text.substr(begin + 2, colon - begin - 2), text.substr(0, begin), line};
+}
+
+// The names of return addresses: of files where they were loaded.
 class FrameNames {
  public:
   void add(std::uint64_t base, std::string_view text) { files_[base] = text.substr(0, text.find('\n')); }
@@ -45,14 +59,6 @@ class FrameNames {
     if (above == files_.begin()) return {"", print(address), 0};
     --above;
     const std::string& text = above->second;
-    if (const std::size_t blank = text.find(' '); address == above->first && blank != std::string::npos) {
-      const std::size_t colon = text.rfind(':', blank);
-      std::int64_t line = 0;
-      if (colon != std::string::npos &&
-          std::from_chars(text.data() + colon + 1, text.data() + blank, line).ptr == text.data() + blank) {
-        return {text.substr(0, colon), text.substr(blank + 1), line};
-      }
-    }
     return {text, text.substr(text.rfind('/') + 1) + "+" + print(address - above->first), 0};
   }
 
@@ -71,6 +77,7 @@ class SnapshotWriter {
 
   void add(std::uint32_t thread, const RecordView& record) {
     thread_ = thread;
+    python_.add(thread, record);
     time_ = clock_.nanoseconds(record.header.ticks);
     switch (record.kind()) {
       case RecordKind::kMalloc:
@@ -115,7 +122,7 @@ class SnapshotWriter {
       ++counts_.left_out;
       return;
     }
-    Block block{body.address, body.bytes, body.stream, body.stack};
+    Block block{body.address, body.bytes, body.stream, body.stack, python_.at(thread_)};
     if (block.address == 0) {
       // Files of other tools have none: one behind the other, as if nothing were ever used again.
       block.address = next_;
@@ -148,7 +155,7 @@ class SnapshotWriter {
     // Beside what PyTorch writes, so that nothing is lost on the way back.
     pickle_.member("time_ns", time_);
     pickle_.member("thread", std::uint64_t{thread_});
-    frames(block.stack);
+    frames(block);
     pickle_.end_dict();
   }
 
@@ -166,7 +173,7 @@ class SnapshotWriter {
     pickle_.value(std::int64_t{0});
     pickle_.value(std::int64_t{0});
     pickle_.end_list();
-    frames(block.stack);
+    frames(block);
     pickle_.value("blocks");
     pickle_.begin_list();
     pickle_.begin_dict();
@@ -174,30 +181,35 @@ class SnapshotWriter {
     pickle_.member("size", block.bytes);
     pickle_.member("requested_size", block.bytes);
     pickle_.member("state", "active_allocated");
-    frames(block.stack);
+    frames(block);
     pickle_.end_dict();
     pickle_.end_list();
     pickle_.end_dict();
   }
 
-  // A list that is written once.
-  void frames(std::uint64_t stack) {
+  // A list that is written once: native code, and behind it the Python code that called it.
+  void frames(const Block& block) {
     pickle_.value("frames");
-    if (!stacks_.contains(stack)) stack = 0;  // nothing is known of it
-    if (const auto written = written_.find(stack); written != written_.end()) return pickle_.refer(written->second);
+    const std::uint64_t stack = stacks_.contains(block.stack) ? block.stack : 0;  // nothing is known of it
+    const std::pair key(stack, block.python);
+    if (const auto written = written_.find(key); written != written_.end()) return pickle_.refer(written->second);
     pickle_.begin_list();
     if (const auto found = stacks_.find(stack); found != stacks_.end()) {
       for (const std::uint64_t address : found->second) {
-        const Frame frame = names_.of(address);
-        pickle_.begin_dict();
-        pickle_.member("filename", frame.file);
-        pickle_.member("line", frame.line);
-        pickle_.member("name", frame.name);
-        pickle_.end_dict();
+        member(names_.of(address));
       }
     }
+    for (const std::string& name : python_.names(block.python)) member(python_frame(name));
     pickle_.end_list();
-    if (written_.size() < kMostBlocks) written_[stack] = pickle_.remember();
+    if (written_.size() < kMostBlocks) written_[key] = pickle_.remember();
+  }
+
+  void member(const Frame& frame) {
+    pickle_.begin_dict();
+    pickle_.member("filename", frame.file);
+    pickle_.member("line", frame.line);
+    pickle_.member("name", frame.name);
+    pickle_.end_dict();
   }
 
   const planner::ClockLine& clock_;
@@ -207,7 +219,8 @@ class SnapshotWriter {
   std::uint64_t next_ = std::uint64_t{1} << 40;
   std::unordered_map<std::uint64_t, Block> live_;
   std::unordered_map<std::uint64_t, std::vector<std::uint64_t>> stacks_;
-  std::unordered_map<std::uint64_t, std::uint32_t> written_;
+  std::map<std::pair<std::uint64_t, std::uint64_t>, std::uint32_t> written_;  // by native and Python's stack
+  planner::PythonCode python_;
   FrameNames names_;
   Counts counts_;
 };
