@@ -13,7 +13,7 @@ readonly debian_packages=(
   g++ binutils cmake ninja-build ccache python3 util-linux
   libspdlog-dev libfmt-dev libboost-dev nlohmann-json3-dev libcli11-dev libtomlplusplus-dev libncurses-dev
   libzstd-dev zlib1g-dev coinor-libcbc-dev coinor-libclp-dev libeigen3-dev liblz4-dev libxxhash-dev libunwind-dev libdw-dev libgtest-dev libbenchmark-dev
-  node-d3
+  node-d3 llvm-dev
 )
 # Only where the CUDA toolkit has to come from pip's wheels.
 readonly debian_packages_for_wheels=(python3-pip ca-certificates)

@@ -13,18 +13,23 @@
 #include <utility>
 
 #include "entry_table.h"
+#include "ptx/loader/compiler.h"
 
 namespace cudasim {
 namespace {
 
-constexpr std::array<Option, 18> kOptions{{
+constexpr std::array<Option, 19> kOptions{{
     {"CUDASIM_DEVICE", "`gtx1080ti`, `a100-40g`, `h200`, or the path of a JSON file", "`a100-40g`",
      "The device to be. One that can't be read fails `cuInit` with `CUDA_ERROR_INVALID_DEVICE` and says why."},
     {"CUDASIM_CAPACITY", "bytes, suffix `K`, `M` or `G`", "the device's", "Device memory; rounded down to 2 MiB."},
     {"CUDASIM_KERNELS", "colon list of plug-in files or folders", "`../kernels` beside this library's folder",
      "Where host versions of kernels are found; `../kernels-instrumented` is the default with `CUDASIM_INSTRUMENT=1`."},
-    {"CUDASIM_PTX", "`off`, `interpret`", "`interpret`",
-     "Kernels that no plug-in has are executed from the PTX of their module; `off`: they change no bytes."},
+    {"CUDASIM_PTX", "`off`, `interpret`, `jit`", "`jit`",
+     "Kernels that no plug-in has are executed from the PTX of their module, in native code where `libcudasim_jit.so` "
+     "is "
+     "there (else, and where every byte is reported, interpreted); `off`: they change no bytes."},
+    {"CUDASIM_PTX_CACHE", "path of a folder, `off`", "`$XDG_CACHE_HOME/memopt/ptx`, else `~/.cache/memopt/ptx`",
+     "Where native code of kernels is kept for the next process; at most 256 MiB."},
     {"CUDASIM_LIBRARY_BYTES", "`all`, `some`, `none`", "`all`",
      "How much of their operands the stand-ins for NVIDIA's libraries read and write: whole, 64 bytes of each 4 KiB, "
      "or "
@@ -214,7 +219,13 @@ Config Config::from_environment() {
     }
   }
   config.instrument = get_switch("CUDASIM_INSTRUMENT", "0", "1", false);
-  config.ptx = get_switch("CUDASIM_PTX", "off", "interpret", true);
+  if (const auto value = get("CUDASIM_PTX")) {
+    config.ptx = *value != "off";
+    config.native_ptx = *value != "off" && *value != "interpret";
+    if (config.native_ptx && *value != "jit") warn("CUDASIM_PTX", *value, option("CUDASIM_PTX").values, "jit");
+  }
+  config.ptx_cache = get("CUDASIM_PTX_CACHE").value_or(ptx::default_cache_folder());
+  if (config.ptx_cache == "off") config.ptx_cache.clear();
   config.kernel_paths = plug_in_paths(config.instrument);
   if (const auto value = get("CUDASIM_SEED")) {
     config.seed = parse_number<std::uint64_t>(*value);

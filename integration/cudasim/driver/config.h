@@ -66,7 +66,9 @@ struct Config {
   DeviceModel device;
   std::vector<std::string> kernel_paths;
   bool instrument = false;
-  bool ptx = true;  // kernels without a plug-in are executed from their PTX
+  bool ptx = true;         // kernels without a plug-in are executed from their PTX
+  bool native_ptx = true;  // in native code where they can be
+  std::string ptx_cache;   // the folder of compiled kernels; empty: none
   std::optional<std::uint64_t> seed;
   bool check = true;
   double pace = 0;

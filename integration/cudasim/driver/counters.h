@@ -14,6 +14,7 @@ struct Counters {
   CudasimCounters totals{};
   std::map<std::string, std::uint64_t, std::less<>> calls;            // by exported symbol
   std::map<std::string, std::uint64_t, std::less<>> unknown_kernels;  // launches by mangled name
+  std::map<std::string, std::string, std::less<>> interpreted_ptx;    // by mangled name: what of it, or why all of it
   HeldHistory held_history;
   Duration compute_busy{0}, copy_in_busy{0}, copy_out_busy{0};
 

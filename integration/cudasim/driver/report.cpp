@@ -149,6 +149,7 @@ std::string report_json(Driver& driver) {
         {"calls_per_piece", counters.held_history.calls_per_piece()}}},
       {"calls", Json::object()},
       {"unknown_kernels", counters.unknown_kernels},
+      {"interpreted_ptx", counters.interpreted_ptx},
       {"races", totals.races},
       {"last_race", driver.checker.last_race()},
   };

@@ -15,10 +15,18 @@
 #include "ptx/execution/executable.h"
 #include "ptx/execution/launch.h"
 #include "ptx/front/parse.h"
+#include "ptx/loader/compiler.h"
 
 namespace ptx_test {
 
 namespace ptx = cudasim::ptx;
+
+// The same tests are built a second time, to run in native code.
+#ifdef PTX_TEST_NATIVE
+inline constexpr bool kIsNative = true;
+#else
+inline constexpr bool kIsNative = false;
+#endif
 
 // Module variables get memory of the process.
 class Module {
@@ -44,6 +52,11 @@ class Module {
     if (function == nullptr) return "no such kernel";
     executable = ptx::Executable::make(
         program, *function, [this](const ptx::Variable& v) { return address(v.name); }, problem);
+    if (kIsNative && executable != nullptr) {
+      const ptx::Compiled compiled = ptx::compile(*executable, "");
+      EXPECT_EQ(compiled.problem, "");
+      EXPECT_GT(compiled.functions, 0u);
+    }
     return problem;
   }
   template <class... Arguments>

@@ -8,6 +8,7 @@
 #include "memory/fault_guard.h"
 #include "module/illegal_address.h"
 #include "ptx/front/program.h"
+#include "ptx/loader/compiler.h"
 
 namespace cudasim {
 namespace {
@@ -93,6 +94,10 @@ void resolve_ptx(Driver& driver, LoadedFunction& function) {
   apply_relocations(driver, module, *program);
   function.executable = ptx::Executable::make(
       program, *kernel, [&](const ptx::Variable& v) { return address_of(driver, module, v); }, function.ptx_problem);
+  if (function.executable == nullptr || !driver.config.native_ptx || driver.config.instrument) return;
+  const ptx::Compiled compiled = ptx::compile(*function.executable, driver.config.ptx_cache);
+  const std::string& interpreted = compiled.problem.empty() ? compiled.interpreted : compiled.problem;
+  if (!interpreted.empty()) driver.counters.interpreted_ptx[function.image->name] = interpreted;
 }
 
 PtxLaunch::PtxLaunch(Driver& driver, const LoadedFunction& function, std::string name, const CudasimLaunch& d,

@@ -13,6 +13,7 @@
 namespace cudasim::ptx {
 
 class Warp;
+struct Native;
 struct Step;
 using Runner = void (*)(Warp& warp, const Step& step, Mask mask);
 
@@ -74,6 +75,8 @@ struct Code {
   std::vector<CallSite> calls;
   std::uint32_t rows = 0;         // of a frame
   std::uint64_t frame_bytes = 0;  // multiple of 16
+  // Set, if at all, before the first launch.
+  mutable std::shared_ptr<const Native> native;
 };
 
 // Where the module's variables lie.

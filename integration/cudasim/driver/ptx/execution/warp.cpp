@@ -40,6 +40,11 @@ void Warp::fill_specials() {
   };
   const auto all = [&](Special special, std::uint64_t value) { set(special, [&](std::uint32_t) { return value; }); };
   const Shape& s = block.shape;
+  for (std::uint32_t axis = 0; axis < 3; ++axis)
+    all(static_cast<Special>(static_cast<std::uint32_t>(Special::kCtaidX) + axis), block.index[axis]);
+  // The rest is the same in every block.
+  if (filled_for_ == index) return;
+  filled_for_ = index;
   const std::uint32_t first = index * kLanes;
   set(Special::kTidX, [&](std::uint32_t l) { return (first + l) % s.block[0]; });
   set(Special::kTidY, [&](std::uint32_t l) { return (first + l) / s.block[0] % s.block[1]; });
@@ -47,7 +52,6 @@ void Warp::fill_specials() {
   for (std::uint32_t axis = 0; axis < 3; ++axis) {
     const auto at = [&](Special x) { return static_cast<Special>(static_cast<std::uint32_t>(x) + axis); };
     all(at(Special::kNtidX), s.block[axis]);
-    all(at(Special::kCtaidX), block.index[axis]);
     all(at(Special::kNctaidX), s.grid[axis]);
   }
   set(Special::kLaneid, [&](std::uint32_t l) { return l; });
@@ -137,8 +141,20 @@ void Warp::run_path(std::uint32_t path) {
   std::uint32_t turn = 0;
   while (true) {
     Path& p = paths_[path];
-    const Step& step = code_->steps[p.pc];
-    Mask mask = p.mask;
+    // Native code neither reports nor counts, and does not know where a path has to end.
+    if (code_->native != nullptr && p.join == kNoIndex && !block.sampling && block.observer.touched == nullptr) {
+      if (const std::uint32_t entry = code_->native->entry_of_step[p.pc]; entry != kNoIndex) {
+        if (!run_native(path, entry)) return;
+        // A loop that has had its turns is at an entry again.
+        if (code_->native->entry_of_step[paths_[path].pc] != kNoIndex && !runnable_.empty()) {
+          runnable_.insert(runnable_.begin(), path);
+          return;
+        }
+        if (code_->native->entry_of_step[paths_[path].pc] != kNoIndex) continue;
+      }
+    }
+    const Step& step = code_->steps[paths_[path].pc];
+    Mask mask = paths_[path].mask;
     if (step.guard != kNoRef) {
       const Mask guard = source(step.guard).mask();
       mask &= step.guard_negated ? ~guard : guard;

@@ -6,10 +6,12 @@
 // run, so lanes that spin on what another path must do are overtaken after a while.
 #pragma once
 #include <cstdint>
+#include <exception>
 #include <vector>
 
 #include "ptx/execution/executable.h"
 #include "ptx/execution/launch.h"
+#include "ptx/execution/native.h"
 
 namespace cudasim::ptx {
 
@@ -92,16 +94,21 @@ class Warp {
   bool meet(std::uint32_t path, const Step& step, Mask mask);
   bool release_warp_waits();
   void fill_specials();
+  bool run_native(std::uint32_t path, std::uint32_t entry);
+  static std::uint32_t interpret_step(void* warp, std::uint32_t step, Mask mask) noexcept;
 
   Row* bases_[3] = {};
   const Code* code_ = nullptr;
   std::vector<Row> rows_;
+  std::uint32_t filled_for_ = kNoIndex;
   std::vector<Row> specials_ = std::vector<Row>(kSpecialRows);
   std::vector<Frame> frames_;
   std::vector<Path> paths_;
   std::vector<std::uint32_t> free_paths_;
   std::vector<std::uint32_t> runnable_;
   std::uint64_t frame_local_ = 0;
+  std::vector<Way> ways_;
+  std::exception_ptr native_problem_;
 };
 
 }  // namespace cudasim::ptx
