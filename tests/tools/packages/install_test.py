@@ -143,7 +143,7 @@ class Installed(unittest.TestCase):
         self.assertEqual((done.returncode, done.stderr), (0, ""))
         text = re.sub(".\x08", "", done.stdout)
         listed = subprocess.run([self.memoptctl, "--help"], check=True, capture_output=True, text=True).stdout
-        commands = re.findall(r"(?m)^  ([a-z]+) ", listed[listed.index("Subcommands:"):])
+        commands = re.findall(r"(?m)^  ([a-z]+) ", listed.partition("Subcommands:")[2].partition("Examples:")[0])
         self.assertGreater(len(commands), 12)
         for command in commands:
             self.assertRegex(text, rf"(?m)^ +memoptctl {command}\b")

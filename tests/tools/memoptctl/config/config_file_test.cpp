@@ -63,7 +63,8 @@ TEST_F(ConfigFile, FaultsNameThePlaceAndWhatWasExpected) {
   EXPECT_EQ(fault("plan = [1]\n"), "/work/memopt.toml:1:8: plan: a list: expected 0 or 1");
   EXPECT_EQ(fault("[plan]\n").substr(0, 20), "/work/memopt.toml:1:");
   EXPECT_EQ(fault("sync_plan = 1.5\n"),
-            "/work/memopt.toml:1:13: sync_plan: a number with a point (write it between quotes): expected 0 to 3600");
+            "/work/memopt.toml:1:13: sync_plan: a number with a point (write it between quotes): expected 0 to 3600, "
+            "or a duration (60s, 5min)");
   EXPECT_EQ(fault("record = true\n").substr(0, 47), "/work/memopt.toml:1:1: there is no setting reco");
 }
 

@@ -26,7 +26,7 @@ def ctl(*arguments):
 
 def commands():
     listed = ctl("--help")
-    return set(re.findall(r"(?m)^  ([a-z]+) ", listed[listed.index("Subcommands:"):]))
+    return set(re.findall(r"(?m)^  ([a-z]+) ", listed.partition("Subcommands:")[2].partition("Examples:")[0]))
 
 
 def options(command):

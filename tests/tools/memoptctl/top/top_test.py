@@ -302,8 +302,8 @@ class Refused(unittest.TestCase):
                 self.assertIn(why, " ".join(top.text.split()))
 
     def test_wrong_use(self):
-        for arguments, expected in ((["--interval", "0"], "expected a number from 0.1 to 3600, not '0'"),
-                                    (["--interval", "soon"], "expected a number from 0.1 to 3600, not 'soon'"), (["--interva", "1"], "--interva"),
+        for arguments, expected in ((["--interval", "0"], "expected a duration from 100ms to 1h (a plain number is seconds), not '0'"),
+                                    (["--interval", "soon"], "expected a duration from 100ms to 1h (a plain number is seconds), not 'soon'"), (["--interva", "1"], "--interva"),
                                     (["extra"], "extra")):
             done = self.ctl("top", *arguments, stdin=subprocess.DEVNULL)
             self.assertEqual((done.returncode, done.stdout), (2, ""), arguments)
