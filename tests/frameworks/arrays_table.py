@@ -24,8 +24,8 @@ ROWS = [("cupy, its own pool", "cupy/arrays.py 8", {}), ("cupy, no pool", "cupy/
         ("tinygrad, convolutions", "tinygrad/convnet.py 6", {"JIT": "2"}), ("tinygrad, convolutions, graphs", "tinygrad/convnet.py 6", {"JIT": "1"}),
         ("tinygrad, no cache", "tinygrad/convnet.py 6", {"JIT": "2", "LRU": "0"}),
         ("tinygrad, GPT", "tinygrad/gpt.py 6", {"JIT": "2"}), ("tinygrad, GPT, graphs", "tinygrad/gpt.py 6", {"JIT": "1"})]
-# CuPy's modules of CUB and Thrust have NVIDIA's static runtime inside.
-EVERYWHERE = {"DEV": "CUDA", "CUPY_ACCELERATORS": "", "PYTHONDONTWRITEBYTECODE": "1"}
+# CuPy's modules of CUB and Thrust have NVIDIA's static runtime inside. It asks NVRTC for machine code unless told otherwise, which is read here, not run.
+EVERYWHERE = {"DEV": "CUDA", "CUPY_ACCELERATORS": "", "CUPY_COMPILE_WITH_PTX": "1", "PYTHONDONTWRITEBYTECODE": "1"}
 
 
 class Finished:
