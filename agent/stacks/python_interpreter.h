@@ -1,5 +1,5 @@
 // The Python code that the calling thread is in, read from the interpreter's memory: its lock is neither needed nor
-// taken, and nothing of it changes. What the calling thread's frames are does not change under it, whoever has the
+// taken, and nothing of it changes. What the calling thread's frames are does not change under it, whichever thread has the
 // lock.
 #pragma once
 

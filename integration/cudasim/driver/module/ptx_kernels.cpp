@@ -17,7 +17,7 @@ namespace {
 constexpr std::uint64_t kMostSampled = 1 << 16;
 
 // Bytes of kernels' accesses, into the log of the piece that runs. What is neither device nor pinned memory (the
-// device's heap, parameters) is nobody else's.
+// device's heap, parameters) is the kernel's alone.
 void on_touched(void* context, std::uint64_t address, std::uint32_t bytes, ptx::Access access) {
   AccessLog* const log = current_access_log();
   if (log == nullptr || !static_cast<const Memory*>(context)->is_tracked(reinterpret_cast<const void*>(address)))
