@@ -10,7 +10,6 @@
 #include <cstdio>
 #include <cstring>
 #include <exception>
-#include <limits>
 #include <new>
 #include <span>
 #include <sstream>
@@ -30,18 +29,15 @@
 #include "tools/memoptctl/main/describing_line.h"
 #include "tools/memoptctl/main/examples.h"
 #include "tools/memoptctl/main/exchange_line.h"
+#include "tools/memoptctl/main/file_line.h"
 #include "tools/memoptctl/main/fit_line.h"
 #include "tools/memoptctl/main/number_option.h"
 #include "tools/memoptctl/main/plan_line.h"
 #include "tools/memoptctl/main/watching_line.h"
-#include "tools/memoptctl/plan/reduce_command.h"
 #include "tools/memoptctl/recording/record_command.h"
-#include "tools/memoptctl/recording/show_command.h"
-#include "tools/memoptctl/report/report_command.h"
 #include "tools/memoptctl/run/run_command.h"
 #include "tools/memoptctl/run/settings_commands.h"
 #include "tools/memoptctl/run/simulated_device.h"
-#include "tools/memoptctl/solve/solve_command.h"
 #include "tools/memoptctl/status/limit_command.h"
 #include "tools/memoptctl/status/status_command.h"
 #include "tools/memoptctl/status/watch_command.h"
@@ -81,7 +77,6 @@ class Words {
   char** end_;
 };
 
-constexpr std::uint64_t kAny = std::numeric_limits<std::uint64_t>::max();
 constexpr std::size_t kLongestMessage = 2000;
 
 // Of text that may have come from a file or from the line, line by line.
@@ -124,11 +119,7 @@ class Line {
   void add_status();
   void add_limit();
   void add_record();
-  void add_show();
   void add_plan();
-  void add_reduce();
-  void add_report();
-  void add_solve();
   void add_settings();
   void add_doctor();
   void add_device(CLI::App& command, const std::string& what);
@@ -140,7 +131,6 @@ class Line {
   int run_command(const Words& words);
   int run_program(const Words& words);
   int run_doctor(const Words& words);
-  int run_show();
   int run_config();
 
   CLI::App app_{"Unmodified CUDA programs, less GPU memory: starts them, and shows what memopt does in them.",
@@ -149,11 +139,7 @@ class Line {
   CLI::App* status_app_ = nullptr;
   CLI::App* limit_app_ = nullptr;
   CLI::App* record_app_ = nullptr;
-  CLI::App* show_app_ = nullptr;
   CLI::App* plan_app_ = nullptr;
-  CLI::App* reduce_app_ = nullptr;
-  CLI::App* report_app_ = nullptr;
-  CLI::App* solve_app_ = nullptr;
   CLI::App* options_app_ = nullptr;
   CLI::App* config_app_ = nullptr;
   CLI::App* frameworks_app_ = nullptr;
@@ -165,19 +151,15 @@ class Line {
   StatusOptions status_;
   LimitOptions limit_;
   RecordOptions record_;
-  ShowOptions show_;
   PlanLine plan_;
+  FileLine file_;
   WatchingLine watching_;
   DescribingLine describing_;
-  ReduceOptions reduce_;
-  ReportOptions report_;
-  SolveOptions solve_;
   ExchangeLine exchange_;
   FitLine fit_;
   DoctorOptions doctor_;
   std::string device_;  // of run, record or doctor
   pid_t pid_ = 0;
-  std::string operations_;
   bool markdown_ = false;
   ConfigOptions config_;
   std::string probed_;
@@ -192,13 +174,13 @@ Line::Line() {
   watching_.add_to(app_);
   add_limit();
   add_record();
-  add_show();
+  file_.add_show(app_);
   fit_app_ = fit_.add_to(app_);
   add_plan();
-  add_report();
-  add_reduce();
+  file_.add_report(app_);
+  file_.add_reduce(app_);
   exchange_.add_to(app_);
-  add_solve();
+  file_.add_solve(app_);
   add_settings();
   add_doctor();
   describing_.add_to(app_);
@@ -292,119 +274,10 @@ void Line::add_record() {
       "+ its signal; 125 if memopt can't be set up or FILE not be written, 126, 127 as for run.");
 }
 
-void Line::add_show() {
-  show_app_ = app_.add_subcommand("show", "Show what a recording holds");
-  show_app_->add_option("file", show_.file, "written by memoptctl record; -: standard input")
-      ->type_name("FILE")
-      ->required();
-  show_app_->add_flag("--json", show_.json, "machine-readable, one object");
-  accept_whole(
-      show_app_->add_option("--stacks", show_.stacks, "so many of the largest blocks, with their call stacks (5)"), 0,
-      1'000'000);
-  CLI::Option* list = show_app_
-                          ->add_option("--operations", operations_,
-                                       "list these records, by number, instead: two whole numbers, either may be left "
-                                       "out (100:200, 100:, :200)")
-                          ->type_name("FROM:TO");
-  show_app_->add_option("--trace", show_.trace, "write a plain text trace (operation pointer bytes ns) instead")
-      ->type_name("OUT")
-      ->excludes(list);
-  show_app_->footer("Exit code: 0; 1 if FILE can't be read, or not to its end.");
-}
-
 void Line::add_plan() {
   plan_app_ =
       app_.add_subcommand("plan", "Plan the memory of a recording, a text trace or an iteration, without running it");
   plan_.add_to(*plan_app_);
-}
-
-void Line::add_report() {
-  report_app_ = app_.add_subcommand("report", "Make a page (HTML) of a recording: load, layout, swaps, call stacks");
-  report_app_->add_option("file", report_.file, "written by memoptctl record, or a text trace; -: standard input")
-      ->type_name("FILE")
-      ->required();
-  report_app_
-      ->add_option("-o,--output", report_.output,
-                   "the page, one file that needs no network and is overwritten; -: standard output")
-      ->type_name("OUT")
-      ->required();
-  report_app_
-      ->add_option(
-          "--limit", report_.limit,
-          "show the plan within this limit first: bytes, a number with B, KiB, MiB or GiB behind it, or with % "
-          "for a part of the peak load")
-      ->type_name("BYTES");
-  report_app_
-      ->add_option("--machine", report_.machine,
-                   "whose copies swaps are planned for: gtx1080ti, a100-40g, h200, or OUT:IN[:OUT_LATENCY:IN_LATENCY] "
-                   "in GB/s and ns")
-      ->type_name("NAME");
-  accept_duration(report_app_->add_option("--time-budget", report_.seconds,
-                                          "for the plans within all limits together, 0: none are made; an "
-                                          "interrupt keeps those that there are"),
-                  PlainUnit::kSeconds, 0, 24 * 3600 * shm::kOneSecond)
-      ->capture_default_str();
-  accept_whole(report_app_->add_option("--threads", report_.threads, "of planning, 0: one for each processor"), 0, 1024)
-      ->capture_default_str();
-  accept_whole(report_app_->add_option("--seed", report_.seed, "of what is random in planning"), 0, kAny)
-      ->capture_default_str();
-  report_app_->footer(
-      "Exit code: 0; 1 if FILE can't be read, or not to its end, the page showing what was read; 2 wrong use; 3 if no "
-      "plan was found within --limit; 4 if no iteration was found, the page showing the load alone.");
-}
-
-void Line::add_reduce() {
-  reduce_app_ = app_.add_subcommand("reduce", "Cut a recording down to its steady iteration");
-  reduce_app_->add_option("file", reduce_.file, "written by memoptctl record; -: standard input")
-      ->type_name("FILE")
-      ->required();
-  reduce_app_->add_option("-o,--output", reduce_.output, "the smaller recording")->type_name("OUT")->required();
-  accept_whole(reduce_app_->add_option("--iterations", reduce_.reduction.iterations,
-                                       "iterations to keep beside the one by whose repeat they are known (1)"),
-               1, 1000);
-  reduce_app_->add_flag("--whole", reduce_.whole, "keep every record, also where no iteration is found");
-  reduce_app_->add_flag("--hash-names", reduce_.reduction.hash_names,
-                        "shorten long kernel names; leave out call stacks, loaded files and arguments");
-  reduce_app_->add_flag("--parameters", reduce_.reduction.parameters, "keep the bytes of launch parameters");
-  reduce_app_->add_flag("--force", reduce_.force, "overwrite OUT");
-  reduce_app_->footer(
-      "OUT is planned again, and written only if it has the same iteration.\nExit code: 0; 1 if a file can't be read "
-      "or written; 4 if no iteration was found.");
-}
-
-void Line::add_solve() {
-  solve_app_ = app_.add_subcommand("solve", "Lay out buffers of known lifetimes in as little memory as possible");
-  solve_app_
-      ->add_option("file", solve_.file,
-                   "CSV with id,lower,upper,size (docs/formats/layout-csv.md); -: standard input; packed by gzip or "
-                   "zstd or not")
-      ->type_name("FILE");
-  accept_size(
-      solve_app_->add_option("--capacity", solve_.capacity, "fit into so many bytes, rather than into the fewest"));
-  accept_duration(solve_app_->add_option("--time-limit", solve_.seconds,
-                                         "of solving (10s; 1s per cell of a comparison), 0: no limit"),
-                  PlainUnit::kSeconds, 0, 100'000 * 3600 * shm::kOneSecond);
-  solve_app_->add_option("--solver", solve_.solver, "one of --list")->capture_default_str()->type_name("NAME");
-  accept_whole(solve_app_->add_option("--threads", solve_.threads, "so many (one per processor)"), 1, 1024);
-  accept_whole(solve_app_->add_option("--seed", solve_.seed, "of what is chosen at random"), 0, kAny)
-      ->capture_default_str();
-  solve_app_->add_flag("--json", solve_.json, "machine-readable, one object");
-  solve_app_->add_option("-o,--output", solve_.output, "write the placement: the CSV with a column offset; -: stdout")
-      ->type_name("OUT");
-  solve_app_->add_option("--plot", solve_.plot, "draw the placement (SVG)")->type_name("OUT");
-  CLI::Option* check = solve_app_->add_flag("--check", solve_.check, "check the column offset instead of solving");
-  solve_app_->add_flag("--keep-offsets", solve_.keep_offsets, "take the column offset as fixed places")
-      ->excludes(check);
-  solve_app_->add_option("--compare", solve_.compare, "run all solvers on the .csv and .csv.gz below a folder")
-      ->type_name("FOLDER");
-  solve_app_->add_option("--solvers", solve_.solvers, "only these in the comparison")
-      ->delimiter(',')
-      ->type_name("A,B,...");
-  solve_app_->add_flag("--list", solve_.list, "list the solvers");
-  solve_app_->footer(
-      "Exit code: 0 found (with --check: the placement holds); 1 a file can't be read or written; 2 bad input or wrong "
-      "use; 3 proven that nothing fits into the capacity; 4 nothing found in the time, or the solver does not take the "
-      "problem; 5 the placement does not hold.");
 }
 
 void Line::add_settings() {
@@ -530,18 +403,9 @@ int Line::run_command(const Words& words) {
   if (*limit_app_) return limit(limit_);
   if (watching_.given()) return watching_.run();
   if (describing_.given()) return describing_.run(app_);
-  if (*show_app_) return run_show();
   if (*plan_app_) return plan_.run();
   if (exchange_.named()) return exchange_.run();
-  if (*reduce_app_) {
-    reduce_.reduction.version = MEMOPT_VERSION;
-    return reduce(reduce_);
-  }
-  if (*report_app_) {
-    report_.version = MEMOPT_VERSION;
-    return report(report_);
-  }
-  if (*solve_app_) return solve(solve_);
+  if (file_.named()) return file_.run();
   if (*config_app_) return run_config();
   return *frameworks_app_ ? frameworks(markdown_) : options(markdown_);
 }
@@ -574,16 +438,6 @@ int Line::run_config() {
   if (!run_.limit.empty()) config_.line[shm::OptionId::kLimit] = run_.limit;
   if (!run_.host_limit.empty()) config_.line[shm::OptionId::kHostLimit] = run_.host_limit;
   return config(config_);
-}
-
-int Line::run_show() {
-  if (!operations_.empty() && !(show_.operations = parse_range(operations_))) {
-    fmt::print(stderr,
-               "memoptctl: --operations: expected FROM:TO, whole numbers of records, FROM not above TO, not {}\n",
-               printable(operations_));
-    return 2;
-  }
-  return show(show_);
 }
 
 }  // namespace
