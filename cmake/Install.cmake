@@ -12,7 +12,8 @@ install(TARGETS memoptctl memoptd RUNTIME DESTINATION bin)
 # With its links: libmemopt.so is what LD_PRELOAD names.
 install(TARGETS memopt LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 # Modules for which a library was there; memoptctl goes without those that are missing.
-foreach(module IN ITEMS memopt_integer_program memopt_swap_bounds_module memopt_recompute_bounds_module memopt_recompute_checkmate_module)
+foreach(module IN ITEMS memopt_integer_program memopt_swap_bounds_module memopt_recompute_bounds_module memopt_recompute_checkmate_module
+                        memopt_symbols_module)
   if(TARGET ${module})
     install(TARGETS ${module} LIBRARY DESTINATION ${private} OPTIONAL)
   endif()
