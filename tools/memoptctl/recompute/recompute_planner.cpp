@@ -137,20 +137,23 @@ std::optional<Combined> Planner::plan(const Strategy& strategy, std::uint64_t li
   return plan(strategy, limit, options_.seconds);
 }
 
-std::optional<std::uint64_t> Planner::least_limit(const Strategy& strategy, std::uint64_t too_low) const {
+std::optional<Planner::Least> Planner::least_limit(const Strategy& strategy, std::uint64_t too_low) const {
   std::uint64_t enough = liveness_.peak;
-  if (too_low >= enough || !plan(strategy, enough, options_.seconds / kHalves)) return std::nullopt;
+  if (too_low >= enough) return std::nullopt;
+  auto best = plan(strategy, enough, options_.seconds / kHalves);
+  if (!best) return std::nullopt;
   const std::uint64_t precision = std::max<std::uint64_t>(1, liveness_.peak / kPrecision);
   // A plan may need less than the limit that was too low for another one.
   while (enough > too_low && enough - too_low > precision && !interrupted()) {
     const std::uint64_t half = too_low + (enough - too_low) / 2;
     if (auto found = plan(strategy, half, options_.seconds / kHalves)) {
       enough = std::min(half, bytes_of(*found));
+      best = std::move(found);
     } else {
       too_low = half;
     }
   }
-  return enough;
+  return Least{enough, std::move(*best)};
 }
 
 std::optional<Combined> Planner::plan(const Strategy& strategy, std::uint64_t limit, double seconds) const {

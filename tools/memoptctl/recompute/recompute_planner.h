@@ -71,9 +71,14 @@ class Planner {
   // Of the last plan by Checkmate.
   const recompute::CheckmateAnswer& checkmate_answer() const { return checkmate_; }
 
+  struct Least {
+    std::uint64_t limit = 0;  // within which it finds one
+    recompute::Combined
+        plan;  // may need less than a limit within which none was found: a search is not told how it ends
+  };
   // About the least limit within which it finds a plan, above one within which it found none: by halves. Nothing: it
   // finds none within the peak load either.
-  std::optional<std::uint64_t> least_limit(const Strategy& strategy, std::uint64_t too_low) const;
+  std::optional<Least> least_limit(const Strategy& strategy, std::uint64_t too_low) const;
 
  private:
   std::optional<recompute::Combined> plan(const Strategy& strategy, std::uint64_t limit, double seconds) const;
