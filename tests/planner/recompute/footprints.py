@@ -2,7 +2,7 @@
 """The least footprint that is left where at most so much time is added, as a table in Markdown:
 
   footprints.py MEMOPTCTL [--added 0,1,5,10,20,30] [--limits 95,90,...,10] [--refine 2] [--seconds 5] [--patience 10] [--jobs 1] [--swap MACHINE]
-                [--keep FOLDER] [--shared FOLDER] [--wide] INSTANCE...
+                [--keep FOLDER] [--shared FOLDER] [--wide] [--assume reads|writes] INSTANCE...
   footprints.py MEMOPTCTL [OPTION]... --all
 
 INSTANCE is a file that `memoptctl plan --recompute` takes, or of these one by name: dtr:NAME, a log for DTR's simulator (dtr/NAME.log.gz of the shared
@@ -13,7 +13,8 @@ seconds for each limit, and that of the published strategy that needs least, wit
 nothing; "none": no published strategy needs less. Between two limits there may be a better plan: for each row, so many times, all are asked
 again at half way between what memopt needs and the next limit below, and within what the published strategy needs, if that is less (--refine). With --swap ours swap as well, by copies of MACHINE; what is
 published computes again only. --keep: the comparisons stay in FOLDER, as NAME-footprints.json; such a file is an instance, of which
-nothing is asked again. --wide: a row for each instance, with memopt's part of the peak load, and behind it the published one's.
+nothing is asked again. --assume: of recordings and text traces,
+as plan takes it. --wide: a row for each instance, with memopt's part of the peak load, and behind it the published one's.
 
 Limits are asked from wide to narrow. A strategy that adds several times as much as any row allows, or, of a published one, for which the patience (seconds) is at an end,
 is not asked within less: some policies of DTR compute the same again and again there, for minutes. --jobs: instances at a time, each with its own search.
@@ -57,6 +58,7 @@ def parse():
     parser.add_argument("--keep", metavar="FOLDER", help="where the comparisons stay")
     parser.add_argument("--shared", metavar="FOLDER", default=os.environ.get("MEMOPT_SHARED"), help="with published logs (dtr/) and tables (g10/)")
     parser.add_argument("--wide", action="store_true", help="a row for each instance")
+    parser.add_argument("--assume", choices=("reads", "writes"), help="of recordings and text traces")
     parser.add_argument("--all", action="store_true", help="all instances that have a name")
     parser.add_argument("instances", nargs="*", metavar="INSTANCE")
     options = parser.parse_intermixed_args()
@@ -230,6 +232,7 @@ class Comparison:
         else:
             more += ["--time-budget", options.seconds]
             more += ["--swap", "--machine", options.swap] if options.swap else []
+        more += ["--assume", options.assume] if options.assume else []
         if "--swap" not in more:
             more.append("--no-bound")
         try:
