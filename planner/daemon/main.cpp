@@ -55,6 +55,12 @@ int serve(Arguments arguments) {
   options.instance = arguments.name;
   options.idle_exit = std::chrono::milliseconds(std::llround(arguments.idle_exit * 1000));
   options.log = log;
+  // A signal that comes once it can be reached, and before it knows what to stop, waits: it ends in order all the same.
+  sigset_t ends;
+  sigemptyset(&ends);
+  sigaddset(&ends, SIGTERM);
+  sigaddset(&ends, SIGINT);
+  pthread_sigmask(SIG_BLOCK, &ends, nullptr);
   Server::Failure failure{};
   const std::unique_ptr<Server> server = Server::listen(
       std::move(options),
@@ -71,6 +77,7 @@ int serve(Arguments arguments) {
   signal(SIGPIPE, SIG_IGN);
   signal(SIGTERM, stop_server);
   signal(SIGINT, stop_server);
+  pthread_sigmask(SIG_UNBLOCK, &ends, nullptr);
   log(std::string("memopt ") + MEMOPT_VERSION + " serves" + (arguments.name.empty() ? "" : " as " + arguments.name));
   server->run();
   return 0;

@@ -243,7 +243,10 @@ TEST_F(GraphTest, WhatIsWrongIsRefused) {
   const CUDA_KERNEL_NODE_PARAMS no_kernel{};
   EXPECT_EQ(cuGraphAddKernelNode(&node, graph, nullptr, 0, &no_kernel), CUDA_ERROR_INVALID_VALUE);
   const CUgraphNode one = add_fill(graph, x, 1);
-  EXPECT_EQ(cuGraphAddEmptyNode(&node, graph, &one, 2), CUDA_ERROR_INVALID_VALUE);
+  const CUgraphNode twice[] = {one, one};
+  EXPECT_EQ(cuGraphAddEmptyNode(&node, graph, twice, 2), CUDA_ERROR_INVALID_VALUE);
+  const CUgraphNode absent[] = {one, nullptr};
+  EXPECT_EQ(cuGraphAddEmptyNode(&node, graph, absent, 2), CUDA_ERROR_INVALID_VALUE);
   CUgraph other = nullptr;
   OK(cuGraphCreate(&other, 0));
   EXPECT_EQ(cuGraphAddEmptyNode(&node, other, &one, 1), CUDA_ERROR_INVALID_VALUE) << "of another graph";

@@ -80,7 +80,8 @@ TEST(Integer, SumsProductsAndQuotients) {
       return a * b >> t.bits;
     });
     check(t, "mad.lo.TYPE $d, $a, $b, $c;", [](Wide a, Wide b, Wide c) {
-      return static_cast<Wide>(static_cast<unsigned __int128>(a) * static_cast<unsigned __int128>(b)) + c;
+      return static_cast<Wide>(static_cast<unsigned __int128>(a) * static_cast<unsigned __int128>(b) +
+                               static_cast<unsigned __int128>(c));
     });
     check(t, "div.TYPE $d, $a, $b;", [](Wide a, Wide b, Wide) { return b == 0 ? Wide{-1} : a / b; });
     check(t, "rem.TYPE $d, $a, $b;", [](Wide a, Wide b, Wide) { return b == 0 ? a : a % b; });
