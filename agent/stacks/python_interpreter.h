@@ -1,6 +1,6 @@
 // The Python code that the calling thread is in, read from the interpreter's memory: its lock is neither needed nor
-// taken, and nothing of it changes. What the calling thread's frames are does not change under it, whichever thread has the
-// lock.
+// taken, and nothing of it changes. What the calling thread's frames are does not change under it, whichever thread has
+// the lock.
 #pragma once
 
 #include <cstddef>
