@@ -18,7 +18,7 @@
 # Sanitised builds need three things that these two functions see to, and that a test which starts processes of its own takes
 # from the variables (also defined as macros of the same name for C++ tests, see memopt_sanitizer_definitions):
 #   MEMOPT_PRELOAD_PREFIX   goes in front of every LD_PRELOAD: the sanitizer's runtime must come first. "" or "PATH:".
-#   MEMOPT_SANITIZER_ENV    list of k=v for programs that are not ours (no leak report for somebody else's leaks).
+#   MEMOPT_SANITIZER_ENV    list of k=v for programs that are not ours (no leak report for the leaks of others).
 #   MEMOPT_TEST_WRAPPER     what every test is started with: ThreadSanitizer needs address randomisation off.
 #
 # Labels: lint (static checks), slow (left out by run-tests --quick), full (run by --full only), frameworks (by --frameworks only).
@@ -167,7 +167,7 @@ function(_memopt_test_properties name timeout labels environment)
   # Nor what is in the memopt.toml of the user.
   list(APPEND environment "XDG_CONFIG_HOME=${CMAKE_BINARY_DIR}/no-settings")
   list(APPEND environment "TEST_PATIENCE=${MEMOPT_TEST_PATIENCE}")
-  # Not the planner of whoever works on this machine: it would plan for tests that play its part.
+  # Not the planner of the user who runs the tests: it would plan for tests that play its part.
   if(NOT environment MATCHES "MEMOPT_PLANNER_NAME=")
     list(APPEND environment "MEMOPT_PLANNER_NAME=test-${name}")
   endif()

@@ -93,7 +93,7 @@ std::uint64_t emit(shm::RecordKind kind, std::uint8_t flags, std::uint32_t aux, 
   }
   const int kept = errno;
   pthread_once(&g_key_once, make_key);
-  // Without a key nobody would give the ring back when the thread ends.
+  // Without a key nothing would give the ring back when the thread ends.
   const bool got = g_has_key && pthread_setspecific(g_key, &t_state) == 0 && acquire_ring(&state.ring);
   errno = kept;
   if (!got) {
@@ -151,7 +151,7 @@ void start_recording(bool full) noexcept {
   g_wait_seconds = shm::wait_seconds(options().value(shm::OptionId::kSyncPlan));
   set_recording(true);
   const std::uint32_t number = __atomic_add_fetch(&g_recordings, 1, __ATOMIC_RELAXED);
-  // Release: whoever sees it on sees what was prepared.
+  // Release: a thread that sees it on sees what was prepared.
   __atomic_store_n(&recorder_state, number * kRecorderNext + (full ? kRecorderFull : 0) + 1, __ATOMIC_RELEASE);
 }
 

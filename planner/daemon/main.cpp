@@ -87,7 +87,7 @@ constexpr double kLongestIdle = 1e6;  // seconds
 
 void print_help() {
   std::printf(
-      "Plans the memory of this user's programs that run with memopt. Their agents start it; nobody needs to.\n"
+      "Plans the memory of this user's programs that run with memopt. Their agents start it, no person has to.\n"
       "usage: memoptd [OPTION...]\n\n"
       "  --foreground         Stay in the foreground; log to standard error\n"
       "  --name NAME          Serve programs with this MEMOPT_PLANNER_NAME instead of all others\n"
@@ -129,14 +129,15 @@ std::string set_option(int option, const std::string& value, Arguments* argument
 // longer to compile than all else in this folder.
 std::optional<int> read_line(int argc, char** argv, Arguments* arguments) {
   constexpr int kWrongUse = 2;
-  constexpr std::array kOptions = {option{"foreground", no_argument, nullptr, 'f'},
-                                   option{"name", required_argument, nullptr, 'n'},
-                                   option{"idle-exit", required_argument, nullptr, 'i'},
-                                   option{"log", required_argument, nullptr, 'l'},
-                                   option{"detached", no_argument, nullptr, 'd'},  // already nobody's child: for agents
-                                   option{"version", no_argument, nullptr, 'v'},
-                                   option{"help", no_argument, nullptr, 'h'},
-                                   option{nullptr, 0, nullptr, 0}};
+  constexpr std::array kOptions = {
+      option{"foreground", no_argument, nullptr, 'f'},
+      option{"name", required_argument, nullptr, 'n'},
+      option{"idle-exit", required_argument, nullptr, 'i'},
+      option{"log", required_argument, nullptr, 'l'},
+      option{"detached", no_argument, nullptr, 'd'},  // no process's child any more: for agents
+      option{"version", no_argument, nullptr, 'v'},
+      option{"help", no_argument, nullptr, 'h'},
+      option{nullptr, 0, nullptr, 0}};
   for (int found = 0; (found = getopt_long(argc, argv, "h", kOptions.data(), nullptr)) != -1;) {
     if (found == '?') return kWrongUse;  // it has said why
     if (found == 'h') {

@@ -1,6 +1,8 @@
 """Starts a program on the simulated driver, and reads what it and the driver leave; for the tests of programs."""
+import contextlib
 import json
 import os
+import signal
 import subprocess
 import tempfile
 
@@ -39,3 +41,19 @@ class Finished:
     @property
     def last_line(self):
         return self.output.splitlines()[-1] if self.output else ""
+
+
+@contextlib.contextmanager
+def ready(command, **options):
+    """A program from when it says "ready" until the test is done with it; it ends with its standard input."""
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, **options)
+    try:
+        line = process.stdout.readline().strip()
+        if line != "ready":
+            raise AssertionError(f"the program did not start: it said {line!r}")
+        yield process
+    finally:
+        process.send_signal(signal.SIGCONT)
+        process.stdin.close()
+        process.wait(100)
+        process.stdout.close()

@@ -1,10 +1,11 @@
 // Memory pools of the one device: stream-ordered allocation by the rules of the CUDA Programming Guide ("Stream-Ordered
 // Memory Allocator").
 //
-// An allocation has its address at the call and its place in the stream. It takes, first, memory on which nobody has a
-// claim (never used, or the host has waited for its free), that was freed on the same stream, or whose free a declared
-// edge orders it behind; then also what is free by now; then new memory of the device; then what is still to be freed,
-// with an edge to that free. Which one it is depends on virtual time and declared edges alone, never on the seed.
+// An allocation has its address at the call and its place in the stream. It takes, first, memory on which no stream has
+// a claim (never used, or the host has waited for its free), that was freed on the same stream, or whose free a
+// declared edge orders it behind; then also what is free by now; then new memory of the device; then what is still to
+// be freed, with an edge to that free. Which one it is depends on virtual time and declared edges alone, never on the
+// seed.
 //
 // Threads: called with the driver's lock held.
 #pragma once
@@ -54,7 +55,7 @@ class Pools {
                     CUdeviceptr* out);
   // Of a pool's block, or of one of cuMemAlloc.
   CUresult free(Stream& stream, const std::string& symbol, CUdeviceptr base);
-  // cuMemFree of a pool's block: the program says that nothing uses it any more, and nobody waits.
+  // cuMemFree of a pool's block: the program says that nothing uses it any more, and no thread waits.
   void free_at_once(const std::string& symbol, Allocation block);
 
   // Memory of graphs' allocation nodes, from a pool that programs don't see. `out` is its address from now on, until it

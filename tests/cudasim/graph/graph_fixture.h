@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "cudasim/cudasim.h"
+#include "tests/cudasim/counters.h"
 
 #define OK(call) ASSERT_EQ(call, CUDA_SUCCESS)
 
@@ -33,12 +34,7 @@ class GraphTest : public testing::Test {
     EXPECT_EQ(cuCtxDestroy(context), CUDA_SUCCESS);
   }
 
-  static CudasimCounters counters() {
-    CudasimCounters all{};
-    all.struct_size = sizeof all;
-    EXPECT_EQ(cudasim_counters(&all), 0);
-    return all;
-  }
+  static CudasimCounters counters() { return device_counters(); }
   static std::uint64_t now() { return counters().host_now_ns; }
 
   static CUDA_MEMSET_NODE_PARAMS fill(CUdeviceptr to, unsigned value, std::size_t size = kSize) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "cudasim/cudasim.h"
+#include "tests/cudasim/counters.h"
 
 inline constexpr std::size_t kGranule = 2u << 20;
 
@@ -23,12 +24,7 @@ class ApiTest : public ::testing::Test {
     EXPECT_EQ(counters().races, 0u) << cudasim_last_race();
   }
 
-  static CudasimCounters counters() {
-    CudasimCounters all{};
-    all.struct_size = sizeof all;
-    EXPECT_EQ(cudasim_counters(&all), 0);
-    return all;
-  }
+  static CudasimCounters counters() { return device_counters(); }
   static std::uint64_t now() { return counters().host_now_ns; }
   static bool adversarial() { return std::getenv("CUDASIM_SEED") != nullptr; }
 

@@ -98,7 +98,7 @@ std::string missing_in(const std::string& output) {
   return "";
 }
 
-DryRun run_dry(const DryRunOptions& options, const ScratchFolder& folder, const std::function<void()>& look) {
+DryRun run_dry(const DryRunOptions& options, const ScratchFolder& folder) {
   // What an earlier run left is not this one's.
   std::error_code ignored;
   for (const auto& file : std::filesystem::directory_iterator(folder.path(), ignored)) {
@@ -116,7 +116,6 @@ DryRun run_dry(const DryRunOptions& options, const ScratchFolder& folder, const 
   LimitedProcess process(command);
   DryRun result;
   while (process.run_for(kLook)) {
-    look();
     if (interrupted()) {
       process.stop();
       result.fault = "interrupted";

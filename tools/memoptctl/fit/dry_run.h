@@ -3,7 +3,6 @@
 
 #include <chrono>
 #include <cstdint>
-#include <functional>
 #include <string>
 #include <vector>
 
@@ -36,9 +35,9 @@ struct DryRun {
   std::string note;       // beside the recording; empty: nothing
 };
 
-// The device has as much memory as the program asks for. `look` is called some times a second. What the program writes
+// The device has as much memory as the program asks for. What the program writes
 // is shown only where it fails.
-DryRun run_dry(const DryRunOptions& options, const ScratchFolder& folder, const std::function<void()>& look);
+DryRun run_dry(const DryRunOptions& options, const ScratchFolder& folder);
 
 // What `output`, of a program that failed, says of a library or a module that was not found, and what to do. Empty:
 // nothing.

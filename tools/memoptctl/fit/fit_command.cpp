@@ -7,11 +7,12 @@
 #include <map>
 #include <optional>
 #include <stdexcept>
+#include <utility>
 
 #include "planner/recording/reader.h"
 #include "tools/memoptctl/common/interruption.h"
 #include "tools/memoptctl/common/printable.h"
-#include "tools/memoptctl/common/progress.h"
+#include "tools/memoptctl/common/progress_line.h"
 #include "tools/memoptctl/exchange/converted_file.h"
 #include "tools/memoptctl/fit/dry_run.h"
 #include "tools/memoptctl/fit/fit_device.h"
@@ -29,7 +30,9 @@ constexpr int kExitNoIteration = 4;
 class Fitting {
  public:
   explicit Fitting(const FitOptions& options)
-      : options_(options), device_(find_device(options.device, options.simulated)), progress_("fit") {
+      : options_(options),
+        device_(find_device(options.device, options.simulated)),
+        progress_(std::in_place, "memoptctl fit") {
     report_.device = device_;
     end_at_interrupt();
   }
@@ -44,7 +47,7 @@ class Fitting {
       report_.source = device_.simulated + ", which gave the program as much memory as it asked for";
       try_scale();
     }
-    progress_.clear();
+    progress_.reset();
     if (interrupted()) {
       fmt::print(stderr, "memoptctl: interrupted\n");
       return kExitFailed;
@@ -79,7 +82,7 @@ class Fitting {
                                .seconds = options_.seconds,
                                .threads = options_.threads,
                                .seed = options_.seed};
-    return find_needs(file, options, [&](const std::string& stage) { progress_.stage(what + stage); });
+    return find_needs(file, options, [&](const std::string& stage) { progress_->say(what + stage); });
   }
 
   FitRow look_at_file() {
@@ -102,12 +105,12 @@ class Fitting {
                                                          printable(value, 40));
     FitRow row;
     row.value = value;
-    progress_.stage(what + "running");
+    progress_->say(what + "running");
     const DryRun run =
         run_dry({.command = command,
                  .simulated = device_.simulated,
                  .limit = std::chrono::milliseconds(static_cast<std::int64_t>(1000 * options_.run_seconds))},
-                folder_, [&] { progress_.look(); });
+                folder_);
     row.fault = run.fault;
     row.note = run.note;
     if (!row.fault.empty() || interrupted()) return row;
@@ -155,7 +158,7 @@ class Fitting {
 
   const FitOptions& options_;
   FitDevice device_;
-  Progress progress_;
+  std::optional<ProgressLine> progress_;  // until there is a result
   ScratchFolder folder_;
   FitReport report_;
 };

@@ -91,7 +91,7 @@ std::string printable_lines(std::string_view text) {
   return lines;
 }
 
-// What is printed last stays in a buffer until the end, where nobody would say that it found no room.
+// What is printed last stays in a buffer until the end, where no call would say that it found no room.
 int finish_output(int code) {
   if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return code;
   fmt::print(stderr, "memoptctl: standard output: cannot be written: {}\n", std::strerror(errno));

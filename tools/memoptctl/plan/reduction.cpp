@@ -281,7 +281,7 @@ std::vector<Kept> prologue(Gathered& gathered, const Reduction& reduction) {
   }
   take(gathered.functions, functions);
   take(gathered.streams, streams);
-  // Whoever reads the file takes a block that nothing has written for empty.
+  // A reader of the file takes a block that nothing has written for empty.
   std::vector<Kept> contents;
   PythonPositions positions(gathered.python_stacks, result);
   for (auto& [block, record] : gathered.blocks) {

@@ -11,7 +11,7 @@
 #include "tools/memoptctl/common/interruption.h"
 #include "tools/memoptctl/common/output_text.h"
 #include "tools/memoptctl/common/printable.h"
-#include "tools/memoptctl/report/progress_line.h"
+#include "tools/memoptctl/common/progress_line.h"
 #include "tools/memoptctl/report/report_json.h"
 #include "tools/memoptctl/report/report_model.h"
 #include "tools/memoptctl/report/report_page.h"

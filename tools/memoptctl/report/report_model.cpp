@@ -223,14 +223,7 @@ ReportModel make_report(input::File& file, const ModelOptions& options) {
   const auto say = [&](const char* what) {
     if (options.sweep.progress) options.sweep.progress(what);
   };
-  std::optional<swap::Machine> machine;
-  if (!options.machine.empty()) {
-    try {
-      machine = swap::parse_machine(options.machine);
-    } catch (const swap::Invalid& error) {
-      throw std::invalid_argument(std::string("--machine: ") + error.what());
-    }
-  }
+  const std::optional<swap::Machine> machine = machine_of(options.machine);
   // Said before there is work.
   if (!options.limit.empty() && limit_of("--limit", options.limit, std::uint64_t{1} << 40) == 0) {
     throw std::invalid_argument("--limit: expected more than 0 bytes");

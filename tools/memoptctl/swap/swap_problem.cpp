@@ -82,15 +82,17 @@ std::vector<std::uint64_t> limits_of(const SwapPlanOptions& options, std::span<c
   return limits;
 }
 
-std::optional<SwapProblem> read_problem(const SwapPlanOptions& options, input::File& file) {
-  std::optional<swap::Machine> machine;
-  if (!options.machine.empty()) {
-    try {
-      machine = swap::parse_machine(options.machine);
-    } catch (const swap::Invalid& error) {
-      throw std::invalid_argument(std::string("--machine: ") + error.what());
-    }
+std::optional<swap::Machine> machine_of(const std::string& text) {
+  if (text.empty()) return std::nullopt;
+  try {
+    return swap::parse_machine(text);
+  } catch (const swap::Invalid& error) {
+    throw std::invalid_argument(std::string("--machine: ") + error.what());
   }
+}
+
+std::optional<SwapProblem> read_problem(const SwapPlanOptions& options, input::File& file) {
+  std::optional<swap::Machine> machine = machine_of(options.machine);
   std::optional<SwapProblem> result;
   if (swap::is_dtr_log(file)) {
     result = published(file, swap::read_dtr_log(file), "the log's; calls one after the other");

@@ -43,6 +43,9 @@ std::optional<std::uint64_t> parse_limit(const std::string& text, std::uint64_t 
 // The same; throws std::invalid_argument that names the option.
 std::uint64_t limit_of(const std::string& option, const std::string& text, std::uint64_t whole);
 
+// What --machine names; nothing for "". Throws std::invalid_argument that names the option.
+std::optional<swap::Machine> machine_of(const std::string& text);
+
 // Those of a comparison, as given; or, if none are, these parts of the peak load, percent. Throws as limit_of does.
 std::vector<std::uint64_t> limits_of(const SwapPlanOptions& options, std::span<const int> parts, std::uint64_t peak);
 

@@ -13,7 +13,7 @@
 namespace cudasim {
 namespace {
 
-// What the device's callback thread takes to wake up and return; the program's own function is on nobody's clock.
+// What the device's callback thread takes to wake up and return; the program's own function is on no clock.
 constexpr Duration kHostFunctionTime{10'000};
 
 constexpr int kLeastPriority = 0, kGreatestPriority = -5;

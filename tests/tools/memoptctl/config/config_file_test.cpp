@@ -9,7 +9,7 @@
 namespace memopt::tools {
 namespace {
 
-constexpr const char* kPath = "/work/memopt.toml";
+constexpr const char* kPath = "/project/memopt.toml";
 
 std::string fault(const std::string& text, ConfigScope scope = ConfigScope::kUser) {
   try {
@@ -46,33 +46,35 @@ TEST_F(ConfigFile, EachKindOfValueIsWhatTheEnvironmentWouldHave) {
 
 TEST_F(ConfigFile, PathsAreMeantBesideTheFile) {
   EXPECT_EQ(values("log_file = \"logs/x\"\nplanner = \"/opt/memoptd\"\n"),
-            (std::map<shm::OptionId, std::string>{{shm::OptionId::kLogFile, "/work/logs/x"},
+            (std::map<shm::OptionId, std::string>{{shm::OptionId::kLogFile, "/project/logs/x"},
                                                   {shm::OptionId::kPlanner, "/opt/memoptd"}}));
 }
 
 TEST_F(ConfigFile, FaultsNameThePlaceAndWhatWasExpected) {
   EXPECT_EQ(fault("plan = true\nlimt = \"6GiB\"\n"),
-            "/work/memopt.toml:2:1: there is no setting limt, did you mean limit?; memoptctl config lists them");
+            "/project/memopt.toml:2:1: there is no setting limt, did you mean limit?; memoptctl config lists them");
   EXPECT_EQ(fault("nothing_like_it = 1\n"),
-            "/work/memopt.toml:1:1: there is no setting nothing_like_it; memoptctl config lists them");
+            "/project/memopt.toml:1:1: there is no setting nothing_like_it; memoptctl config lists them");
   EXPECT_EQ(fault("limit = \"8GB\"\n"),
-            "/work/memopt.toml:1:9: limit: '8GB': expected a size (8GiB, 500M) or a part of the device (60%)");
-  EXPECT_EQ(fault("\n  plan = 2\n"), "/work/memopt.toml:2:10: plan: '2': expected 0 or 1");
-  EXPECT_EQ(fault("limit = true\n"),
-            "/work/memopt.toml:1:9: limit: true or false: expected a size (8GiB, 500M) or a part of the device (60%)");
-  EXPECT_EQ(fault("plan = [1]\n"), "/work/memopt.toml:1:8: plan: a list: expected 0 or 1");
-  EXPECT_EQ(fault("[plan]\n").substr(0, 20), "/work/memopt.toml:1:");
-  EXPECT_EQ(fault("sync_plan = 1.5\n"),
-            "/work/memopt.toml:1:13: sync_plan: a number with a point (write it between quotes): expected 0 to 3600, "
-            "or a duration (60s, 5min)");
-  EXPECT_EQ(fault("record = true\n").substr(0, 47), "/work/memopt.toml:1:1: there is no setting reco");
+            "/project/memopt.toml:1:9: limit: '8GB': expected a size (8GiB, 500M) or a part of the device (60%)");
+  EXPECT_EQ(fault("\n  plan = 2\n"), "/project/memopt.toml:2:10: plan: '2': expected 0 or 1");
+  EXPECT_EQ(
+      fault("limit = true\n"),
+      "/project/memopt.toml:1:9: limit: true or false: expected a size (8GiB, 500M) or a part of the device (60%)");
+  EXPECT_EQ(fault("plan = [1]\n"), "/project/memopt.toml:1:8: plan: a list: expected 0 or 1");
+  EXPECT_TRUE(fault("[plan]\n").starts_with("/project/memopt.toml:1:"));
+  EXPECT_EQ(
+      fault("sync_plan = 1.5\n"),
+      "/project/memopt.toml:1:13: sync_plan: a number with a point (write it between quotes): expected 0 to 3600, "
+      "or a duration (60s, 5min)");
+  EXPECT_TRUE(fault("record = true\n").starts_with("/project/memopt.toml:1:1: there is no setting record"));
 }
 
 TEST_F(ConfigFile, WhatIsNoTomlIsSaidWithItsPlace) {
   for (const auto& [text, place] :
-       {std::pair("limit = \n", "/work/memopt.toml:1:"), std::pair("a b\n", "/work/memopt.toml:1:"),
-        std::pair("plan = 1\nplan = 0\n", "/work/memopt.toml:2:"),
-        std::pair("plan = 1\n\"x\n", "/work/memopt.toml:2:")}) {
+       {std::pair("limit = \n", "/project/memopt.toml:1:"), std::pair("a b\n", "/project/memopt.toml:1:"),
+        std::pair("plan = 1\nplan = 0\n", "/project/memopt.toml:2:"),
+        std::pair("plan = 1\n\"x\n", "/project/memopt.toml:2:")}) {
     EXPECT_TRUE(fault(text).starts_with(place)) << fault(text);
   }
 }
@@ -95,7 +97,7 @@ TEST_F(ConfigFile, LettersBeyondAsciiAreForStringsAndRemarks) {
     EXPECT_NE(fault(text).find("a character beyond ASCII that is not between double quotes"), std::string::npos)
         << fault(text);
   }
-  EXPECT_TRUE(fault("plan = 1\n  \xef\xbf\xa9 = 1").starts_with("/work/memopt.toml:2:3: "));
+  EXPECT_TRUE(fault("plan = 1\n  \xef\xbf\xa9 = 1").starts_with("/project/memopt.toml:2:3: "));
 }
 
 // Bytes of any kind give settings or a fault that is fit for a terminal; nothing else.

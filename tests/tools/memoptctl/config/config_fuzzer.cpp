@@ -11,7 +11,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   for (const tools::ConfigScope scope : {tools::ConfigScope::kProject, tools::ConfigScope::kUser}) {
     try {
-      for (const tools::FileSetting& setting : tools::parse_config(text, "/work/memopt.toml", scope)) {
+      for (const tools::FileSetting& setting : tools::parse_config(text, "/project/memopt.toml", scope)) {
         const shm::Option& option = shm::option(setting.id);
         if (!option.accepts(setting.value) || option.files == shm::InFiles::kNone) std::abort();
         if (scope == tools::ConfigScope::kProject && option.files == shm::InFiles::kUsers) std::abort();

@@ -11,11 +11,11 @@ import pickle
 import re
 import subprocess
 import sys
-import tempfile
 import unittest
 
 import cases
 import patience
+import scratch
 
 MEMOPTCTL = os.path.abspath(sys.argv.pop(1)) if len(sys.argv) > 1 else sys.exit(__doc__)
 SOURCE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "..", "..")
@@ -62,19 +62,7 @@ def snapshot_of(iterations=8):
     return {"segments": [weights], "device_traces": [[], trace][::-1], "allocator_settings": {"garbage_collection_threshold": 0.0}, "external_annotations": []}
 
 
-class Case(unittest.TestCase):
-    def setUp(self):
-        scratch = tempfile.TemporaryDirectory()
-        self.addCleanup(scratch.cleanup)
-        self.folder = scratch.name
-
-    def path(self, name, content=None):
-        path = os.path.join(self.folder, name)
-        if content is not None:
-            with open(path, "wb") as file:
-                file.write(content)
-        return path
-
+class Case(scratch.InFolder):
     def export(self, name, recording=RECORDING):
         done = run("export", recording, "--format", name)
         self.assertEqual(done.returncode, 0, done.stderr)

@@ -10,11 +10,11 @@ import re
 import resource
 import subprocess
 import sys
-import tempfile
 import unittest
 
 import cases
 import patience
+import scratch
 
 MEMOPTCTL = os.path.abspath(sys.argv.pop(1)) if len(sys.argv) > 1 else sys.exit(__doc__)
 RECORDING = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "..", "data", "recordings", "gpt.rec")
@@ -53,19 +53,7 @@ def zstd(data, kind=0, size=None):
     return packed
 
 
-class Case(unittest.TestCase):
-    def setUp(self):
-        scratch = tempfile.TemporaryDirectory()
-        self.addCleanup(scratch.cleanup)
-        self.folder = scratch.name
-
-    def path(self, name, content=None):
-        path = os.path.join(self.folder, name)
-        if content is not None:
-            with open(path, "wb") as file:
-                file.write(content)
-        return path
-
+class Case(scratch.InFolder):
     def refuse(self, code, pattern, *arguments, **options):
         """A message of printable text, and no result. Reading ends by itself: what the test writes may have no end."""
         done = run(*arguments, **options)

@@ -3,7 +3,6 @@
 
 usage: program_test.py MEMOPTCTL [unittest arguments]
 """
-import contextlib
 import json
 import os
 import shutil
@@ -15,6 +14,7 @@ import unittest
 
 import cases
 import patience
+import simulated
 
 MEMOPTCTL = os.path.abspath(sys.argv.pop(1)) if len(sys.argv) > 1 else sys.exit(__doc__)
 BUILD = os.path.dirname(os.path.dirname(MEMOPTCTL))
@@ -43,22 +43,10 @@ def ctl(*arguments, **options):
     return subprocess.run([MEMOPTCTL, *arguments], capture_output=True, text=True, timeout=patience.seconds(100), **options)
 
 
-@contextlib.contextmanager
 def program(text, *run_options):
     """A Python program under memopt on the simulated driver, from when it says "ready" until the test is done with it."""
-    process = subprocess.Popen([MEMOPTCTL, "run", "--sim", "a100-40g", *run_options, "--", sys.executable, "-c",
-                                PROGRAM + text + "\nprint('ready', flush=True)\nsys.stdin.read()"],
-                               stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-    try:
-        line = process.stdout.readline().strip()
-        if line != "ready":
-            raise AssertionError(f"the program did not start: it said {line!r}")
-        yield process
-    finally:
-        process.send_signal(signal.SIGCONT)
-        process.stdin.close()
-        process.wait(100)
-        process.stdout.close()
+    return simulated.ready([MEMOPTCTL, "run", "--sim", "a100-40g", *run_options, "--", sys.executable, "-c",
+                            PROGRAM + text + "\nprint('ready', flush=True)\nsys.stdin.read()"])
 
 
 class Run(unittest.TestCase):

@@ -10,11 +10,11 @@ import os
 import shutil
 import subprocess
 import sys
-import tempfile
 import unittest
 
 import cases
 import patience
+import scratch
 import simulated
 
 MEMOPTCTL, CXX = (os.path.abspath(sys.argv.pop(1)), sys.argv.pop(1)) if len(sys.argv) > 2 else sys.exit(__doc__)
@@ -115,12 +115,10 @@ def interpreters():
     return found
 
 
-class Recorded(unittest.TestCase):
+class Recorded(scratch.InFolder):
     def setUp(self):
-        scratch = tempfile.TemporaryDirectory()
-        self.addCleanup(scratch.cleanup)
-        self.folder = scratch.name
-        self.file = os.path.join(self.folder, "recording")
+        super().setUp()
+        self.file = self.path("recording")
 
     def record(self, *command):
         done = subprocess.run([MEMOPTCTL, "record", "--force", "-o", self.file, "--sim", "a100-40g", "--", *command], capture_output=True, text=True,

@@ -10,13 +10,13 @@ import re
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 import unittest
 
 import cases
 import patience
 import report_data
+import scratch
 import traces
 
 MEMOPTCTL = os.path.abspath(sys.argv.pop(1)) if len(sys.argv) > 1 else sys.exit(__doc__)
@@ -32,19 +32,10 @@ def run(*arguments, **options):
     return subprocess.run([MEMOPTCTL, *arguments], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=patience.seconds(100), **options)
 
 
-class Case(unittest.TestCase):
+class Case(scratch.InFolder):
     def setUp(self):
-        scratch = tempfile.TemporaryDirectory()
-        self.addCleanup(scratch.cleanup)
-        self.folder = scratch.name
+        super().setUp()
         self.page = self.path("report.html")
-
-    def path(self, name, content=None):
-        path = os.path.join(self.folder, name)
-        if content is not None:
-            with open(path, "wb") as file:
-                file.write(content)
-        return path
 
     def report(self, file, *arguments, code=0):
         done = run("report", file, "-o", self.page, *(arguments or ("--time-budget", "0")))

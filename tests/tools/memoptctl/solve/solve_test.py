@@ -13,13 +13,13 @@ import re
 import signal
 import subprocess
 import sys
-import tempfile
 import unittest
 import xml.etree.ElementTree as ElementTree
 
 import cases
 import interrupts
 import patience
+import scratch
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "..", "planner", "layout", "portfolio"))
 import large_table  # noqa: E402
@@ -60,19 +60,7 @@ def height_of(rows):
     return max(top for _, top, _ in placed)
 
 
-class Solve(unittest.TestCase):
-    def setUp(self):
-        scratch = tempfile.TemporaryDirectory()
-        self.addCleanup(scratch.cleanup)
-        self.folder = scratch.name
-
-    def path(self, name, content=None):
-        path = os.path.join(self.folder, name)
-        if content is not None:
-            with open(path, "wb") as file:
-                file.write(content if isinstance(content, bytes) else content.encode())
-        return path
-
+class Solve(scratch.InFolder):
     def test_prints_what_was_asked_for(self):
         done = run("-", stdin=SMALL)
         self.assertEqual(done.returncode, FOUND, done.stderr)

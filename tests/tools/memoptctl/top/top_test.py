@@ -42,24 +42,12 @@ sys.stdin.read()
 """
 
 
-@contextlib.contextmanager
 def program(mebibytes, *options, name=None):
     """A program under memopt, from when it says "ready" until the test is done with it. `name`: what it calls itself."""
     python = [sys.executable, "-S", "-c", PROGRAM, str(mebibytes)]
     if name:
         python = ["bash", "-c", 'exec -a "$0" "$@"', name, *python]
-    process = subprocess.Popen([MEMOPTCTL, "run", "--sim", "a100-40g", *options, "--", *python], env=simulated.clean_environment(),
-                               stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
-    try:
-        line = process.stdout.readline().strip()
-        if line != "ready":
-            raise AssertionError(f"the program did not start: it said {line!r}")
-        yield process
-    finally:
-        process.send_signal(signal.SIGCONT)
-        process.stdin.close()
-        process.wait(100)
-        process.stdout.close()
+    return simulated.ready([MEMOPTCTL, "run", "--sim", "a100-40g", *options, "--", *python], env=simulated.clean_environment(), stderr=subprocess.DEVNULL)
 
 
 class Terminal:

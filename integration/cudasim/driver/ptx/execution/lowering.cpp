@@ -231,6 +231,10 @@ void Lowering::lower(const Instruction& i) {
     step.guard = ref_to(Base::kFrame, i.guard);
     step.guard_negated = i.guard_negated;
   }
+  if (is_hint(i.op)) {
+    step.run = run_nothing;
+    return emit(step);
+  }
   switch (i.op) {
     case Op::kBra:
     case Op::kBrx:
@@ -243,12 +247,6 @@ void Lowering::lower(const Instruction& i) {
       return lower_call(i, step);
     case Op::kMembar:
     case Op::kFence:
-    case Op::kNanosleep:
-    case Op::kPmevent:
-    case Op::kGriddepcontrol:
-    case Op::kSetmaxnreg:
-    case Op::kPrefetch:
-    case Op::kDiscard:
       step.run = run_nothing;
       return emit(step);
     case Op::kBar: {

@@ -142,6 +142,12 @@ enum class Op : std::uint8_t {
   kXor,
 };
 
+// About speed, and nothing that a kernel computes.
+constexpr bool is_hint(Op op) {
+  return op == Op::kNanosleep || op == Op::kPmevent || op == Op::kGriddepcontrol || op == Op::kSetmaxnreg ||
+         op == Op::kPrefetch || op == Op::kDiscard;
+}
+
 // What stands between opcode and types. `kCacheHint` (L2::cache_hint) brings an operand along; all other L1::, L2:: and
 // eviction words are accepted where the row has "cache" and mean nothing.
 enum class Modifier : std::uint8_t {

@@ -138,15 +138,8 @@ void Translator::run_step(std::uint32_t at) {
     case Op::kFence:
       LLVMBuildFence(e_.builder, LLVMAtomicOrderingSequentiallyConsistent, 0, "");
       return;
-    case Op::kNanosleep:
-    case Op::kPmevent:
-    case Op::kGriddepcontrol:
-    case Op::kSetmaxnreg:
-    case Op::kPrefetch:
-    case Op::kDiscard:
-      return;
     default:
-      interpret(step);
+      if (!is_hint(step.source->op)) interpret(step);
   }
 }
 

@@ -1,4 +1,4 @@
-#include "tools/memoptctl/report/progress_line.h"
+#include "tools/memoptctl/common/progress_line.h"
 
 #include <fmt/format.h>
 #include <sys/ioctl.h>
