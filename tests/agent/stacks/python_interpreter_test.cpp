@@ -1,80 +1,22 @@
-// The interpreter is played by this file: it has its names, and objects as 3.13 lays them out. Real ones, and what they
-// say of themselves: tests/tools/memoptctl/recording/python_stacks_test.py.
 #include "agent/stacks/python_interpreter.h"
 
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 
-#include <array>
 #include <cstring>
+#include <new>
 #include <string>
+#include <vector>
 
-namespace {
-
-struct Object {
-  std::int64_t count = 1;
-  const void* type = nullptr;
-};
-// 3.13: PyASCIIObject, then its characters.
-struct Text {
-  Object object;
-  std::int64_t length = 0;
-  std::int64_t hash = 0;
-  std::uint32_t state = 0;
-  std::array<char, 256> characters{};
-};
-struct Code {
-  Object object;
-  std::array<std::byte, 96> before{};
-  const void* file = nullptr;  // 112
-  const void* name = nullptr;
-  const void* qualified_name = nullptr;  // 128
-  std::array<std::byte, 64> after{};
-  std::array<std::byte, 64> instructions{};  // 200
-};
-struct Frame {
-  const void* code = nullptr;
-  Frame* previous = nullptr;
-  std::array<std::byte, 40> between{};
-  const void* instruction = nullptr;  // 56
-  std::int32_t top = 0;
-  std::uint16_t offset = 0;
-  std::uint8_t owner = 0;  // 70
-};
-struct Thread {
-  std::array<std::byte, 72> before{};
-  Frame* frame = nullptr;
-};
-static_assert(offsetof(Text, characters) >= 36 && offsetof(Code, file) == 112 && offsetof(Code, instructions) == 200);
-static_assert(offsetof(Frame, instruction) == 56 && offsetof(Frame, owner) == 70 && offsetof(Thread, frame) == 72);
-
-Thread g_thread;
-Thread* g_current = &g_thread;
-std::string g_version = "3.13.1 (main, Dec 3 2024) [GCC]";
-
-}  // namespace
-
-extern "C" {
-[[gnu::visibility("default")]] Object PyCode_Type, PyUnicode_Type;
-[[gnu::visibility("default")]] const char* Py_GetVersion() { return g_version.c_str(); }
-[[gnu::visibility("default")]] void* PyGILState_GetThisThreadState() { return g_current; }
-[[gnu::visibility("default")]] int PyCode_Addr2Line(const void*, int instruction) { return 100 + instruction; }
-}
+#include "tests/agent/stacks/fake_python.h"
 
 namespace memopt::agent {
 namespace {
 
-constexpr std::uint32_t kCompactAscii = 1u << 2 | 1u << 5 | 1u << 6;
+using namespace fake_python;
 
 class PythonFrames : public testing::Test {
  protected:
-  // 40 bytes of header in 3.13, whatever this compiler makes of the struct.
-  static void set(Text& text, std::string_view characters) {
-    text.object.type = &PyUnicode_Type;
-    text.length = static_cast<std::int64_t>(characters.size());
-    text.state = kCompactAscii;
-    std::memcpy(reinterpret_cast<char*>(&text) + 40, characters.data(), characters.size());
-  }
   void SetUp() override {
     g_version = "3.13.1 (main, Dec 3 2024) [GCC]";
     g_current = &g_thread;
