@@ -1,4 +1,5 @@
 // Hooks of streams: which exist, what the host waits for, which waits for which event, which captures.
+#include "agent/memory/arena_graphs.h"
 #include "agent/operations/operations.h"
 #include "agent/process/uncancellable.h"
 #include "agent/recording/recorder.h"
@@ -95,6 +96,7 @@ CUresult begin_capture(CUstream stream, bool per_thread, Arguments... arguments)
 template <Hook hook>
 CUresult end_capture(CUstream stream, CUgraph* graph, bool per_thread) noexcept {
   const CUresult result = real<hook>()(stream, graph);
+  if (result == CUDA_SUCCESS && graph != nullptr) agent::note_captured(handle_of(stream, per_thread), *graph);
   if (result == CUDA_SUCCESS || result == CUDA_ERROR_STREAM_CAPTURE_INVALIDATED ||
       result == CUDA_ERROR_STREAM_CAPTURE_UNJOINED) {
     agent::capture_ended(handle_of(stream, per_thread));

@@ -84,6 +84,9 @@ std::size_t find_blocks(std::uint64_t address, Block* found[2]) noexcept;
 // be used by the operation's stream.
 void use_block(Block& block, Operation& operation) noexcept;
 
+// A capture does so: the block's bytes are its own for as long as a graph may name them, even after it is freed.
+void keep_for_graph(Block& block) noexcept;
+
 // As use_block, for every live block: the operation cannot be read (a launch whose parameters are unknown, a graph).
 void use_everything(Operation& operation) noexcept;
 

@@ -81,10 +81,20 @@ Release with_copies(const Block& block, Release uses) noexcept {
 }
 
 // A graph may use the bytes for as long as it lives: they stay as they are, without being a block.
-void abandon_kept(Arena& arena, Block* block) noexcept {
+void unlist_kept(Arena& arena, Block* block) noexcept {
   const std::uint64_t driver_bytes = arena.driver_bytes;
   unlist(arena, block);
   arena.driver_bytes = driver_bytes;
+}
+
+// `uses`: what is to be over before they are free, once no graph names them.
+void abandon_kept(Arena& arena, Block* block, const Release& uses) noexcept {
+  block->uses = uses;
+  try {
+    arena.freed_but_named.push_back(block);
+  } catch (const std::bad_alloc&) {
+    // They stay for good.
+  }
 }
 
 // Driver calls are to be made before the bytes are free: events on the streams that are not over, a wait for what the
@@ -94,7 +104,7 @@ void abandon_kept(Arena& arena, Block* block) noexcept {
   const bool kept = block->kept;
   const std::uint64_t releases = arena.releases;
   if (kept) {
-    abandon_kept(arena, block);
+    unlist_kept(arena, block);
   } else {
     unlist(arena, block);
   }
@@ -117,9 +127,12 @@ void abandon_kept(Arena& arena, Block* block) noexcept {
     arena.streams.end_free(free, uses);
   }
   arena_failed(arena, result);
-  if (kept) return result;
   if (arena.releases == releases) {
-    give_back(arena, block, uses);
+    if (kept) {
+      abandon_kept(arena, block, uses);
+    } else {
+      give_back(arena, block, uses);
+    }
   } else {
     arena.blocks.drop(block);  // all memory went with its context meanwhile
   }
@@ -215,7 +228,14 @@ Served free_in_order(CUdeviceptr address, StreamName stream) noexcept {
   if (arena.failure != CUDA_SUCCESS) [[unlikely]]
     return {true, arena.failure};
   if (block->kept) [[unlikely]] {
-    abandon_kept(arena, block);
+    const StreamUse use = arena.streams.begin(stream);
+    queued();
+    Release uses = arena.streams.release_in_order(use);
+    uses.add(block->uses);
+    uses.add(block->former);
+    if (arena.streams.is_mixed(static_cast<StreamSlot>(use.slot))) uses.add_everything();
+    unlist_kept(arena, block);
+    abandon_kept(arena, block, uses);
     return {true, CUDA_SUCCESS};
   }
   if (block->window == nullptr) {
@@ -239,6 +259,13 @@ Served free_in_order(CUdeviceptr address, StreamName stream) noexcept {
 }
 
 }  // namespace
+
+void arena_give_back_named(Arena& arena, ArenaLock& lock, Block* block) noexcept {
+  Release uses = block->uses;
+  const std::uint64_t releases = arena.releases;
+  if (arena.streams.needs_events(uses)) arena.streams.record_events(lock, uses);
+  if (arena.releases == releases) give_back(arena, block, uses);
+}
 
 Served arena_free(CUdeviceptr address) noexcept {
   const Served served = free_plainly(address);

@@ -63,7 +63,7 @@ class Toucher {
   void touch(Block& block) noexcept {
     if (odd_) [[unlikely]] {
       if (!is_queued()) return;
-      block.kept = block.kept || is_captured();
+      if (is_captured()) arena_keep_for_graph(arena_, block);
     }
     const bool ready = (block.ready & ready_) != 0 && (block.ready_at == reuses_ || block.ready == kAllStreams);
     if (!ready) [[unlikely]]
@@ -170,6 +170,8 @@ std::size_t find_blocks(std::uint64_t address, Block* found[2]) noexcept {
 
 void use_block(Block& block, Operation& operation) noexcept { Toucher(*arena(), operation).touch(block); }
 
+void keep_for_graph(Block& block) noexcept { arena_keep_for_graph(*arena(), block); }
+
 bool use_addresses(StreamName stream, bool begun, std::span<const std::uint64_t> addresses,
                    Operation* operation) noexcept {
   Arena* const now = arena();
@@ -203,6 +205,8 @@ void use_everything(Operation& operation) noexcept {
   if (now == nullptr) return;
   Toucher toucher(*now, operation);
   now->blocks.for_each([&](Block& block) { toucher.touch(block); });
+  // As a graph may that names them.
+  for (Block* const block : now->freed_but_named) block->uses.add(operation.use);
 }
 
 void order_operation(ArenaLock& lock, Operation& operation) noexcept {

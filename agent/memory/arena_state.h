@@ -16,6 +16,7 @@
 #include "agent/memory/chunk_store.h"
 #include "agent/memory/copy_rates.h"
 #include "agent/memory/follower.h"
+#include "agent/memory/graph_names.h"
 #include "agent/memory/host_store.h"
 #include "agent/memory/memory_pools.h"
 #include "agent/memory/page_runs.h"
@@ -242,6 +243,8 @@ struct Arena : ArenaSums {
   ScanState scans;
   std::vector<std::uint64_t> escaped;  // blocks, by number, whose address is stored: the planner is to be told
   BlockIndex blocks;
+  GraphNames graph_names;
+  std::vector<Block*> freed_but_named;            // by the program; a graph that lives may still use their bytes
   std::map<std::uint64_t, Block*> driver_blocks;  // Service::kDriver: all blocks, by address
 
   Service service = Service::kNotStarted;
@@ -520,6 +523,11 @@ void arena_end_trial(Arena& arena) noexcept;
 // had, or what other blocks have that are not planned, is the slab's again. Or the plan is left, and the planner told
 // to leave blocks that stay where they are. Before a malloc is followed. Gives the lock back, and waits.
 void arena_complete_slab(Arena& arena, ArenaLock& lock) noexcept;
+
+// A capture names the block, which stays for as long as a graph may use it (arena_graphs.cpp).
+void arena_keep_for_graph(Arena& arena, Block& block) noexcept;
+// The bytes of one that was freed, and that no graph names any more, are free behind its uses. May give the lock back.
+void arena_give_back_named(Arena& arena, ArenaLock& lock, Block* block) noexcept;
 
 // What the program does is recorded, if it is not; it does not continue what was recorded before.
 void arena_record_anew(Arena& arena) noexcept;

@@ -35,8 +35,11 @@ struct Block {
   CUmemoryPool pool = nullptr;  // by cuMemAllocAsync: of which pool
   bool escaped = false;         // its address is stored where launches do not show it
   bool sync_memops = false;     // as cuPointerSetAttribute
-  bool kept = false;            // named by a graph: its bytes stay its own even after it is freed
+  bool kept = false;            // named by a graph: its bytes stay its own for as long, even after it is freed
   bool stays = false;           // the user wants it here (MEMOPT_PIN)
+  // Where it is `kept`: between which captures it was named (graph_names.h).
+  std::uint64_t named_first = 0;
+  std::uint64_t named_last = 0;
   Block* next_free = nullptr;
 };
 

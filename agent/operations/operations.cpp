@@ -6,6 +6,7 @@
 #include <new>
 
 #include "agent/memory/arena.h"
+#include "agent/memory/arena_graphs.h"
 #include "agent/memory/arena_streams.h"
 #include "agent/memory/blocks.h"
 #include "agent/operations/launch_parameters.h"
@@ -131,7 +132,7 @@ class Touch {
       const bool again = found[k]->touched == operation_.ticket;
       use_block(*found[k], operation_);
       // Also on a stream that was only drawn into the capture, by an event.
-      if (captured_) found[k]->kept = true;
+      if (captured_) keep_for_graph(*found[k]);
       if (recorded_) note(block_number(*found[k]), count > 1, again);
       if (scanned_) scan_block(*found[k], operation_, stream_, function_);
     }
@@ -512,12 +513,14 @@ void before_capture(CUstream stream) noexcept {
     const DeviceTimesPause pause;
     capture_opened();
   }
+  note_capture_names(stream);
   note_capture_begins(stream);
 }
 
 void capture_ended(CUstream stream) noexcept {
   const KeptErrno kept;
   capture_closed();
+  note_capture_names_ended(stream);
   note_capture_ended(stream);
 }
 

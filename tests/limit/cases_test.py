@@ -63,6 +63,12 @@ class Cases(LimitCase):
     def test_graphs_with_memory_of_their_own(self):
         self.same("graphs-allocated", moved=1, kept=False)
 
+    def test_a_graph_in_each_iteration(self):
+        """Its blocks are the program's again when it is gone: twelve iterations hold what one does (and 222 MiB, where they stay)."""
+        for limit in (36 * MIB, "100%"):
+            run = self.same("graphs-each", limit=limit, moved=0, kept=False)
+            self.assertLessEqual(run.held, 5 * BLOCK, run.errors)
+
     def test_copies_to_the_host(self):
         self.same("copies-to-the-host", moved=6)
 

@@ -48,6 +48,15 @@ void arena_reach_points(bool) noexcept { note("point reached"); }
 CUresult take_refusal() noexcept { return std::exchange(g_agent.refusal, CUDA_SUCCESS); }
 void before_capture(CUstream) noexcept { note("capture begins"); }
 void capture_ended(CUstream) noexcept { note("capture ended"); }
+void note_captured(CUstream, CUgraph) noexcept { note("captured"); }
+void note_graph_made(const void*, const void*) noexcept { note("graph made"); }
+void note_graph_added(const void*, const void*) noexcept { note("graph added"); }
+void note_graph_beyond_sight(const void*) noexcept { note("graph beyond sight"); }
+GraphNames::Captures begin_destroying_graph(const void*) noexcept {
+  note("graph goes");
+  return {};
+}
+void graph_destroyed(const void*, GraphNames::Captures, CUresult) noexcept { note("graph has gone"); }
 bool is_captured(StreamName stream) noexcept { return g_agent.captured.contains(stream.handle); }
 std::uint64_t stream_number(StreamName) noexcept { return 0; }
 std::uint64_t record_plain(shm::RecordKind, const void*, std::size_t) noexcept { return 0; }

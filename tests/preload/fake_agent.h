@@ -14,6 +14,7 @@
 
 #include "agent/agent.h"
 #include "agent/memory/arena.h"
+#include "agent/memory/arena_graphs.h"
 #include "agent/memory/points.h"
 #include "agent/operations/launch_parameters.h"
 #include "agent/operations/operations.h"

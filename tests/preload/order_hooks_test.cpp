@@ -16,6 +16,11 @@ struct NoteRow {
 TEST_F(Hooks, OrderIsToldWhereItIsKnown) {
   CUstream made = nullptr;
   const auto event = reinterpret_cast<CUevent>(0x60);
+  CUgraph graph = nullptr;
+  CUgraphExec exec = nullptr;
+  CUgraphNodeParams child{}, kernel{};
+  child.type = CU_GRAPH_NODE_TYPE_GRAPH;
+  kernel.type = CU_GRAPH_NODE_TYPE_KERNEL;
   const NoteRow table[] = {
       {"create", [&] { hooks::cuStreamCreate(&made, 0); }, {"stream created"}, {}},
       {"destroy", [&] { hooks::cuStreamDestroy_v2(stream()); }, {"stream destroyed"}, {"stream destroyed"}},
@@ -46,6 +51,30 @@ TEST_F(Hooks, OrderIsToldWhereItIsKnown) {
        {"capture begins"},
        {"capture begins", "capture ended"}},
       {"end capture", [&] { hooks::cuStreamEndCapture(stream(), nullptr); }, {"capture ended"}, {}},
+      {"end capture with a graph",
+       [&] { hooks::cuStreamEndCapture(stream(), &graph); },
+       {"captured", "capture ended"},
+       {}},
+      {"instantiate", [&] { hooks::cuGraphInstantiateWithFlags(&exec, graph, 0); }, {"graph made"}, {}},
+      {"clone", [&] { hooks::cuGraphClone(&graph, graph); }, {"graph made"}, {}},
+      {"child", [&] { hooks::cuGraphAddChildGraphNode(nullptr, graph, nullptr, 0, graph); }, {"graph added"}, {}},
+      {"child as a node",
+       [&] { hooks::cuGraphAddNode_v2(nullptr, graph, nullptr, nullptr, 0, &child); },
+       {"graph added"},
+       {}},
+      {"another node", [&] { hooks::cuGraphAddNode_v2(nullptr, graph, nullptr, nullptr, 0, &kernel); }, {}, {}},
+      {"child of a node", [&] { hooks::cuGraphNodeSetParams(nullptr, &child); }, {"graph beyond sight"}, {}},
+      {"child of an executable", [&] { hooks::cuGraphExecNodeSetParams(exec, nullptr, &child); }, {"graph added"}, {}},
+      {"child itself", [&] { hooks::cuGraphChildGraphNodeGetGraph(nullptr, &graph); }, {"graph beyond sight"}, {}},
+      {"update", [&] { hooks::cuGraphExecUpdate_v2(exec, graph, nullptr); }, {"graph added"}, {}},
+      {"graph destroy",
+       [&] { hooks::cuGraphDestroy(graph); },
+       {"graph goes", "graph has gone"},
+       {"graph goes", "graph has gone"}},
+      {"executable destroy",
+       [&] { hooks::cuGraphExecDestroy(exec); },
+       {"graph goes", "graph has gone"},
+       {"graph goes", "graph has gone"}},
       {"host function",
        [&] { hooks::cuLaunchHostFunc(stream(), nullptr, nullptr); },
        {"host function"},

@@ -136,10 +136,42 @@ void allocated() {
   say("the crowd", crowd.wrong());
 }
 
+// A graph in each iteration, of blocks of that iteration: two that are freed behind its end, and one, in stream order,
+// while it lives. None of them stays for good.
+void each() {
+  const CUstream stream = make_stream();
+  Block sum(kBytes, 1);
+  for (unsigned i = 0; i < 12; ++i) {
+    const Block from(kBytes, i), between(kBytes, i + 1);
+    CUdeviceptr pooled = 0;
+    check(cuMemAllocAsync(&pooled, kBytes, stream), "cuMemAllocAsync");
+    finish();
+    check(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL), "cuStreamBeginCapture");
+    check(launch(kernels.fill, stream, between.words.size(), between.address(), i, between.count()), "limit_fill");
+    check(launch(kernels.fill, stream, between.words.size(), pooled, 2 * i, between.count()), "limit_fill");
+    check(launch(kernels.add, stream, between.words.size(), between.address(), pooled, between.count()), "limit_add");
+    check(launch(kernels.add, stream, sum.words.size(), sum.address(), between.address(), sum.count()), "limit_add");
+    check(launch(kernels.add, stream, sum.words.size(), sum.address(), from.address(), sum.count()), "limit_add");
+    const CUgraph graph = end_capture(stream);
+    const CUgraphExec exec = instantiate(graph);
+    check(cuGraphDestroy(graph), "cuGraphDestroy");
+    run(exec, stream);
+    check(cuMemFreeAsync(pooled, stream), "cuMemFreeAsync");
+    check(cuGraphExecDestroy(exec), "cuGraphExecDestroy");
+    check(cuMemFree(from.address()), "cuMemFree");
+    check(cuMemFree(between.address()), "cuMemFree");
+    for (std::size_t k = 0; k < sum.words.size(); ++k) {
+      sum.words[k] += 3 * i + 2 * static_cast<unsigned>(k) + from.words[k];
+    }
+    say("captured each time", sum.wrong());
+  }
+}
+
 constexpr Case kCases[] = {{"graphs-captured", captured},
                            {"graphs-by-hand", by_hand},
                            {"graphs-freed", freed},
-                           {"graphs-allocated", allocated}};
+                           {"graphs-allocated", allocated},
+                           {"graphs-each", each}};
 
 }  // namespace
 
