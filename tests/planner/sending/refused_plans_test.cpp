@@ -3,12 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
-#include <cstdlib>
 #include <cstring>
 #include <map>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <thread>
 #include <tuple>
 #include <vector>
@@ -18,7 +16,6 @@
 #include "planner/program.h"
 #include "shm/channel.h"
 #include "shm/plan.h"
-#include "tests/planner/layout/sanitized.h"
 
 namespace memopt::planner {
 namespace {
@@ -93,28 +90,29 @@ class Hard {
   std::uint64_t check_point_ = shm::kFirstCheckPoint;
 };
 
-// The search has the lowest priority: beside builds it takes many times as long as the six seconds alone.
-constexpr std::chrono::seconds kLong{200};
+// A search that finds nothing has ended by then.
+constexpr std::chrono::seconds kLong{25};
 
 TEST(RefusedPlans, ALayoutThatWouldDoIsStillOffered) {
-  if (const char* const patience = std::getenv("TEST_PATIENCE");
-      patience != nullptr && std::string_view(patience) != "1") {
-    GTEST_SKIP() << "this machine takes " << patience
-                 << " times as long as usual, and the search has its time by the clock";
+  // The search has its time by the clock, at the lowest priority: on a loaded machine it may have no processor in it,
+  // and is made again. So little is asked for that it is found by the first of the search's layouts.
+  constexpr int kAttempts = 8;
+  for (int attempt = 1;; ++attempt) {
+    Hard hard;
+    const std::optional<Plan> first = hard.iterate(6);
+    ASSERT_TRUE(first) << hard.program.note();
+    const shm::PlanHeader refused = header_of(*first);
+    const std::uint64_t excess = refused.slab_bytes / 200;
+    ASSERT_LT(refused.lower_bound, refused.slab_bytes - excess) << "this instance is not hard any more";
+    hard.program.refused(hard.sent, excess);
+    EXPECT_NE(hard.program.note().find("refused"), std::string::npos);
+    const std::optional<Plan> second = hard.improve(kLong);
+    if (!second && attempt < kAttempts) continue;
+    ASSERT_TRUE(second);
+    EXPECT_LE(header_of(*second).slab_bytes, refused.slab_bytes - excess);
+    EXPECT_EQ(header_of(*second).signature, refused.signature);
+    return;
   }
-  Hard hard;
-  const std::optional<Plan> first = hard.iterate(6);
-  ASSERT_TRUE(first) << hard.program.note();
-  const shm::PlanHeader refused = header_of(*first);
-  // With a sanitizer the search gets a twentieth as far in its time.
-  const std::uint64_t excess = refused.slab_bytes / (layout::kSanitized ? 200 : 25);
-  ASSERT_LT(refused.lower_bound, refused.slab_bytes - excess) << "this instance is not hard any more";
-  hard.program.refused(hard.sent, excess);
-  EXPECT_NE(hard.program.note().find("refused"), std::string::npos);
-  const std::optional<Plan> second = hard.improve(kLong);
-  ASSERT_TRUE(second);
-  EXPECT_LE(header_of(*second).slab_bytes, refused.slab_bytes - excess);
-  EXPECT_EQ(header_of(*second).signature, refused.signature);
 }
 
 TEST(RefusedPlans, NothingIsSentWhereNoLayoutWouldDo) {
