@@ -47,18 +47,18 @@ void Candidates::split(std::uint32_t first_leaf, std::uint32_t last_leaf) {
 }
 
 Candidates::Node Candidates::summary_of_leaf(std::uint32_t leaf) const {
-  Node node{0, 0, ~0u};
+  Node node{0, 0, ~0u, ~0u};
   for (std::uint32_t i = begin_of(leaf), end = begin_of(leaf + 1); i < end; ++i) {
     const Member& member = members_[i];
     if (member.priority == 0) continue;
-    node = joined(node, {member.priority, member.lo, member.hi});
+    node = joined(node, {member.priority, member.lo, member.hi, member.hi - member.lo});
   }
   return node;
 }
 
 Candidates::Node Candidates::joined(const Node& a, const Node& b) {
   return {std::max(a.priority, b.priority), std::max(a.largest_lo, b.largest_lo),
-          std::min(a.smallest_hi, b.smallest_hi)};
+          std::min(a.smallest_hi, b.smallest_hi), std::min(a.shortest, b.shortest)};
 }
 
 void Candidates::refill(std::span<const std::uint32_t> priorities) {
@@ -76,7 +76,7 @@ void Candidates::remove(std::uint32_t position) {
     const Node now = joined(nodes_[2 * index], nodes_[2 * index + 1]);
     const Node& before = nodes_[index];
     if (now.priority == before.priority && now.largest_lo == before.largest_lo &&
-        now.smallest_hi == before.smallest_hi) {
+        now.smallest_hi == before.smallest_hi && now.shortest == before.shortest) {
       break;
     }
     nodes_[index] = now;

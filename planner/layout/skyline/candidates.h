@@ -1,8 +1,8 @@
 // Internal to planner/layout/skyline: of the unplaced buffers that fit into a range of time, the one with the largest
 // priority.
 //
-// A k-d tree (Bentley 1975) over (begin, end) with the largest priority in each node; a query is begin >= lo, end <=
-// hi.
+// A k-d tree (Bentley 1975) over (begin, end) with the largest priority and the least length in each node; a query is
+// begin >= lo, end <= hi.
 #pragma once
 
 #include <cstdint>
@@ -38,7 +38,7 @@ class Candidates {
     std::uint32_t lo, hi, priority, buffer;
   };
   struct Node {
-    std::uint32_t priority, largest_lo, smallest_hi;
+    std::uint32_t priority, largest_lo, smallest_hi, shortest;
   };
   static constexpr std::uint32_t kLeafSize = 12;
 
@@ -59,10 +59,11 @@ template <class Accept>
 std::uint32_t Candidates::best(std::uint32_t lo, std::uint32_t hi, std::uint32_t& above, std::uint64_t& steps,
                                Accept&& accept) {
   std::uint32_t found = kNone;
+  const std::uint32_t length = hi - lo;
   std::uint32_t stack[64];
   std::uint32_t depth = 0;
   const auto promising = [&](const Node& node) {
-    return node.priority > above && node.largest_lo >= lo && node.smallest_hi <= hi;
+    return node.priority > above && node.largest_lo >= lo && node.smallest_hi <= hi && node.shortest <= length;
   };
   if (promising(nodes_[1])) stack[depth++] = 1;
   std::uint64_t visited = 0;

@@ -125,12 +125,7 @@ std::uint32_t Skyline::lowest_segment() {
     if (segments_[entry.segment].version == entry.version) return entry.segment;
     lowest_.pop_back();
   }
-  for (;;) {
-    const Entry entry = queue_.front();
-    if (segments_[entry.segment].version == entry.version) return entry.segment;
-    std::pop_heap(queue_.begin(), queue_.end());
-    queue_.pop_back();
-  }
+  return queue_.front([&](const Entry& entry) { return segments_[entry.segment].version == entry.version; }).segment;
 }
 
 std::uint32_t Skyline::obstacle_above(const Segment& segment) const {
@@ -207,8 +202,7 @@ std::uint32_t Skyline::raise(std::uint32_t segment, SectionRange range, std::uin
     push_lowest(rest);
   }
   if (from > 0) push_lowest(segment);  // on top of the stack: the earlier comes first
-  push(raised);
-  join_equal(raised);
+  push(join_equal(raised));
   return rest;
 }
 
@@ -219,8 +213,7 @@ bool Skyline::lift(std::uint32_t segment, std::uint64_t ceiling, std::uint64_t b
   if (its.next != kNone && its.next != segment) target = std::min(target, segments_[its.next].height);
   if (bounded_ && !unplaced_fits(its, target, below)) return false;
   its.height = target;
-  push(segment);
-  join_equal(segment);
+  push(join_equal(segment));
   return true;
 }
 
@@ -237,8 +230,7 @@ std::uint32_t Skyline::make_segment() {
 void Skyline::push(std::uint32_t segment) {
   Segment& its = segments_[segment];
   ++its.version;
-  queue_.push_back({its.height, its.lo, segment, its.version});
-  std::push_heap(queue_.begin(), queue_.end());
+  queue_.push({its.height, its.lo, segment, its.version});
 }
 
 void Skyline::push_lowest(std::uint32_t segment) {
@@ -255,8 +247,8 @@ void Skyline::insert_behind(std::uint32_t segment, std::uint32_t added) {
   if (next != kNone) segments_[next].previous = added;
 }
 
-// Joins neighbours of the same height, so that lines are as long as they can be.
-void Skyline::join_equal(std::uint32_t segment) {
+// Joins neighbours of the same height, so that lines are as long as they can be. The segment that is left of it.
+std::uint32_t Skyline::join_equal(std::uint32_t segment) {
   const std::uint32_t previous = segments_[segment].previous;
   if (previous != kNone && previous != segment && segments_[previous].height == segments_[segment].height) {
     join(previous, segment);
@@ -264,6 +256,7 @@ void Skyline::join_equal(std::uint32_t segment) {
   }
   const std::uint32_t next = segments_[segment].next;
   if (next != kNone && next != segment && segments_[next].height == segments_[segment].height) join(segment, next);
+  return segment;
 }
 
 void Skyline::join(std::uint32_t left, std::uint32_t right) {
@@ -273,7 +266,6 @@ void Skyline::join(std::uint32_t left, std::uint32_t right) {
   if (next != kNone) segments_[next].previous = left;
   ++segments_[right].version;
   unused_.push_back(right);
-  push(left);
 }
 
 bool Skyline::unplaced_fits(const Segment& segment, std::uint64_t height, std::uint64_t below) {

@@ -23,6 +23,7 @@
 #include "planner/layout/problem/problem.h"
 #include "planner/layout/problem/sections.h"
 #include "planner/layout/skyline/candidates.h"
+#include "planner/layout/skyline/monotone_queue.h"
 #include "planner/layout/skyline/obstacles.h"
 #include "planner/layout/skyline/unplaced_load.h"
 
@@ -54,13 +55,7 @@ class Skyline {
     std::uint32_t previous, next;
     std::uint32_t version;
   };
-  struct Entry {  // of the heap; void once the segment has another version
-    std::uint64_t height;
-    std::uint32_t lo, segment, version;
-    bool operator<(const Entry& other) const {  // the lowest first, then the earliest
-      return height != other.height ? height > other.height : lo > other.lo;
-    }
-  };
+  using Entry = MonotoneQueue::Entry;  // void once the segment has another version
 
   void start(std::span<const std::uint32_t> priorities, std::uint64_t below);
   std::uint32_t lowest_segment();
@@ -78,7 +73,7 @@ class Skyline {
   void push(std::uint32_t segment);
   void push_lowest(std::uint32_t segment);
   void insert_behind(std::uint32_t segment, std::uint32_t added);
-  void join_equal(std::uint32_t segment);
+  std::uint32_t join_equal(std::uint32_t segment);
   void join(std::uint32_t left, std::uint32_t right);
   // Whether all unplaced buffers over the segment could stay below `below` if it stood at `height`.
   bool unplaced_fits(const Segment& segment, std::uint64_t height, std::uint64_t below);
@@ -98,8 +93,8 @@ class Skyline {
   std::uint32_t overfull_ = 0;  // the section that ended the last run because of its height
   std::vector<Segment> segments_;
   std::vector<std::uint32_t> unused_;
-  std::vector<Entry> queue_;   // a heap
-  std::vector<Entry> lowest_;  // a stack: the rest of the lowest line; they come before all in the heap
+  MonotoneQueue queue_;
+  std::vector<Entry> lowest_;  // a stack: the rest of the lowest line; they come before all in the queue
 };
 
 }  // namespace memopt::layout
