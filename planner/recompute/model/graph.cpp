@@ -1,6 +1,8 @@
 #include "planner/recompute/model/graph.h"
 
 #include <algorithm>
+#include <utility>
+#include <vector>
 
 namespace memopt::recompute {
 namespace {
@@ -10,13 +12,20 @@ using swap::Operation;
 
 class Maker {
  public:
-  Maker(const swap::Problem& problem, const swap::Liveness& liveness) : problem_(problem), liveness_(liveness) {}
+  Maker(const swap::Problem& problem, const swap::Liveness& liveness)
+      : problem_(problem),
+        liveness_(liveness),
+        read_by_(problem.blocks.size(), kNone),
+        written_by_(problem.blocks.size(), kNone),
+        begins_by_reading_(problem.blocks.size()) {}
 
   Graph make() {
     find_launches();
     find_makers();
+    find_changed();
     for (std::uint32_t l = 0; l < graph_.launches.size(); ++l) {
       Launch& launch = graph_.launches[l];
+      mark(l);
       launch.valid_until = valid_until(launch);
       for (const Use& write : launch.writes) {
         if (graph_.can_be_made(write.block) && graph_.makers[write.block].back() == l) decide(write.block);
@@ -27,6 +36,16 @@ class Maker {
   }
 
  private:
+  // What a launch reads and writes, found by block: it may have as many arguments as there are blocks. Of one launch at
+  // a time.
+  void mark(std::uint32_t l) {
+    for (const Use& read : graph_.launches[l].reads) read_by_[read.block] = l;
+    for (const Use& write : graph_.launches[l].writes) written_by_[write.block] = l;
+    marked_ = l;
+  }
+  bool is_read(std::uint32_t b) const { return read_by_[b] == marked_; }
+  bool is_written(std::uint32_t b) const { return written_by_[b] == marked_; }
+
   void find_launches() {
     const auto n = static_cast<std::uint32_t>(problem_.operations.size());
     std::vector<std::uint32_t> version(problem_.blocks.size());
@@ -42,14 +61,19 @@ class Maker {
       launch.first = i;
       launch.end = end;
       launch.ns = (end < n ? problem_.operations[end].time : problem_.period) - operation.time;
+      const auto number = static_cast<std::uint32_t>(graph_.launches.size());
       for (; i < end; ++i) {
         const Operation& one = problem_.operations[i];
-        graph_.launch_at[i] = static_cast<std::uint32_t>(graph_.launches.size());
+        graph_.launch_at[i] = number;
         if (!swap::is_access(one) || problem_.blocks[one.block].bytes == 0) continue;
-        std::vector<Use>& uses = one.kind == Kind::kWrite ? launch.writes : launch.reads;
-        if (!names(uses, one.block)) uses.push_back({one.block, version[one.block]});
+        const bool writes = one.kind == Kind::kWrite;
+        if (std::exchange((writes ? written_by_ : read_by_)[one.block], number) == number) continue;
+        (writes ? launch.writes : launch.reads).push_back({one.block, version[one.block]});
       }
-      for (Use& write : launch.writes) write.version = ++version[write.block];
+      for (Use& write : launch.writes) {
+        if (version[write.block] == 0) begins_by_reading_[write.block] = read_by_[write.block] == number;
+        write.version = ++version[write.block];
+      }
       graph_.launches.push_back(std::move(launch));
     }
   }
@@ -69,7 +93,7 @@ class Maker {
       const swap::Block& block = problem_.blocks[b];
       const std::uint64_t used = liveness_.accesses_of(b).front().position;
       if (block.persistent || block.pinned || lives_on(b) || used < first.first || used >= first.end ||
-          names(first.reads, b)) {
+          begins_by_reading_[b]) {
         graph_.makers[b].clear();
       }
     }
@@ -79,7 +103,7 @@ class Maker {
     std::uint64_t until = problem_.operations.size();
     for (const Use& read : launch.reads) {
       const std::uint32_t b = read.block;
-      if (graph_.can_be_made(b) && names(launch.writes, b)) continue;  // in place: its makers come in order
+      if (graph_.can_be_made(b) && is_written(b)) continue;  // in place: its makers come in order
       until = std::min(until, there_until(read, launch));
     }
     for (const Use& write : launch.writes) {
@@ -87,7 +111,7 @@ class Maker {
       // on into the next iteration is not touched. What else is written anew (a workspace that is there all the time)
       // a replay writes to bytes of its own.
       const bool made = graph_.can_be_made(write.block);
-      if (!made && (names(launch.reads, write.block) || lives_on(write.block))) until = 0;
+      if (!made && (is_read(write.block) || lives_on(write.block))) until = 0;
     }
     return until;
   }
@@ -102,15 +126,20 @@ class Maker {
     return until;
   }
 
-  // A maker changes another block in place, too: replayed for one, it would need the other as it was before.
-  bool is_entangled(std::uint32_t b) const {
-    for (const std::uint32_t l : graph_.makers[b]) {
-      const Launch& launch = graph_.launches[l];
-      for (const Use& read : launch.reads) {
-        if (read.block != b && graph_.can_be_made(read.block) && names(launch.writes, read.block)) return true;
+  void find_changed() {
+    changed_.resize(graph_.launches.size());
+    for (std::uint32_t l = 0; l < graph_.launches.size(); ++l) {
+      mark(l);
+      for (const Use& read : graph_.launches[l].reads) {
+        if (graph_.can_be_made(read.block) && is_written(read.block)) changed_[l].add(read.block);
       }
     }
-    return false;
+  }
+
+  // A maker changes another block in place, too: replayed for one, it would need the other as it was before.
+  bool is_entangled(std::uint32_t b) const {
+    return std::any_of(graph_.makers[b].begin(), graph_.makers[b].end(),
+                       [&](std::uint32_t l) { return changed_[l].other_than(b); });
   }
 
   // As the launch read it: it can be made again, or is not dropped while it is needed.
@@ -155,9 +184,21 @@ class Maker {
     graph_.last_use[b] = liveness_.accesses_of(b).back().position;
   }
 
+  // Of the blocks that a launch changes in place and that can be made again: two, if there are so many.
+  struct Changed {
+    std::uint32_t one = kNone, another = kNone;
+
+    void add(std::uint32_t b) { (one == kNone ? one : another) = b; }
+    bool other_than(std::uint32_t b) const { return (one != kNone && one != b) || (another != kNone && another != b); }
+  };
+
   const swap::Problem& problem_;
   const swap::Liveness& liveness_;
   Graph graph_;
+  std::vector<std::uint32_t> read_by_, written_by_;  // by block: the last launch that was marked
+  std::uint32_t marked_ = kNone;
+  std::vector<bool> begins_by_reading_;  // by block: the first launch that writes it
+  std::vector<Changed> changed_;         // by launch
 };
 
 }  // namespace

@@ -74,6 +74,33 @@ TEST(RecomputeGraph, WhatCanNotBeMadeAgain) {
   EXPECT_EQ(graph.last_need[early], graph.last_use[of_early]);
 }
 
+// Whose arguments, if each were looked for among all others, would be looked for all day: as optimizers launch, over
+// all that there is, in place.
+TEST(RecomputeGraph, ALaunchMayHaveVeryManyArguments) {
+  constexpr std::uint32_t kArguments = 200'000;
+  Program program;
+  std::vector<std::uint32_t> states;
+  for (std::uint32_t i = 0; i < kArguments; ++i) states.push_back(program.allocate(1));
+  program.launch(1, {}, states);
+  const auto one = program.make(1, 1, {states.front()});
+  program.launch(1, states, {states.front(), states.back()});
+  program.launch(1, states, states);
+  program.release(one);
+  for (const auto b : states) program.release(b);
+  const Graph graph = graph_of(program.problem());
+  ASSERT_EQ(graph.launches.size(), 4u);
+  EXPECT_EQ(graph.launches[3].reads.size(), kArguments);
+  EXPECT_EQ(graph.launches[3].writes.size(), kArguments);
+  EXPECT_EQ(graph.launches[3].reads[0].version, 2u);
+  EXPECT_EQ(graph.launches[3].reads[1].version, 1u);
+  EXPECT_EQ(graph.makers[states.front()], (std::vector<std::uint32_t>{0, 2, 3}));
+  EXPECT_EQ(graph.makers[states[1]], (std::vector<std::uint32_t>{0, 3}));
+  // Another one is changed by each replay.
+  EXPECT_EQ(graph.made_until[states.front()], 0u);
+  EXPECT_EQ(graph.made_until[states[1]], 0u);
+  EXPECT_TRUE(graph.can_be_made(one));
+}
+
 // A convolution's workspace: there all the time, and written anew by each of them. What it holds at the end of the last
 // one is not lost by a replay, which writes to bytes of its own.
 TEST(RecomputeGraph, ALaunchThatWritesAPersistentBlockAnewMayBeReplayed) {
