@@ -18,8 +18,12 @@ constexpr double kWorthAnother = 0.99;  // of the time that is added, or of the 
 }  // namespace
 
 Incumbent::Incumbent(const Problem& problem, const Liveness& liveness, Objective objective,
-                     const layout::Limits& layout)
-    : problem_(problem), liveness_(liveness), timed_(objective == Objective::kTime), layout_(layout) {}
+                     const layout::Limits& layout, OnPlan on_plan)
+    : problem_(problem),
+      liveness_(liveness),
+      timed_(objective == Objective::kTime),
+      layout_(layout),
+      on_plan_(std::move(on_plan)) {}
 
 bool Incumbent::offer(Decisions decisions, std::uint64_t height) {
   Problem timed;
@@ -38,6 +42,7 @@ bool Incumbent::offer(Decisions decisions, std::uint64_t height) {
   } else if (!timed_) {
     footprint = least_limit(*problem, liveness_, decisions);
   }
+  if (on_plan_) on_plan_(decisions, footprint, timing.added_ns);
   const bool feasible = footprint <= problem_.limit.value_or(kNever);
   if (has_ && !is_better(feasible, footprint, timing.added_ns)) return true;
   has_ = true;

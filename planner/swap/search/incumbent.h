@@ -14,8 +14,10 @@ namespace memopt::swap {
 
 class Incumbent {
  public:
-  // `layout`: for each layout of the plans that it makes itself. Problem and liveness must outlive it.
-  Incumbent(const Problem& problem, const Liveness& liveness, Objective objective, const layout::Limits& layout);
+  // `layout`: for each layout of the plans that it makes itself. `on_plan`: told of all that hold. Problem and
+  // liveness must outlive it.
+  Incumbent(const Problem& problem, const Liveness& liveness, Objective objective, const layout::Limits& layout,
+            OnPlan on_plan = {});
 
   // Keeps the decisions if they hold and are better: within the limit first; then less added time, if that is the
   // objective; then a smaller footprint. `height`: what counts as the footprint where there is no layout. False: they
@@ -48,6 +50,7 @@ class Incumbent {
   const Liveness& liveness_;
   bool timed_;
   layout::Limits layout_;
+  OnPlan on_plan_;
   SearchPlan plan_;
   bool has_ = false;
 };

@@ -95,7 +95,8 @@ std::uint64_t rest_of(const Problem& problem, const Liveness& liveness, const Ev
 
 class Search {
  public:
-  Search(const Problem& problem, const Liveness& liveness, Objective objective, const SearchLimits& limits)
+  Search(const Problem& problem, const Liveness& liveness, Objective objective, const SearchLimits& limits,
+         const OnPlan& on_plan)
       : problem_(problem),
         liveness_(liveness),
         hopeless_(objective == Objective::kTime && least_load(problem, liveness) > problem.limit.value_or(kNever)),
@@ -107,7 +108,7 @@ class Search {
         delays_(objective == Objective::kTime),
         few_(candidates_.evictions.size() <= kFewEvictions),
         rest_bytes_(rest_of(problem, liveness, candidates_)),
-        incumbent_(problem, liveness, objective, brief_layout(problem, limits_)),
+        incumbent_(problem, liveness, objective, brief_layout(problem, limits_), on_plan),
         layouts_(problem, liveness, candidates_, limits_, incumbent_),
         simulated_(problem, liveness, limits_, layouts_, incumbent_) {}
 
@@ -575,8 +576,9 @@ class Search {
 
 }  // namespace
 
-SearchPlan search(const Problem& problem, const Liveness& liveness, Objective objective, const SearchLimits& limits) {
-  return Search(problem, liveness, objective, limits).run();
+SearchPlan search(const Problem& problem, const Liveness& liveness, Objective objective, const SearchLimits& limits,
+                  const OnPlan& on_plan) {
+  return Search(problem, liveness, objective, limits, on_plan).run();
 }
 
 }  // namespace memopt::swap

@@ -15,6 +15,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <functional>
 
 #include "planner/swap/model/liveness.h"
 #include "planner/swap/model/model.h"
@@ -51,7 +52,11 @@ struct SearchPlan {
   std::uint64_t attempts = 0;
 };
 
-// kTime needs a limit; a problem without layout has one.
-SearchPlan search(const Problem& problem, const Liveness& liveness, Objective objective, const SearchLimits& limits);
+// Told of each plan that a search comes to and that holds, within the limit or not: decisions, footprint, added time.
+using OnPlan = std::function<void(const Decisions&, std::uint64_t, double)>;
+
+// kTime needs a limit; a problem without layout has one. `on_plan` is called by the thread that calls.
+SearchPlan search(const Problem& problem, const Liveness& liveness, Objective objective, const SearchLimits& limits,
+                  const OnPlan& on_plan = {});
 
 }  // namespace memopt::swap
