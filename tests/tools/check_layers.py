@@ -26,7 +26,7 @@ SWAP = "planner/swap/"
 SWAP_ROOMS = {"model": [], "simulation": ["model"], "places": ["model", "simulation"], "strategies": ["model", "simulation", "places"],
               "evaluation": ["model", "simulation"], "search": ["model", "simulation", "places", "strategies", "evaluation"], "bounds": ["model"], "files": ["model", "simulation"]}
 SWAP_LAYOUT = {"places": LAYOUT_PUBLIC - {LAYOUT + "files"}, "strategies": LAYOUT_PUBLIC - {LAYOUT + "files"}, "search": LAYOUT_PUBLIC - {LAYOUT + "files"},
-               "files": {LAYOUT + "files", "planner/json", "planner/input"}}
+               "files": {"planner/json", "planner/input"}}
 # planner/recompute's rooms -> those of its others that each may include.
 RECOMPUTE = "planner/recompute/"
 RECOMPUTE_ROOMS = {"model": [], "online": ["model"], "published": ["model"], "bounds": ["model"], "search": ["model", "online", "published"], "combined": ["model", "online", "search"],
@@ -86,13 +86,14 @@ MEMOPTCTL_ROOMS = {
     "symbols": ["planner", "common"],
     "recording": ["planner", "common", "run", "symbols"],
     "plan": ["planner", "common"],
-    "swap": ["planner", "common", "plan"],
-    "recompute": ["planner", "common", "swap"],
-    "solve": ["planner", "common"],
-    "report": ["planner", "common", "plan", "swap", "symbols"],
+    "page": ["planner", "common"],
+    "swap": ["planner", "common", "page", "plan"],
+    "recompute": ["planner", "common", "page", "swap"],
+    "solve": ["planner", "common", "page"],
+    "report": ["planner", "common", "page", "plan", "swap", "symbols"],
     "exchange": ["planner", "common"],
     "fit": ["planner", "common", "run", "exchange", "plan", "swap"],
-    "doctor": ["common", "run", "status", "planner/json"],
+    "doctor": ["common", "config", "run", "status", "planner/json"],
     "top": ["common", "status", "planner/json"],
     "metrics": ["common", "status", "planner/json"],
     "description": ["common"],

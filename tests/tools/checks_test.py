@@ -141,7 +141,7 @@ class Layers(PlantedTree):
                                ("layout/portfolio/a.cpp", "planner/layout/exact/branch_and_bound.h"),
                                ("iteration/a.cpp", "planner/layout/portfolio/solve.h"), ("iteration/a.h", "shm/units.h"),
                                ("swap/search/a.cpp", "planner/layout/problem/limits.h"),
-                               ("swap/files/a.cpp", "planner/layout/files/svg_text.h"), ("swap/search/b.cpp", "planner/swap/model/model.h"),
+                               ("swap/files/a.cpp", "planner/input/text.h"), ("swap/search/b.cpp", "planner/swap/model/model.h"),
                                ("sending/a.cpp", "planner/program.h"), ("sending/a.h", "planner/swap/search/search.h"),
                                ("recording/a.cpp", "planner/daemon/sink.h"), ("daemon/a.cpp", "planner/sending/program.h")]:
             self.plant("planner/" + path, f'#include "{included}"\n')

@@ -7,10 +7,10 @@ import signal
 import subprocess
 import sys
 import time
-import xml.etree.ElementTree as ElementTree
 
 import cases
 import logs_table
+import page_data
 import patience
 import recompute_judge
 from plan_case import PlanCase
@@ -23,7 +23,7 @@ NETS = os.path.join(HERE, "..", "..", "..", "integration", "workloads", "nets", 
 # Ours, and what is published. Checkmate's programs take minutes, but for small iterations.
 STRATEGIES = logs_table.STRATEGIES
 CHECKMATE = ("checkmate", "checkmate:lp")
-SVG = "{http://www.w3.org/2000/svg}"
+REPLAY, MADE_AGAIN = 5, 4  # as the page has them
 
 
 def children_of(pid):
@@ -163,10 +163,16 @@ class Commands(PlanCase):
         for arguments in (("--places",), ()):
             again = self.run_plan(self.path("memopt.json"), "--recompute", "--time-budget", "0.5", "--no-bound", *arguments)
             self.assertRegex(again.stdout, r"(?m)^footprint ")
-        drawing = self.path("plan.svg")
+        drawing = self.path("plan.html")
         done = self.run_plan(path, "--recompute", "--places", "--strategy", "dtr", "--limit", "21MiB", "--no-bound", "--plot", drawing)
         self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertGreater(len(list(ElementTree.parse(drawing).getroot().iter(SVG + "rect"))), 80)
+        data = page_data.read(drawing)
+        blocks, steps = data["iteration"]["blocks"], data["iteration"]["steps"]
+        self.assertGreater(len(data["iteration"]["plans"][0]["drawn"]["blocks"]["block"]), 60)
+        # What is computed again is told apart: launches, and the lives of blocks that they make.
+        replays = int(re.search(r"(?m)^replays +(\d+) of", done.stdout).group(1))
+        self.assertEqual(list(steps["kind"]).count(REPLAY), replays)
+        self.assertGreater(sum(flags & MADE_AGAIN != 0 for flags in blocks["flags"]), 0)
         done = self.run_plan(path, "--recompute", "--places", "--limit", "2MiB", "--time-budget", "0.2")
         self.assertEqual(done.returncode, 3, done.stderr)
 
@@ -352,12 +358,12 @@ class Commands(PlanCase):
                 (iteration, ("--limit", "1MiB"), 3, r"memopt finds no plan within 1\.00 MiB; the least limit it reaches is 3\.00 MiB \(3145728 bytes\)$"),
                 (iteration, ("--limit", "2%", "--strategy", "dtr:lru"), 3, r"dtr:lru finds no plan within 0\.14 MiB; the least limit it reaches is \d\.00 MiB"),
                 (iteration, ("--limit", "50%", "--strategy", "best"), 2, r"--strategy: expected memopt, dtr, dtr:eq, .*, not best$"),
-                (iteration, ("--limit", "50%", "--plot", "x.svg"), 2,
+                (iteration, ("--limit", "50%", "--plot", "x.html"), 2,
                  r"--plot draws what --compare finds; of one plan of --recompute there is no drawing without --places$"),
                 (iteration, ("--limit", "50%", "--layout-time", "1"), 2, r"--layout-time is for layouts, and --recompute has none without --places$"),
                 (iteration, ("--limit", "50%", "--places", "--strategy", "memopt", "--layout-time", "1"), 2,
                  r"^memoptctl: --layout-time: memopt does not look at it$"),
-                (iteration, ("--compare", "--plot", self.path("no/such.svg")), 1, r"no/such\.svg: cannot be written: "),
+                (iteration, ("--compare", "--plot", self.path("no/such.html")), 1, r"no/such\.html: cannot be written: "),
                 (iteration, ("--limit", "50%", "--machine", "h200"), 2, r"--machine is for swaps, and --recompute plans none without --swap$"),
                 (iteration, ("--limit", "50%", "--strategy", "memopt:swap"), 2, r"--strategy: expected memopt, dtr, .*, not memopt:swap$"),
                 (iteration, ("--limit", "50%", "--strategy", "dtr", "--time-budget", "3"), 2, r"^memoptctl: --time-budget: dtr does not look at it$"),

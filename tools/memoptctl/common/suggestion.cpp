@@ -34,4 +34,9 @@ std::string nearest(std::string_view name, const std::vector<std::string>& names
   return found;
 }
 
+std::string did_you_mean(std::string_view name, const std::vector<std::string>& names) {
+  const std::string meant = nearest(name, names);
+  return meant.empty() ? meant : ", did you mean " + meant + "?";
+}
+
 }  // namespace memopt::tools

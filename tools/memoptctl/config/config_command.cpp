@@ -103,7 +103,11 @@ int config(const ConfigOptions& options) {
 void take_config_files() {
   const ConfigFiles files = find_from_here();
   for (const std::string& note : files.notes) fmt::print(stderr, "memoptctl: {}\n", note);
-  for (const Setting& setting : settings({}, files, environ)) {
+  take_settings(settings({}, files, environ));
+}
+
+void take_settings(const std::vector<Setting>& settings) {
+  for (const Setting& setting : settings) {
     if (setting.origin != Origin::kProject && setting.origin != Origin::kUser) continue;
     const std::string name(shm::option(setting.id).name);
     if (::setenv(name.c_str(), setting.value.c_str(), 1) != 0) {

@@ -17,8 +17,9 @@ struct ConfigOptions {
 // 0; 1 where a file has a fault or the environment holds what is not accepted.
 int config(const ConfigOptions& options);
 
-// Puts what files say, and the environment does not, into the environment of this process. Throws ConfigError. Prints
-// notes on files that are not read to standard error.
+// Puts what files say, and the environment does not, into the environment of this process. Throws ConfigError.
+void take_settings(const std::vector<Setting>& settings);
+// Those of the files of the working directory. Prints notes on files that are not read to standard error.
 void take_config_files();
 
 }  // namespace memopt::tools

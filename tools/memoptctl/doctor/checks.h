@@ -24,6 +24,10 @@ void check_limits(Report& report);
 // What is set for memopt in `environment` (an array of "NAME=value", null-terminated, or nullptr): is it understood?
 void check_options(Report& report, const char* const* environment);
 
+// What memopt.toml says, here and of the user: is it understood? It holds for this process, and for all that it starts,
+// from here on, as for a program of `run`.
+void check_config(Report& report);
+
 // Does libmemopt.so get into programs? By its file, and by a small child that is started under it. Returns the version
 // that the child found; empty: none.
 std::string check_preload(Report& report, const std::string& own_version);

@@ -67,6 +67,7 @@ int doctor(const DoctorOptions& options) {
   check_driver(report, simulator, options.simulated_device);
   check_limits(report);
   check_options(report, environ);
+  if (!options.no_files) check_config(report);
   const std::string version = check_preload(report, options.version);
   check_planner(report, version.empty() ? options.version : version);
   check_frameworks(report);

@@ -11,6 +11,7 @@ struct DoctorOptions {
   double seconds = 10;  // that the program runs at most
   std::optional<std::string> simulated_device;
   std::vector<std::string> command;  // may be empty
+  bool no_files = false;             // memopt.toml is not read
   std::string version;
 };
 

@@ -110,7 +110,7 @@ void FileLine::add_solve(CLI::App& app) {
   solve_app_->add_flag("--json", solve_.json, "machine-readable, one object");
   solve_app_->add_option("-o,--output", solve_.output, "write the placement: the CSV with a column offset; -: stdout")
       ->type_name("OUT");
-  solve_app_->add_option("--plot", solve_.plot, "draw the placement (SVG)")->type_name("OUT");
+  solve_app_->add_option("--plot", solve_.plot, "draw the placement: a page for a browser (HTML)")->type_name("OUT");
   CLI::Option* check = solve_app_->add_flag("--check", solve_.check, "check the column offset instead of solving");
   solve_app_->add_flag("--keep-offsets", solve_.keep_offsets, "take the column offset as fixed places")
       ->excludes(check);

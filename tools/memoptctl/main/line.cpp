@@ -302,12 +302,14 @@ void Line::add_doctor() {
   doctor_app_ = app_.add_subcommand("doctor", "Look for what keeps memopt from working here, or with one program");
   doctor_app_->add_flag("--json", doctor_.json, "machine-readable, one object");
   add_device(*doctor_app_, "look at");
+  add_no_files(*doctor_app_);
   accept_duration(doctor_app_->add_option("--seconds", doctor_.seconds, "let the program run so long at most"),
                   PlainUnit::kSeconds, shm::kOneSecond / 10, 24 * 3600 * shm::kOneSecond)
       ->capture_default_str();
   doctor_app_->prefix_command();
   doctor_app_->footer(
-      "Form: memoptctl doctor [--json] [--sim PRESET] [--seconds N] [-- COMMAND [ARGUMENT...]]\nExit code: 0 no "
+      "Form: memoptctl doctor [--json] [--sim PRESET] [--no-config] [--seconds N] [-- COMMAND [ARGUMENT...]]\nExit "
+      "code: 0 no "
       "problem (there may be warnings), 1 a problem, 2 wrong use.");
 
   // The side of doctor's checks that may crash or hang; for doctor alone.
@@ -322,9 +324,8 @@ std::string Line::unknown_command(const std::string& name) const {
     if (known->get_name() == name) return "";
     if (!known->get_group().empty()) names.push_back(known->get_name());
   }
-  const std::string meant = nearest(name, names);
   return fmt::format("there is no subcommand {}{}; memoptctl --help lists them", printable(name),
-                     meant.empty() ? "" : fmt::format(", did you mean {}?", meant));
+                     did_you_mean(name, names));
 }
 
 // The sentence about the first of the words that looks like an option and is none; empty if there is no such word.
@@ -337,10 +338,9 @@ std::string Line::unknown_option(const CLI::App& command, const std::vector<std:
     for (const std::string& name : known->get_lnames()) names.push_back("--" + name);
   }
   const std::string name = word->substr(0, word->find('='));
-  const std::string meant = name.starts_with("--") ? nearest(name, names) : "";
   const std::string whole = &command == &app_ ? "memoptctl" : "memoptctl " + command.get_name();
   return fmt::format("{} has no option {}{}; {} --help lists them", whole, printable(name),
-                     meant.empty() ? "" : fmt::format(", did you mean {}?", meant), whole);
+                     name.starts_with("--") ? did_you_mean(name, names) : "", whole);
 }
 
 int Line::run(int argc, char** argv, std::span<const std::string_view> missing) {
@@ -429,6 +429,7 @@ int Line::run_doctor(const Words& words) {
   if (!device_.empty()) doctor_.simulated_device = device_;
   doctor_.command = words.program(*doctor_app_);
   doctor_.version = MEMOPT_VERSION;
+  doctor_.no_files = run_.no_files;
   return doctor(doctor_);
 }
 

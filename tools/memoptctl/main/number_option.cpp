@@ -58,11 +58,14 @@ CLI::Option* accept_number(CLI::Option* option, double least, double most, const
                         type);
 }
 
+std::string duration_words(PlainUnit plain, std::uint64_t least, std::uint64_t most) {
+  return fmt::format("a duration from {} to {} (a plain number is {})", exact_duration(least), exact_duration(most),
+                     plain == PlainUnit::kSeconds ? "seconds" : "microseconds");
+}
+
 CLI::Option* accept_duration(CLI::Option* option, PlainUnit plain, std::uint64_t least, std::uint64_t most) {
   const std::uint64_t unit = plain == PlainUnit::kSeconds ? shm::kOneSecond : 1000;
-  const std::string expected =
-      fmt::format("a duration from {} to {} (a plain number is {})", exact_duration(least), exact_duration(most),
-                  plain == PlainUnit::kSeconds ? "seconds" : "microseconds");
+  const std::string expected = duration_words(plain, least, most);
   option->description(fmt::format("{}; {}", option->get_description(), expected));
   return option->type_name("DURATION")
       ->transform(CLI::Validator(

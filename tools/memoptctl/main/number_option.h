@@ -22,6 +22,8 @@ CLI::Option* accept_number(CLI::Option* option, double least, double most, const
 // which is also what a number without a unit means.
 enum class PlainUnit : std::uint8_t { kSeconds, kMicroseconds };
 CLI::Option* accept_duration(CLI::Option* option, PlainUnit plain, std::uint64_t least, std::uint64_t most);
+// What it says it expects.
+std::string duration_words(PlainUnit plain, std::uint64_t least, std::uint64_t most);
 
 // A size as shm/sizes.h reads it, 0 to 2^62 bytes. The variable of the option is a whole number of bytes.
 CLI::Option* accept_size(CLI::Option* option);

@@ -75,7 +75,9 @@ void PlanLine::add_to(CLI::App& command) {
       "where it has none)",
       "NAME");
   option("--plot", swaps_.plot,
-         "draw the plan, or the comparison; with --recompute the comparison, or a plan with --places (SVG)", "OUT");
+         "draw the plan, or the comparison; with --recompute the comparison, or a plan with --places: a page for a "
+         "browser (HTML)",
+         "OUT");
   app_->add_flag("--compare", swaps_.compare,
                  "the least added time by all strategies within several limits, as a table; with --json as JSON")
       ->group(kSwaps);

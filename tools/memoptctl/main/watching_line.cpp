@@ -16,6 +16,10 @@ namespace {
 // What CLI11 gives for an option that may go without its value, and does.
 constexpr const char* kNoValue = "true";
 
+std::uint64_t nanoseconds(double seconds) {
+  return static_cast<std::uint64_t>(seconds * static_cast<double>(shm::kOneSecond));
+}
+
 // In seconds.
 std::optional<double> interval(const std::string& text) {
   const auto nanoseconds = shm::parse_duration(text, shm::kOneSecond);
@@ -28,18 +32,15 @@ std::optional<double> interval(const std::string& text) {
 
 void WatchingLine::add_watch(CLI::App& status) {
   status_ = &status;
-  status
-      .add_option("--watch", watch_,
-                  fmt::format("again and again, so far apart ({:g}s); a duration (500ms, 60s) from {:g}s to {:g}s",
-                              kUsualWatch, kLeastInterval, kMostInterval))
+  const std::string expected =
+      duration_words(PlainUnit::kSeconds, nanoseconds(kLeastInterval), nanoseconds(kMostInterval));
+  status.add_option("--watch", watch_, fmt::format("again and again, so far apart ({:g}s); {}", kUsualWatch, expected))
       ->expected(0, 1)
       ->type_name("[DURATION]")
       ->check(CLI::Validator(
-          [](std::string& text) {
+          [expected](std::string& text) {
             if (text.empty() || text == kNoValue || interval(text)) return std::string();
-            return fmt::format(
-                "expected a duration (500ms, 60s; plain numbers are seconds) from {:g}s to {:g}s, not '{}'",
-                kLeastInterval, kMostInterval, printable(text));
+            return fmt::format("expected {}, not '{}'", expected, printable(text));
           },
           ""));
 }

@@ -93,7 +93,7 @@ class Watcher {
         idle_(options.idle),
         chunk_bytes_(options.chunk_bytes),
         clock_(clock),
-        planner_(unrolled()),
+        planner_(planner_options(chunk_bytes_ != 0)),
         iteration_(printable(file.path().substr(file.path().rfind('/') + 1))) {
     planner_.keep_chunks_of(chunk_bytes_);
   }
@@ -128,9 +128,12 @@ class Watcher {
   }
 
  private:
-  static planner::IterationPlanner::Options unrolled() {
+  // `followed`: as of a program that runs under its plans (planner/sending/program.cpp), where a file's plan places
+  // all.
+  static planner::IterationPlanner::Options planner_options(bool followed) {
     planner::IterationPlanner::Options options;
     options.planning.unroll = true;
+    if (followed) options.planning.unsteady = planner::Unsteady::kNotPlaced;
     return options;
   }
 
@@ -163,6 +166,9 @@ class Watcher {
     if (chunk_bytes_ != 0) {
       plan.held = held_chunks(planned, chunk_bytes_);
       plan_ = std::move(plan);
+      // It goes live: chunks that it keeps for blocks that stay are where later plans have them.
+      planner_.sent(plans_);
+      planner_.adopted();
       return;
     }
     if (planned.rounds > 1) {

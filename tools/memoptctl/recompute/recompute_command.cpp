@@ -15,9 +15,9 @@
 #include "planner/recompute/combined/extended.h"
 #include "planner/recompute/places/lives.h"
 #include "planner/swap/files/plan_file.h"
-#include "planner/swap/files/plan_plot.h"
 #include "tools/memoptctl/common/interruption.h"
 #include "tools/memoptctl/common/output_text.h"
+#include "tools/memoptctl/page/drawings.h"
 #include "tools/memoptctl/recompute/observed_launches.h"
 #include "tools/memoptctl/recompute/recompute_compare.h"
 #include "tools/memoptctl/recompute/recompute_planner.h"
@@ -189,7 +189,15 @@ int plan_once(const SwapPlanOptions& options, SwapProblem& input) {
   for (const auto& [name, value] : rows) fmt::print("{:<15}  {}\n", name, value);
   if (!options.plot.empty()) {
     const recompute::Extended extended = recompute::extend_with_layout(problem, graph, found->steps, limit);
-    write_text(options.plot, swap::draw_plan(extended.problem, found->decisions));
+    const PlanDrawing drawing{
+        .title = problem.name.empty() ? options.file : problem.name,
+        .facts =
+            fmt::format("{} of a peak load of {}, {} added to an iteration of {}, {} replays, {} swaps",
+                        mib(found->footprint.value_or(0)), mib(input.liveness.peak), milliseconds(found->added_ns()),
+                        milliseconds(problem.period), found->cost.replays, found->decisions.swaps.size()),
+        .times = input.times,
+        .file = options.file};
+    write_text(options.plot, plan_page(drawing, extended.problem, found->decisions, &extended));
   }
   if (!options.json.empty()) write(input, graph, *found, limit, options.json);
   return 0;
@@ -201,7 +209,7 @@ int recompute_plan(const SwapPlanOptions& options, input::File& file) {
   try {
     refuse_others(options);
     expect_writable(options.json);
-    expect_writable(options.plot);
+    expect_plot(options.plot);
     std::optional<SwapProblem> input = read_problem(options, file);
     if (!input) return kExitNoIteration;
     refuse_for_known(options, *input);

@@ -12,10 +12,10 @@
 #include <vector>
 
 #include "planner/json/tree.h"
-#include "planner/swap/files/trade_off_plot.h"
 #include "tools/memoptctl/common/interruption.h"
 #include "tools/memoptctl/common/output_text.h"
 #include "tools/memoptctl/common/printable.h"
+#include "tools/memoptctl/page/drawings.h"
 #include "tools/memoptctl/recompute/recompute_planner.h"
 #include "tools/memoptctl/swap/swap_text.h"
 
@@ -104,16 +104,17 @@ void write_comparison(const std::vector<Row>& rows, const std::vector<Strategy>&
   write_text(path, document.dump(1) + '\n');
 }
 
-std::string plot(const std::vector<Row>& rows, const std::vector<Strategy>& strategies, const SwapProblem& input) {
+std::string plot(const std::vector<Row>& rows, const std::vector<Strategy>& strategies, const SwapProblem& input,
+                 const std::string& file) {
   constexpr double kNone = std::numeric_limits<double>::infinity();
-  std::vector<swap::TradeOffLine> lines;
+  std::vector<TradeOffLine> lines;
   for (std::size_t k = 0; k < strategies.size(); ++k) {
     lines.push_back({strategies[k].name, {}, false});
     for (const Row& row : rows) {
       lines.back().points.push_back({row.limit, row.plans[k] ? row.plans[k]->added_ns() : kNone});
     }
   }
-  swap::TradeOffLine bound{"no plan is below", {}, true};
+  TradeOffLine bound{"no plan is below", {}, true};
   for (const Row& row : rows) {
     if (row.bound) bound.points.push_back({row.limit, row.bound->ns});
   }
@@ -122,8 +123,8 @@ std::string plot(const std::vector<Row>& rows, const std::vector<Strategy>& stra
   const std::string title =
       fmt::format("{}{} an iteration, peak load {}", problem.name.empty() ? "" : printable(problem.name) + ": ",
                   milliseconds(problem.period), mib(input.liveness.peak));
-  return swap::draw_trade_off_parts(title, lines, std::max<std::uint64_t>(1, input.liveness.peak),
-                                    problem.period > 0 ? problem.period : 1);
+  return trade_off_parts_page(file, title, lines, std::max<std::uint64_t>(1, input.liveness.peak),
+                              problem.period > 0 ? problem.period : 1);
 }
 
 // Our own search begins with published plans as far as a part of its time allows: what these were found to be here, by
@@ -203,7 +204,7 @@ int compare_recomputation(const SwapPlanOptions& options, const SwapProblem& inp
   }
   std::sort(rows.begin(), rows.end(), [](const Row& a, const Row& b) { return a.number < b.number; });
   if (!options.json.empty()) write_comparison(rows, strategies, input, options.swap, options.json);
-  if (!options.plot.empty()) write_text(options.plot, plot(rows, strategies, input));
+  if (!options.plot.empty()) write_text(options.plot, plot(rows, strategies, input, options.file));
   return 0;
 }
 

@@ -12,6 +12,7 @@
 #include "planner/recompute/places/descent.h"
 #include "planner/recompute/places/placed.h"
 #include "tools/memoptctl/common/printable.h"
+#include "tools/memoptctl/common/suggestion.h"
 
 namespace memopt::tools {
 namespace {
@@ -99,7 +100,9 @@ std::vector<Strategy> all_strategies(bool swaps) {
 Strategy strategy_of(const char* option, const std::string& name, bool swaps) {
   if (const auto learned = learned_strategy(name)) return {.name = name, .learned = learned};
   std::string names;
+  std::vector<std::string> known{"dqn", "dqn:transfer"};
   for (const Strategy& one : all_strategies(swaps)) {
+    known.push_back(one.name);
     if (one.name == name) {
       if (one.checkmate && !checkmate_missing().empty())
         throw std::runtime_error(fmt::format("{} is {}", name, checkmate_missing()));
@@ -107,8 +110,8 @@ Strategy strategy_of(const char* option, const std::string& name, bool swaps) {
     }
     names += (names.empty() ? "" : ", ") + one.name;
   }
-  throw std::invalid_argument(
-      fmt::format("{}: expected {}, dqn or dqn:transfer, not {}", option, names, printable(name)));
+  throw std::invalid_argument(fmt::format("{}: expected {}, dqn or dqn:transfer, not {}{}", option, names,
+                                          printable(name), did_you_mean(name, known)));
 }
 
 Planner::Planner(const SwapPlanOptions& options, const SwapProblem& input)

@@ -34,14 +34,14 @@ class Sweeper {
   double spent() const { return std::chrono::duration<double>(std::chrono::steady_clock::now() - began_).count(); }
 
   // With its part of the time that is left for so many searches.
-  SweepPoint plan(std::optional<std::uint64_t> limit, std::size_t searches) {
+  PlanPoint plan(std::optional<std::uint64_t> limit, std::size_t searches) {
     const double part = (options_.seconds - spent()) / static_cast<double>(searches);
     search_.time = std::chrono::duration_cast<std::chrono::nanoseconds>(
         std::chrono::duration<double>(std::max(part, kLeastSeconds)));
     problem_.limit = limit;
     const swap::Objective objective = limit ? swap::Objective::kTime : swap::Objective::kFootprint;
     const swap::SearchPlan found = swap::search(problem_, liveness_, objective, search_);
-    SweepPoint point;
+    PlanPoint point;
     point.limit = limit.value_or(0);
     point.feasible = found.feasible;
     point.footprint = found.footprint;
@@ -51,15 +51,15 @@ class Sweeper {
   }
 
   // The plan of another limit within this one.
-  SweepPoint again(const SweepPoint& other, std::uint64_t limit) {
-    SweepPoint point = other;
+  PlanPoint again(const PlanPoint& other, std::uint64_t limit) {
+    PlanPoint point = other;
     point.limit = limit;
     verify(point);
     return point;
   }
 
  private:
-  void verify(SweepPoint& point) {
+  void verify(PlanPoint& point) {
     if (!point.feasible) return;
     problem_.limit = point.limit != 0 ? std::optional(point.limit) : std::nullopt;
     point.report = swap::verify(problem_, liveness_, point.decisions);
@@ -91,7 +91,7 @@ std::size_t thin_out(std::vector<std::uint64_t>& limits, std::size_t done, std::
   return out;
 }
 
-double added(const SweepPoint& point) { return point.report.timing.added_ns; }
+double added(const PlanPoint& point) { return point.report.timing.added_ns; }
 
 }  // namespace
 
@@ -121,15 +121,15 @@ Sweep sweep_limits(const swap::Problem& problem, const swap::Liveness& liveness,
     if (options.progress) options.progress(what);
   };
   say("the least footprint at no added time");
-  SweepPoint free = sweeper.plan(std::nullopt, limits.size() + 1);
+  PlanPoint free = sweeper.plan(std::nullopt, limits.size() + 1);
   // Within what that needs there is nothing to search for.
   const auto settled = [&](std::uint64_t limit) { return free.feasible && free.footprint <= limit; };
   std::erase_if(limits, [&](std::uint64_t limit) { return settled(limit) && options.limit != limit; });
   // The narrowest first: what is found there holds within all others.
-  std::optional<SweepPoint> narrower;
+  std::optional<PlanPoint> narrower;
   for (std::size_t i = 0; i < limits.size() && !interrupted(); ++i) {
     say(fmt::format("limit {} of {}: within {}", i + 1, limits.size(), bytes_text(static_cast<double>(limits[i]))));
-    SweepPoint point = settled(limits[i]) ? sweeper.again(free, limits[i]) : sweeper.plan(limits[i], limits.size() - i);
+    PlanPoint point = settled(limits[i]) ? sweeper.again(free, limits[i]) : sweeper.plan(limits[i], limits.size() - i);
     if (!point.feasible && interrupted()) break;  // what a search has not come to is not infeasible
     if (narrower && (!point.feasible || added(*narrower) < added(point))) point = sweeper.again(*narrower, limits[i]);
     if (point.feasible) narrower = point;
@@ -141,15 +141,15 @@ Sweep sweep_limits(const swap::Problem& problem, const swap::Liveness& liveness,
     sweep.left_out += thin_out(limits, i + 1, static_cast<std::size_t>(room), options.limit);
   }
   // A limit may have led to less.
-  for (const SweepPoint& other : sweep.points) {
+  for (const PlanPoint& other : sweep.points) {
     const bool unnoticed = other.feasible && added(other) <= swap::kUnnoticed * problem.period;
     if (unnoticed && (!free.feasible || other.footprint < free.footprint)) free = sweeper.again(other, 0);
   }
   free.wanted = false;
   if (free.feasible) sweep.points.push_back(std::move(free));
   sweep.interrupted = interrupted();
-  std::stable_sort(sweep.points.begin(), sweep.points.end(), [](const SweepPoint& a, const SweepPoint& b) {
-    const auto at = [](const SweepPoint& one) { return one.limit != 0 ? one.limit : one.footprint; };
+  std::stable_sort(sweep.points.begin(), sweep.points.end(), [](const PlanPoint& a, const PlanPoint& b) {
+    const auto at = [](const PlanPoint& one) { return one.limit != 0 ? one.limit : one.footprint; };
     return at(a) > at(b);
   });
   return sweep;

@@ -9,32 +9,23 @@
 
 #include "planner/swap/model/liveness.h"
 #include "planner/swap/model/model.h"
-#include "planner/swap/simulation/verify.h"
+#include "tools/memoptctl/page/shown_iteration.h"
 
 namespace memopt::tools {
 
 struct SweepOptions {
   std::optional<std::uint64_t> limit;  // to be among them
-  double seconds = 10;                 // for all searches together: large ones may take some more; 0: none
-  unsigned threads = 0;                // 0: as many as there are processors
+  double seconds = 10;   // for all searches together: a search of very many blocks may take some more; 0: none
+  unsigned threads = 0;  // 0: as many as there are processors
   std::uint64_t seed = 1;
   std::function<void(const std::string&)> progress;  // what is done now; may be empty
-};
-
-struct SweepPoint {
-  std::uint64_t limit = 0;  // 0: the least footprint at no added time was asked for
-  bool wanted = false;      // SweepOptions::limit
-  bool feasible = false;
-  std::uint64_t footprint = 0;  // where infeasible: the least that was reached; 0: nothing
-  swap::Decisions decisions;    // of a feasible one
-  swap::Report report;
 };
 
 struct Sweep {
   std::uint64_t least = 0;  // no plan is below: pinned blocks and what one operation touches
   // Largest limit first; that without one stands at its footprint. None for limits above that, within which it holds,
   // but for the wanted one.
-  std::vector<SweepPoint> points;
+  std::vector<PlanPoint> points;
   std::size_t left_out = 0;  // limits for which there was no time
   bool interrupted = false;  // the best until then
 };

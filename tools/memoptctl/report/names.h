@@ -11,8 +11,6 @@
 
 namespace memopt::tools {
 
-inline constexpr std::uint32_t kNoName = 0xffffffffu;
-
 class Names {
  public:
   std::uint32_t number(const std::string& name) {

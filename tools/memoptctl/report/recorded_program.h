@@ -11,11 +11,10 @@
 #include "planner/input/file.h"
 #include "planner/recording/info.h"
 #include "planner/sending/iteration_problem.h"
+#include "tools/memoptctl/page/shown_iteration.h"
 #include "tools/memoptctl/report/names.h"
 
 namespace memopt::tools {
-
-inline constexpr std::uint32_t kNoStack = 0xffffffffu;
 
 // The load in equal pieces of time: what is live at least and at most in each, and what PyTorch's caching allocator
 // would have reserved at its end.
@@ -33,8 +32,6 @@ struct PeakBlock {
   double born_ns = 0;
   double freed_ns = -1;  // below 0: not freed in the recording
 };
-
-enum class StepKind : std::uint8_t { kMalloc, kFree, kLaunch, kCopy, kMemset };
 
 struct RecordedProgram {
   planner::RecordingInfo info;

@@ -12,9 +12,9 @@
 #include "tools/memoptctl/common/output_text.h"
 #include "tools/memoptctl/common/printable.h"
 #include "tools/memoptctl/common/progress_line.h"
+#include "tools/memoptctl/page/page.h"
 #include "tools/memoptctl/report/report_json.h"
 #include "tools/memoptctl/report/report_model.h"
-#include "tools/memoptctl/report/report_page.h"
 #include "tools/memoptctl/swap/swap_problem.h"
 #include "tools/memoptctl/swap/swap_text.h"
 
@@ -38,8 +38,8 @@ int wrong(const std::string& why) {
 }
 
 // Of the limit that was asked for.
-bool says_infeasible(const ReportedIteration& iteration) {
-  for (const ReportedPlan& plan : iteration.plans) {
+bool says_infeasible(const ShownIteration& iteration) {
+  for (const ShownPlan& plan : iteration.plans) {
     if (!plan.point.wanted || plan.point.feasible) continue;
     fmt::print(stderr, "memoptctl: no plan was found within {}{}\n", mib(plan.point.limit),
                plan.point.footprint == 0 ? std::string()
@@ -58,7 +58,7 @@ ReportModel model_of(const ReportOptions& options, input::File& file) {
   model.sweep.threads = options.threads;
   model.sweep.seed = options.seed;
   model.sweep.progress = [&](const std::string& what) { progress.say(what); };
-  return make_report(file, model);
+  return is_iteration(file) ? make_report_of_iteration(file, model) : make_report(file, model);
 }
 
 }  // namespace
@@ -69,9 +69,6 @@ int report(const ReportOptions& options) {
   if (to_file && is_same_file(options.file, options.output)) {
     return wrong("-o names the file that is read, and would take its place");
   }
-  if (is_iteration(file)) {
-    return wrong(fmt::format("{} is an iteration; expected a recording or a text trace", printable(options.file)));
-  }
   if (to_file) expect_writable(options.output);
   ReportModel model;
   try {
@@ -80,11 +77,11 @@ int report(const ReportOptions& options) {
     return wrong(error.what());
   }
   const std::string name = printable(options.file.substr(options.file.rfind('/') + 1));
-  const std::string page = report_page(name + " – memopt report", report_json(model, options.file, options.version));
+  const std::string text = page(name + " – memopt report", report_json(model, options.file, options.version));
   if (to_file) {
-    write_text(options.output, page);
+    write_text(options.output, text);
   } else {
-    std::fwrite(page.data(), 1, page.size(), stdout);  // whether there was room is found at the end of all commands
+    std::fwrite(text.data(), 1, text.size(), stdout);  // whether there was room is found at the end of all commands
   }
   if (interrupted()) fmt::print(stderr, "memoptctl: interrupted: the page has the plans that were made until then\n");
   if (!model.program.damage.empty()) {

@@ -14,10 +14,10 @@
 #include "planner/input/text.h"
 #include "planner/json/tree.h"
 #include "planner/layout/files/csv.h"
-#include "planner/layout/files/plot.h"
 #include "planner/layout/portfolio/solve.h"
 #include "planner/layout/problem/validation.h"
 #include "tools/memoptctl/common/printable.h"
+#include "tools/memoptctl/page/drawings.h"
 #include "tools/memoptctl/solve/solve_limits.h"
 #include "tools/memoptctl/solve/solver_choice.h"
 
@@ -200,6 +200,7 @@ int list(bool as_json) {
 
 int solve_file(const SolveOptions& options) {
   const auto started = std::chrono::steady_clock::now();
+  expect_plot(options.plot);
   const layout::Instance instance = read_instance(options);
   if (options.check) return check(options, instance);
   const double reading = std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count();
@@ -208,7 +209,7 @@ int solve_file(const SolveOptions& options) {
   if (found && !options.output.empty()) write(options.output, write_csv(instance, run.outcome.solution.offsets));
   if (found && !options.plot.empty()) {
     const std::uint64_t bound = std::max(layout::load_bound(instance.problem), run.outcome.lower_bound);
-    write(options.plot, layout::draw_svg(instance, run.outcome.solution, bound));
+    write(options.plot, layout_page(options.file, instance, run.outcome.solution, bound));
   }
   Report(options, instance).print(run, reading);
   return found ? 0 : run.outcome.infeasible ? kExitInfeasible : kExitNothingFound;

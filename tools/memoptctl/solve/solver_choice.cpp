@@ -9,6 +9,7 @@
 
 #include "planner/layout/portfolio/solvers.h"
 #include "planner/layout/problem/validation.h"
+#include "tools/memoptctl/common/suggestion.h"
 #include "tools/memoptctl/solve/integer_program_process.h"
 
 namespace memopt::tools {
@@ -38,7 +39,10 @@ SolverRun run_unchecked(std::string_view name, const layout::Problem& problem, c
   for (const layout::Solver& solver : layout::solvers()) {
     if (solver.name == name) return run_listed(solver, problem, limits);
   }
-  throw std::invalid_argument(fmt::format("there is no solver {}; memoptctl solve --list shows them", name));
+  std::vector<std::string> names;
+  for (const SolverChoice& choice : solver_choices()) names.push_back(choice.name);
+  throw std::invalid_argument(
+      fmt::format("there is no solver {}{}; memoptctl solve --list shows them", name, did_you_mean(name, names)));
 }
 
 }  // namespace

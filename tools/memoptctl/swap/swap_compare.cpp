@@ -10,11 +10,11 @@
 #include <vector>
 
 #include "planner/json/tree.h"
-#include "planner/swap/files/trade_off_plot.h"
 #include "planner/swap/simulation/verify.h"
 #include "tools/memoptctl/common/interruption.h"
 #include "tools/memoptctl/common/output_text.h"
 #include "tools/memoptctl/common/printable.h"
+#include "tools/memoptctl/page/drawings.h"
 #include "tools/memoptctl/swap/swap_bounds.h"
 #include "tools/memoptctl/swap/swap_plan_command.h"
 #include "tools/memoptctl/swap/swap_problem.h"
@@ -117,7 +117,7 @@ class Comparison {
   }
 
   std::string plot() const {
-    std::vector<swap::TradeOffLine> lines;
+    std::vector<TradeOffLine> lines;
     for (std::size_t i = 0; i < strategies_.size(); ++i) {
       lines.push_back({strategies_[i]->name, {}, false});
       for (const Row& row : rows_) {
@@ -139,7 +139,7 @@ class Comparison {
     const std::string title = fmt::format(
         "{}{} an iteration, peak load {}, copies of {}", problem_.name.empty() ? "" : printable(problem_.name) + ": ",
         milliseconds(problem_.period), mib(input_.liveness.peak), swap::name_of(problem_.machine));
-    return swap::draw_trade_offs(title, lines);
+    return trade_off_page(options_.file, title, lines);
   }
 
  private:
@@ -313,7 +313,7 @@ int compare_swaps(const SwapPlanOptions& options, input::File& file) {
   }
   refuse_ignored(options, chosen(options));
   expect_writable(options.json);
-  expect_writable(options.plot);
+  expect_plot(options.plot);
   std::optional<SwapProblem> input = read_problem(options, file);
   if (!input) return kExitNoIteration;
   Comparison comparison(options, *input);

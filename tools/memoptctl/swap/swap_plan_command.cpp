@@ -10,11 +10,11 @@
 #include <utility>
 #include <vector>
 
-#include "planner/swap/files/plan_plot.h"
 #include "planner/swap/model/load.h"
 #include "tools/memoptctl/common/interruption.h"
 #include "tools/memoptctl/common/output_text.h"
 #include "tools/memoptctl/common/printable.h"
+#include "tools/memoptctl/page/drawings.h"
 #include "tools/memoptctl/swap/swap_bounds.h"
 #include "tools/memoptctl/swap/swap_problem.h"
 #include "tools/memoptctl/swap/swap_strategies.h"
@@ -91,6 +91,13 @@ int report_infeasible(const SwapStrategy& strategy, const SwapProblem& input, co
   return kExitInfeasible;
 }
 
+std::string facts_of(const SwapProblem& input, const swap::Report& report, const swap::Decisions& decisions) {
+  return fmt::format("{} of a peak load of {}, {} added to an iteration of {}, {} swaps, copies of {}",
+                     mib(report.footprint.value_or(0)), mib(input.liveness.peak), milliseconds(report.timing.added_ns),
+                     milliseconds(input.file.problem.period), decisions.swaps.size(),
+                     swap::name_of(input.file.problem.machine));
+}
+
 int plan_once(const SwapPlanOptions& options, input::File& file) {
   const SwapStrategy& strategy = find_strategy("--strategy", options.strategy);
   refuse_ignored(options, {&strategy});
@@ -101,7 +108,7 @@ int plan_once(const SwapPlanOptions& options, input::File& file) {
     if (options.has(name)) throw std::invalid_argument(std::string(name) + " is for --compare");
   }
   expect_writable(options.json);
-  expect_writable(options.plot);
+  expect_plot(options.plot);
   std::optional<SwapProblem> input = read_problem(options, file);
   if (!input) return kExitNoIteration;
   swap::Problem& problem = input->file.problem;
@@ -124,7 +131,13 @@ int plan_once(const SwapPlanOptions& options, input::File& file) {
     swap::write_plan(input->file, text);
     write_text(options.json, std::move(text).str());
   }
-  if (!options.plot.empty()) write_text(options.plot, swap::draw_plan(problem, input->file.decisions));
+  if (!options.plot.empty()) {
+    const PlanDrawing drawing{.title = problem.name.empty() ? options.file : problem.name,
+                              .facts = facts_of(*input, plan.report, input->file.decisions),
+                              .times = input->times,
+                              .file = options.file};
+    write_text(options.plot, plan_page(drawing, problem, input->file.decisions));
+  }
   return 0;
 }
 

@@ -18,6 +18,7 @@
 #endif
 #include "tools/memoptctl/common/interruption.h"
 #include "tools/memoptctl/common/printable.h"
+#include "tools/memoptctl/common/suggestion.h"
 
 namespace memopt::tools {
 namespace {
@@ -115,8 +116,11 @@ const SwapStrategy& find_strategy(const std::string& option, const std::string& 
   const auto& all = swap_strategies();
   const auto found = std::find_if(all.begin(), all.end(), [&](const SwapStrategy& one) { return one.name == name; });
   if (found == all.end()) {
-    throw std::invalid_argument(fmt::format(
-        "{}: expected memopt, none or autoswap:doa, :aoa, :wdoa, :swdoa or :tuned, not {}", option, printable(name)));
+    std::vector<std::string> names{"layout"};
+    for (const SwapStrategy& one : all) names.push_back(one.name);
+    throw std::invalid_argument(
+        fmt::format("{}: expected memopt, none or autoswap:doa, :aoa, :wdoa, :swdoa or :tuned, not {}{}", option,
+                    printable(name), did_you_mean(name, names)));
   }
   if (!found->missing.empty()) throw std::runtime_error(fmt::format("{} is {}", name, found->missing));
   return *found;

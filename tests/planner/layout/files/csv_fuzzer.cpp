@@ -6,7 +6,6 @@
 #include <string>
 
 #include "planner/layout/files/csv.h"
-#include "planner/layout/files/plot.h"
 #include "planner/layout/problem/validation.h"
 #include "planner/layout/published/smart_pool.h"
 
@@ -27,6 +26,5 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (validate(instance.problem, outcome.solution)) std::abort();
   const std::string once = write_csv(instance, outcome.solution.offsets);
   if (write_csv(read_csv(once), outcome.solution.offsets) != once) std::abort();
-  draw_svg(instance, outcome.solution, outcome.lower_bound);
   return 0;
 }

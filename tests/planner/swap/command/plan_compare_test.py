@@ -3,14 +3,13 @@
 import json
 import os
 import re
-import xml.etree.ElementTree as ElementTree
 
 import cases
+import page_data
 from plan_case import MIB, SOON, TWO, VGG16, PlanCase, needs_published_trace, trace
 
 GPT = os.path.join(os.environ["TEST_SOURCE"], "tests", "data", "recordings", "gpt.rec")
 OURS = ("--strategies", "memopt,none")
-SVG = "{http://www.w3.org/2000/svg}"
 
 
 def cells(printed, limit, percent):
@@ -19,24 +18,18 @@ def cells(printed, limit, percent):
 
 
 class Drawings(PlanCase):
-    def drawing(self, name="plot.svg"):
-        """The elements of the drawing; all within its borders."""
-        root = ElementTree.parse(self.path(name)).getroot()
-        self.assertEqual(root.tag, SVG + "svg")
-        width, height = (float(size) for size in root.get("viewBox").split()[2:])
-        for rectangle in root.iter(SVG + "rect"):
-            x, y, w, h = (float(rectangle.get(key, 0)) for key in ("x", "y", "width", "height"))
-            self.assertTrue(0 <= x <= x + w <= width + 0.1 and 0 <= y <= y + h <= height + 0.1, ElementTree.tostring(rectangle))
-        for circle in root.iter(SVG + "circle"):
-            self.assertTrue(0 <= float(circle.get("cx")) <= width and 0 <= float(circle.get("cy")) <= height, ElementTree.tostring(circle))
-        self.assertIn("prefers-color-scheme:dark", root.find(SVG + "style").text)
-        return root
+    def drawing(self, name="plot.html"):
+        """The data of the page."""
+        data = page_data.read(self.path(name))
+        self.assertEqual(data["format"], "memopt-report-1")
+        return data
 
-    def titles(self, root):
-        return [title.text for title in root.iter(SVG + "title")]
-
-    def texts(self, root):
-        return [text.text for text in root.iter(SVG + "text")]
+    def rectangles(self, data):
+        """(block, what, from in us, to) of the drawn plan."""
+        iteration = data["iteration"]
+        blocks, tick = iteration["plans"][0]["drawn"]["blocks"], iteration["tick_ns"]
+        return [(int(iteration["blocks"]["number"][block]), ("there", "in", "out")[phase], begin * tick / 1e3, end * tick / 1e3)
+                for block, phase, begin, end in zip(blocks["block"], blocks["phase"], blocks["from"], blocks["to"])]
 
 
 class Compare(Drawings):
@@ -94,16 +87,18 @@ class Compare(Drawings):
     def test_the_drawing_has_what_the_table_has(self):
         slow = dict(TWO, name="<slow> & \u00e9", machine={"out_bytes_per_ns": 40, "in_bytes_per_ns": 40})
         self.succeed(self.write(slow), "--compare", *OURS, "--limits", "4MiB,3MiB,2MiB", *SOON, "--no-bound", "--json", self.path("table.json"),
-                     "--plot", self.path("plot.svg"))
-        root = self.drawing()
-        said = {f"{plan['strategy']}: {plan['footprint'] / MIB:.2f} MiB, {plan['added_ns'] / 1e6:.3f} ms added"
+                     "--plot", self.path("plot.html"))
+        data = self.drawing()
+        drawn = {(line["name"], point["said"]) for line in data["trade_offs"]["lines"] for point in line["points"]}
+        said = {(plan["strategy"], f"{plan['footprint'] / MIB:.2f} MiB, {plan['added_ns'] / 1e6:.3f} ms added")
                 for row in self.read("table.json")["limits"] for plan in row["plans"] if plan["feasible"]}
-        self.assertEqual(set(self.titles(root)), said)
+        self.assertEqual(drawn, said)
         self.assertGreaterEqual(len(said), 3)
-        texts = self.texts(root)
-        self.assertIn("footprint, MiB", texts)
-        self.assertIn("added time, ms an iteration", texts)
-        self.assertIn("<slow> & ??: 0.100 ms an iteration, peak load 4.00 MiB, copies of 40:40:0:0", texts)
+        for line in data["trade_offs"]["lines"]:
+            places = [(point["across"], point["up"]) for point in line["points"]]
+            self.assertEqual(places, sorted(places))
+        self.assertEqual((data["trade_offs"]["across"], data["trade_offs"]["up"], data["trade_offs"]["most"]), ("footprint, MiB", "added time, ms an iteration", None))
+        self.assertEqual(data["title"], "<slow> & ??: 0.100 ms an iteration, peak load 4.00 MiB, copies of 40:40:0:0")
 
     def test_a_wider_limit_is_never_slower(self):
         """Searches by themselves are, in a twentieth of a second for limits that are so close."""
@@ -140,7 +135,7 @@ class Compare(Drawings):
     @needs_published_trace
     def test_the_published_trace(self):
         printed = self.succeed(VGG16, "--compare", "--strategies", "memopt,none,autoswap:aoa", "--limits", "110%,80%,5%", "--layout-time", "0.05",
-                               *SOON, "--no-bound", "--plot", self.path("plot.svg"))
+                               *SOON, "--no-bound", "--plot", self.path("plot.html"))
         self.assertRegex(cells(printed, "698.07 MiB", 110), r"^ +0\.000 \(\d+\.\d\) +0\.000 \(6\d\d\.\d\) +0\.000 \(6\d\d\.\d\)$")
         self.assertRegex(cells(printed, "31.73 MiB", 5), r"^ +- +- +-$")
         self.drawing()
@@ -148,32 +143,35 @@ class Compare(Drawings):
 
 class Plot(Drawings):
     def test_a_plan(self):
-        self.succeed(self.write(TWO), "--limit", "2MiB", *SOON, "--no-bound", "--plot", self.path("plot.svg"))
-        root = self.drawing()
-        blocks = [title for title in self.titles(root) if title.startswith("block 5, 2097152 bytes, ")]
-        self.assertEqual(sum("copied out" in title for title in blocks), 2, "at its place, and in the lane of the engine")
-        self.assertEqual(sum("copied in" in title for title in blocks), 2)
-        self.assertEqual(sum("there" in title for title in blocks), 2)
-        self.assertIn("footprint 2.00 MiB", self.texts(root))
+        self.succeed(self.write(TWO), "--limit", "2MiB", *SOON, "--no-bound", "--plot", self.path("plot.html"))
+        data = self.drawing()
+        self.assertEqual(sorted(what for block, what, _, _ in self.rectangles(data) if block == 5), ["in", "out", "there", "there"])
+        plan, = data["iteration"]["plans"]
+        self.assertEqual((plan["footprint"], plan["limit"], plan["moves"]), (2 * MIB, 2 * MIB, 1))
+        self.assertEqual(sorted(plan["drawn"]["copies"]["in"]), [0, 1])
+        self.assertIn("2.00 MiB of a peak load of 4.00 MiB, 0.000 ms added", data["facts"])
 
-    def test_the_limit_is_drawn(self):
-        self.succeed(self.write(TWO), "--limit", "2.3MiB", "--objective", "footprint", *SOON, "--no-bound", "--plot", self.path("plot.svg"))
-        self.assertIn("limit 2.30 MiB", self.texts(self.drawing()))
+    def test_the_limit_is_in_it(self):
+        self.succeed(self.write(TWO), "--limit", "2.3MiB", "--objective", "footprint", *SOON, "--no-bound", "--plot", self.path("plot.html"))
+        self.assertEqual(self.drawing()["iteration"]["plans"][0]["limit"], int(2.3 * MIB))
 
-    def test_a_problem_without_layout_has_no_drawing(self):
-        self.refuse(2, "--plot: expected a problem with a layout", self.write(dict(TWO, layout=False, limit=4 * MIB)), "--plot", self.path("plot.svg"))
+    def test_what_is_refused(self):
+        self.refuse(2, "--plot: expected a problem with a layout", self.write(dict(TWO, layout=False, limit=4 * MIB)), "--plot", self.path("plot.html"))
+        # Of what used to be a drawing, a page must not take the name.
+        self.refuse(2, f"--plot writes a page for a browser (HTML): expected a name such as {self.path('plot.html')}, not {self.path('plot.svg')}",
+                    self.write(TWO), "--plot", self.path("plot.svg"))
+        self.assertFalse(os.path.exists(self.path("plot.svg")))
 
     @needs_published_trace
     def test_the_published_trace(self):
-        self.succeed(VGG16, *SOON, "--no-bound", "--json", self.path("plan.json"), "--plot", self.path("plot.svg"))
-        root, plan = self.drawing(), self.read("plan.json")
-        named = {int(re.match(r"block (\d+)", title).group(1)) for title in self.titles(root) if title.startswith("block ")}
-        self.assertEqual(named, {block["id"] for block in plan["blocks"]})
+        self.succeed(VGG16, *SOON, "--no-bound", "--json", self.path("plan.json"), "--plot", self.path("plot.html"))
+        data, plan = self.drawing(), self.read("plan.json")
+        self.assertEqual({block for block, _, _, _ in self.rectangles(data)}, {block["id"] for block in plan["blocks"]})
         # Each swap is in the lane of the engine out, cut in two at most where it crosses the end.
-        out = [r for r in root.iter(SVG + "rect") if r.get("y") == "868"]
-        self.assertGreaterEqual(len(out), len(plan["swaps"]))
-        self.assertLessEqual(len(out), 2 * len(plan["swaps"]))
-        self.assertLess(os.path.getsize(self.path("plot.svg")), 1 << 20)
+        out = list(data["iteration"]["plans"][0]["drawn"]["copies"]["in"]).count(0)
+        self.assertGreaterEqual(out, len(plan["swaps"]))
+        self.assertLessEqual(out, 2 * len(plan["swaps"]))
+        self.assertLess(os.path.getsize(self.path("plot.html")), 1 << 20)
 
 
 if __name__ == "__main__":

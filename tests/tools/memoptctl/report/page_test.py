@@ -13,7 +13,7 @@ import unittest
 import cases
 import chromium
 import patience
-import report_data
+import page_data
 
 MEMOPTCTL = os.path.abspath(sys.argv.pop(1)) if len(sys.argv) > 1 else sys.exit(__doc__)
 RECORDINGS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "..", "data", "recordings")
@@ -45,7 +45,7 @@ class Page(unittest.TestCase):
         cls.addClassCleanup(cls.scratch.cleanup)
         path = make(cls.scratch.name, os.path.join(RECORDINGS, "gpt.rec"), "--time-budget", "2", "--limit", "60%")
         with open(path, encoding="utf-8") as file:
-            cls.data = report_data.of(file.read())
+            cls.data = page_data.of(file.read())
         cls.page = chromium.Page(path)
         cls.addClassCleanup(cls.page.__exit__)
         cls.plans = [plan for plan in cls.data["iteration"]["plans"] if plan["feasible"]]

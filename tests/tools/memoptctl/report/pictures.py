@@ -11,7 +11,7 @@ import tempfile
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", ".."))
 import chromium  # noqa: E402
-import report_data  # noqa: E402
+import page_data  # noqa: E402
 
 RECORDING = os.path.join(HERE, "..", "..", "..", "data", "recordings", "gpt.rec")
 WIDTH = 1280
@@ -27,7 +27,7 @@ def part(page, first, last):
 def moved(path):
     """The record of the malloc of the largest block that the wanted plan copies out."""
     with open(path, encoding="utf-8") as file:
-        iteration = report_data.of(file.read())["iteration"]
+        iteration = page_data.of(file.read())["iteration"]
     plan = next(plan for plan in iteration["plans"] if plan["wanted"])
     blocks = iteration["blocks"]
     return int(blocks["number"][max((block for block in plan["drawn"]["copies"]["block"] if not blocks["flags"][block] & 1), key=lambda block: blocks["bytes"][block])])

@@ -29,7 +29,7 @@ ReportModel model_of(const std::string& name, double seconds, const std::string&
 }
 
 // No two share a byte at any time. Times are rounded, so that a nanosecond is nothing.
-void expect_no_overlap(const ReportedIteration& iteration, const DrawnPlan& plan) {
+void expect_no_overlap(const ShownIteration& iteration, const DrawnPlan& plan) {
   std::vector<DrawnBlock> blocks = plan.blocks;
   std::sort(blocks.begin(), blocks.end(), [](const auto& a, const auto& b) { return a.from < b.from; });
   for (std::size_t i = 0; i < blocks.size(); ++i) {
@@ -47,7 +47,7 @@ class Drawn : public testing::TestWithParam<const char*> {};
 TEST_P(Drawn, LayoutIsThatOfThePlan) {
   const ReportModel model = model_of(GetParam(), 0);
   ASSERT_TRUE(model.iteration) << model.no_iteration;
-  const ReportedIteration& iteration = *model.iteration;
+  const ShownIteration& iteration = *model.iteration;
   const FilePlan& plan = *model.planning.plan;
   EXPECT_EQ(iteration.blocks.size(), plan.mallocs + plan.persistent_blocks);
   ASSERT_EQ(iteration.plans.size(), 1u);
@@ -71,7 +71,7 @@ TEST_P(Drawn, LayoutIsThatOfThePlan) {
 // What lives at the peak is the peak, and the load is never above it.
 TEST_P(Drawn, PeakIsTheSumOfItsBlocks) {
   const ReportModel model = model_of(GetParam(), 0);
-  const ReportedIteration& iteration = *model.iteration;
+  const ShownIteration& iteration = *model.iteration;
   std::uint64_t sum = 0;
   for (const std::uint32_t block : iteration.at_peak) sum += iteration.blocks[block].bytes;
   EXPECT_EQ(sum, iteration.peak_load);
@@ -83,16 +83,16 @@ TEST_P(Drawn, PeakIsTheSumOfItsBlocks) {
 
 TEST_P(Drawn, UsesAreOfStepsWithinTheLifetime) {
   const ReportModel model = model_of(GetParam(), 0);
-  const ReportedIteration& iteration = *model.iteration;
+  const ShownIteration& iteration = *model.iteration;
   std::size_t used = 0;
-  for (const ReportedBlock& block : iteration.blocks) {
+  for (const ShownBlock& block : iteration.blocks) {
     ASSERT_LE(block.first_use + block.uses, iteration.uses.size());
     EXPECT_EQ(block.uses, block.accesses);
     used += block.uses;
     for (std::uint32_t i = 0; i < block.uses; ++i) {
       ASSERT_LT(iteration.uses[block.first_use + i].step, iteration.steps.size());
       if (block.persistent) continue;
-      const ReportedStep& step = iteration.steps[iteration.uses[block.first_use + i].step];
+      const ShownStep& step = iteration.steps[iteration.uses[block.first_use + i].step];
       const double behind = step.begin < block.born ? iteration.period : 0;
       EXPECT_LE(step.begin + behind, block.freed + 1);
     }
@@ -100,7 +100,7 @@ TEST_P(Drawn, UsesAreOfStepsWithinTheLifetime) {
   EXPECT_EQ(used, iteration.uses.size());
   EXPECT_GT(used, 0u);
   double last = 0;
-  for (const ReportedStep& step : iteration.steps) {
+  for (const ShownStep& step : iteration.steps) {
     EXPECT_GE(step.begin, last);
     EXPECT_GE(step.length, 0);
     last = step.begin;
@@ -113,11 +113,11 @@ INSTANTIATE_TEST_SUITE_P(Recordings, Drawn, testing::Values("gpt", "resnet18", "
 TEST(ReportModel, PlansHoldWithinTheirLimits) {
   const ReportModel model = model_of("gpt", 2, "65%");
   ASSERT_TRUE(model.iteration);
-  const ReportedIteration& iteration = *model.iteration;
+  const ShownIteration& iteration = *model.iteration;
   ASSERT_GT(iteration.plans.size(), 3u) << model.no_swaps;
   std::size_t wanted = 0;
   for (std::size_t i = 1; i < iteration.plans.size(); ++i) {
-    const SweepPoint& point = iteration.plans[i].point;
+    const PlanPoint& point = iteration.plans[i].point;
     wanted += point.wanted;
     if (point.wanted) {
       EXPECT_EQ(point.limit, static_cast<std::uint64_t>(0.65 * static_cast<double>(iteration.peak_load)));
@@ -157,7 +157,7 @@ TEST(ReportModel, PlansHoldWithinTheirLimits) {
 TEST(ReportModel, LessMemoryNeverTakesLessTime) {
   const ReportModel model = model_of("gpt", 1);
   double least = -1;
-  for (const ReportedPlan& plan : model.iteration->plans) {
+  for (const ShownPlan& plan : model.iteration->plans) {
     if (!plan.swaps || !plan.point.feasible || plan.point.limit == 0) continue;
     EXPECT_GE(plan.point.report.timing.added_ns, least);
     least = plan.point.report.timing.added_ns;
@@ -258,7 +258,7 @@ TEST(ReportModel, OfAnyRecordsIsShown) {
     }
     ++iterations;
     swaps += model.iteration->plans.size() - 1;
-    for (const ReportedPlan& plan : model.iteration->plans) {
+    for (const ShownPlan& plan : model.iteration->plans) {
       if (plan.drawn) expect_no_overlap(*model.iteration, *plan.drawn);
     }
     std::uint64_t sum = 0;

@@ -15,7 +15,7 @@ import unittest
 
 import cases
 import patience
-import report_data
+import page_data
 import scratch
 import traces
 
@@ -44,7 +44,7 @@ class Case(scratch.InFolder):
         with open(self.page, encoding="utf-8") as page:
             self.text = page.read()
         self.stderr = done.stderr
-        return report_data.of(self.text)
+        return page_data.of(self.text)
 
 
 def table(text):
@@ -66,7 +66,7 @@ class Numbers(Case):
                 for row, key in {"peak load": "peak_load", "slab": "slab", "lower bound of the slab": "lower_bound", "footprint": "footprint"}.items():
                     self.assertEqual(planned[key], in_bytes(rows[row]), row)
                 self.assertEqual(str(planned["operations"]), rows["operations per iteration"])
-                self.assertEqual(f"record {planned['found_at']} of {report_data.of(self.text)['program']['records']}", rows["iteration found at"])
+                self.assertEqual(f"record {planned['found_at']} of {page_data.of(self.text)['program']['records']}", rows["iteration found at"])
 
     def test_are_those_of_show(self):
         data = self.report(recording("gpt"))
@@ -162,7 +162,7 @@ class Files(Case):
     def test_standard_output(self):
         done = run("report", recording("lstm_sgd"), "-o", "-", "--time-budget", "0")
         self.assertEqual(done.returncode, 0)
-        self.assertEqual(report_data.of(done.stdout)["file"], "lstm_sgd.rec")
+        self.assertEqual(page_data.of(done.stdout)["file"], "lstm_sgd.rec")
 
     def test_damaged_recordings_are_shown_as_far_as_they_go(self):
         with open(recording("gpt"), "rb") as file:
@@ -177,7 +177,7 @@ class Files(Case):
             self.assertIn(data["program"]["damage"], shown.stderr)
 
     def test_foreign_files_are_refused(self):
-        for content, expected in ((b"", "empty|nothing|expected|no operation"), (b"\x7fELF" + bytes(1000), "expected|line|text"), (b'{"format": "memopt-plan-1"}', "is an iteration")):
+        for content, expected in ((b"", "empty|nothing|expected|no operation"), (b"\x7fELF" + bytes(1000), "expected|line|text"), (b'{"format": "memopt-plan-1"}', "period")):
             done = run("report", self.path("file", content), "-o", self.page)
             self.assertIn(done.returncode, (1, 2, 4), done.stderr)
             self.assertRegex(done.stderr, expected)
@@ -219,6 +219,101 @@ class Files(Case):
         self.assertEqual(run("report", recording("lstm_sgd")).returncode, 2)
 
 
+# Block 5 leaves its place to block 9.
+PLAN = {"format": "memopt-plan-1", "name": "<two>", "period": 100000, "limit": 2 * MIB, "machine": {"out_bytes_per_ns": 200, "in_bytes_per_ns": 200},
+        "blocks": [{"id": 5, "size": 2 * MIB, "offset": 0, "window": "own", "name": "a&b"}, {"id": 9, "size": 2 * MIB, "offset": 0}],
+        "ops": [["m", 5, 0], ["w", 5, 1000], ["x", -1, 2000], ["m", 9, 40000], ["w", 9, 41000], ["f", 9, 50000], ["x", -1, 51000], ["r", 5, 90000],
+                ["f", 5, 91000]],
+        "swaps": [{"block": 5, "out_after": 1, "in_after": 5, "need": 7}]}
+KERNEL = """Kernel ID: {0}, Name: {1}
+Parent OP ID:{0}; Name: {1}
+Execution Time: 1200000
+Input Tensors:
+tensor{2} Is weight (global)?: 0, Size in byte: 4194304
+Output Tensors:
+tensor{3} Is weight (global)?: 0, Size in byte: 4194304
+____
+"""
+
+
+def layers(count):
+    """Forward and backward of a chain, each layer of which reads what the one before has written: a memopt-plan-2 with launches."""
+    blocks = [{"id": i, "size": MIB} for i in range(count + 1)]
+    ops, launches, time = [["m", 0, 0], ["w", 0, 0]], [[1, 1]], 1000
+    for i in range(1, count):
+        ops += [["m", i, time], ["r", i - 1, time], ["w", i, time]]
+        launches.append([len(ops) - 2, 2])
+        time += 1000
+    for i in range(count - 1, -1, -1):
+        ops += [["r", i, time], ["f", i, time + 1000]]
+        launches.append([len(ops) - 2, 1])
+        time += 1000
+    return {"format": "memopt-plan-2", "name": "chain", "period": time, "machine": {"out_bytes_per_ns": 1, "in_bytes_per_ns": 1}, "blocks": blocks[:count],
+            "ops": ops, "launches": launches}
+
+
+class Iterations(Case):
+    """Files that are one iteration: plans, logs for DTR's simulator, G10's tables."""
+
+    def json(self, name, document):
+        return self.path(name, json.dumps(document).encode())
+
+    def drawn(self, data, plan):
+        iteration = data["iteration"]
+        blocks = iteration["plans"][plan]["drawn"]["blocks"]
+        return sorted((int(iteration["blocks"]["number"][block]), phase, offset) for block, phase, offset in zip(blocks["block"], blocks["phase"], blocks["offset"]))
+
+    def test_the_plan_of_a_file_is_shown_as_it_is(self):
+        data = self.report(self.json("plan.json", PLAN))
+        plans = data["iteration"]["plans"]
+        self.assertEqual([(plan["of_file"], plan["swaps"], plan["wanted"], plan["footprint"]) for plan in plans],
+                         [(False, False, False, 4 * MIB), (True, True, True, 2 * MIB)])
+        self.assertEqual(self.drawn(data, 1), [(5, 0, 0), (5, 0, 0), (5, 1, 0), (5, 2, 0), (9, 0, 0)])
+        self.assertEqual(data["iteration"]["blocks"]["name"], ["a&b", ""])
+        self.assertEqual((data["peak_load"], data["facts"]), (4 * MIB, "<two> · plan, 9 operations, 2 blocks, 0.100 ms an iteration"))
+
+    def test_an_iteration_without_a_plan_gets_plans(self):
+        bare = dict(PLAN, swaps=[], limit=None, blocks=[{"id": 5, "size": 2 * MIB}, {"id": 9, "size": 2 * MIB}])
+        data = self.report(self.json("bare.json", bare), "--time-budget", "0.3", "--limit", "50%")
+        wanted, = (plan for plan in data["iteration"]["plans"] if plan["wanted"])
+        self.assertEqual((wanted["footprint"], wanted["limit"], wanted["of_file"]), (2 * MIB, 2 * MIB, False))
+
+    def test_what_is_computed_again_is_shown(self):
+        planned = self.path("planned.json")
+        done = run("plan", self.json("chain.json", layers(16)), "--recompute", "--places", "--limit", "60%", "--time-budget", "0.3", "--no-bound", "--json", planned)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        data = self.report(planned)
+        replays = int(re.search(r"(?m)^replays +(\d+) of", done.stdout).group(1))
+        self.assertGreater(replays, 0)
+        self.assertEqual(list(data["iteration"]["steps"]["kind"]).count(5), replays)
+        self.assertGreater(sum(flags & 4 for flags in data["iteration"]["blocks"]["flags"]), 0)
+        plan, = data["iteration"]["plans"]
+        self.assertTrue(plan["of_file"])
+        self.assertLessEqual(plan["footprint"], 0.6 * 16 * MIB)
+
+    def test_logs_and_tables(self):
+        log = [{"INSTRUCTION": "ANNOTATE", "ANNOTATION": "START"}]
+        for name, arguments in (("a", []), ("b", ["a"]), ("c", ["b"])):
+            log += [{"INSTRUCTION": "CALL", "NAME": "op", "ARGS": arguments, "RESULT": [name], "TIME": "1000000"}, {"INSTRUCTION": "MEMORY", "MEMORY": str(MIB)},
+                    {"INSTRUCTION": "ALIAS", "ALIAS": "-1"}]
+        log += [{"INSTRUCTION": "RELEASE", "NAME": name} for name in "abc"]
+        for path, load, times in ((self.path("run.log", "".join(json.dumps(line) + "\n" for line in log).encode()), 3 * MIB, "the log's; calls one after the other"),
+                                  (self.path("kernels.config", (KERNEL.format(0, "One", 1, 2) + KERNEL.format(1, "Two", 2, 3)).encode()), 8 * MIB,
+                                   "the table's, cycles at 1.2 GHz; kernels one after the other")):
+            data = self.report(path)
+            self.assertEqual((data["iteration"]["peak"]["load"], data["iteration"]["times"]), (load, times))
+            self.assertEqual(data["iteration"]["plans"][0]["footprint"], load)
+
+    def test_what_does_not_hold_is_told(self):
+        broken = dict(PLAN, swaps=[{"block": 5, "out_after": 1, "in_after": 7, "need": 8}])
+        done = run("report", self.json("broken.json", broken), "-o", self.page)
+        self.assertEqual(done.returncode, 1)
+        self.assertRegex(done.stderr, r"broken\.json: the plan in it does not hold: ")
+        load = dict(PLAN, layout=False, swaps=[], blocks=[{"id": 5, "size": 2 * MIB}, {"id": 9, "size": 2 * MIB}])
+        data = self.report(self.json("load.json", load), code=4)
+        self.assertIn("its blocks have no addresses", data["no_iteration"])
+
+
 class Long(Case):
     def test_an_interrupt_keeps_what_there_is(self):
         process = subprocess.Popen([MEMOPTCTL, "report", recording("gpt"), "-o", self.page, "--time-budget", "600"], stderr=subprocess.PIPE, text=True)
@@ -228,7 +323,7 @@ class Long(Case):
         self.assertEqual(process.returncode, 0, errors)
         self.assertIn("interrupted", errors)
         with open(self.page) as page:
-            self.assertTrue(report_data.of(page.read())["iteration"]["interrupted"])
+            self.assertTrue(page_data.of(page.read())["iteration"]["interrupted"])
 
     def test_progress_is_one_line_of_a_terminal(self):
         lead, end = pty.openpty()

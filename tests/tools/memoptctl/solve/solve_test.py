@@ -14,10 +14,10 @@ import signal
 import subprocess
 import sys
 import unittest
-import xml.etree.ElementTree as ElementTree
 
 import cases
 import interrupts
+import page_data
 import patience
 import scratch
 
@@ -170,6 +170,7 @@ class Solve(scratch.InFolder):
             self.assertEqual(done.returncode, BAD, f"{arguments}: {done.stdout}{done.stderr}")
             self.assertNotEqual(done.stderr, "", arguments)
         self.assertIn("there is no solver none", run("-", "--solver", "none", stdin=SMALL).stderr)
+        self.assertIn("there is no solver offset-line, did you mean offset-lines?; memoptctl solve --list", run("-", "--solver", "offset-line", stdin=SMALL).stderr)
 
     def test_check_says_what_does_not_hold(self):
         text = "id,lower,upper,size,alignment,offset\na,0,2,3,1,0\nb,1,3,4,2,{}\n"
@@ -192,20 +193,35 @@ class Solve(scratch.InFolder):
         self.assertIn("share the bytes [2, 4)", done.stderr)
 
     def test_plot(self):
-        out = self.path("plot.svg")
+        out = self.path("plot.html")
         self.assertEqual(run("-", "--plot", out, stdin=SMALL).returncode, FOUND)
-        root = ElementTree.parse(out).getroot()
-        rectangles = [element for element in root.iter("{http://www.w3.org/2000/svg}rect") if element.get("x")]
-        self.assertEqual(len(rectangles), 3)
+        data = page_data.read(out)
+        drawn = data["iteration"]["plans"][0]["drawn"]["blocks"]
+        self.assertEqual(len(drawn["block"]), 3)
+        self.assertTrue(data["plain_units"])
+        height = max(offset + data["iteration"]["blocks"]["bytes"][block] for offset, block in zip(drawn["offset"], drawn["block"]))
+        self.assertEqual(height, json.loads(run("-", "--json", stdin=SMALL).stdout)["height"])
+        done = run("-", "--plot", self.path("plot.SVG"), stdin=SMALL)
+        self.assertEqual(done.returncode, BAD)
+        self.assertIn("--plot writes a page for a browser (HTML)", done.stderr)
+
+    def test_plot_of_names_and_pieces(self):
+        out = self.path("plot.html")
+        self.assertEqual(run("-", "--plot", out, stdin="id,lower,upper,size,gaps\n<a&b>,100,110,5,102-106\nsecond,100,110,5,\n").returncode, FOUND)
+        data = page_data.read(out)
+        drawn = data["iteration"]["plans"][0]["drawn"]["blocks"]
+        self.assertEqual(data["iteration"]["blocks"]["name"], ["<a&b>", "second"])
+        self.assertEqual(sorted(zip(drawn["block"], drawn["from"], drawn["to"])), [(0, 0, 2), (0, 6, 10), (1, 0, 10)])
+        self.assertEqual((data["begins_at"], data["iteration"]["peak"]["load"], sorted(data["iteration"]["peak"]["blocks"])), (100, 10, [0, 1]))
 
     def test_plot_of_many_buffers_stays_small(self):
         generator = random.Random(3)
         rows = [f"{i},{i},{i + generator.randint(1, 500)},{generator.randint(1, 1 << 20)}" for i in range(60000)]
-        out = self.path("plot.svg")
+        out = self.path("plot.html")
         done = run("-", "--plot", out, "--solver", "offset-lines", stdin="id,lower,upper,size\n" + "\n".join(rows))
         self.assertEqual(done.returncode, FOUND, done.stderr)
         self.assertLess(os.path.getsize(out), 5 << 20)
-        ElementTree.parse(out)
+        self.assertEqual(len(page_data.read(out)["iteration"]["blocks"]["bytes"]), 60000)
 
     def test_the_same_seed_gives_the_same(self):
         outputs = {run(A, "--solver", "smartpool-best-fit", "--seed", "3", "--threads", n, "--output", "-").stdout for n in "123"}
