@@ -98,7 +98,7 @@ class Compare(Drawings):
             places = [(point["across"], point["up"]) for point in line["points"]]
             self.assertEqual(places, sorted(places))
         self.assertEqual((data["trade_offs"]["across"], data["trade_offs"]["up"], data["trade_offs"]["most"]), ("footprint, MiB", "added time, ms an iteration", None))
-        self.assertEqual(data["title"], "<slow> & ??: 0.100 ms an iteration, peak load 4.00 MiB, copies of 40:40:0:0")
+        self.assertEqual(data["title"], "<slow> & \u00e9: 0.100 ms an iteration, peak load 4.00 MiB, copies of 40:40:0:0")
 
     def test_a_wider_limit_is_never_slower(self):
         """Searches by themselves are, in a twentieth of a second for limits that are so close."""
