@@ -1,6 +1,9 @@
 // Hooks of calls that put an address where no launch shows it: textures, tensor maps, other processes, and values that
-// a stream writes.
+// a stream writes; and of work whose addresses are not read here.
+#include <atomic>
+
 #include "agent/operations/operations.h"
+#include "agent/process/log.h"
 #include "preload/typed_hooks.h"
 
 namespace memopt::preload::hooks {
@@ -14,6 +17,24 @@ CUresult write_value(CUstream stream, CUdeviceptr address, Value value, unsigned
   const agent::QueuedAtEnd scope;
   agent::before_memset({address, sizeof(value), {stream, per_thread}});
   return scope.made([&] { return real<hook>()(stream, address, value, flags); });
+}
+
+// Many lists of addresses, which are the driver's to read.
+template <Hook hook, typename Operations>
+CUresult decompress(Operations* operations, size_t count, unsigned int flags, size_t* wrong, CUstream stream,
+                    bool per_thread) noexcept {
+  const agent::QueuedAtEnd scope;
+  agent::before_unknown_work({stream, per_thread});
+  return scope.made([&] { return real<hook>()(operations, count, flags, wrong, stream); });
+}
+
+// The driver refuses what is mapped from handles: the program is told as it is told of memory that cannot be shared,
+// and people once why.
+void say_not_shared() noexcept {
+  static constinit std::atomic<bool> said{false};
+  if (said.exchange(true)) return;
+  agent::log(agent::LogLevel::kWarn,
+             "cuIpcGetMemHandle is refused for memory that memopt serves: MEMOPT_PLAN=0 leaves it to the driver");
 }
 
 // A list of waits and writes, some of which order memory rather than touch it: as if anything were touched.
@@ -48,6 +69,18 @@ CUresult cuTensorMapEncodeIm2col(CUtensorMap* map, CUtensorMapDataType type, cuu
                                                pixels, element_strides, interleave, swizzle, promotion, fill);
 }
 
+CUresult cuTensorMapEncodeIm2colWide(CUtensorMap* map, CUtensorMapDataType type, cuuint32_t rank, void* address,
+                                     const cuuint64_t* dimensions, const cuuint64_t* strides, int lower, int upper,
+                                     cuuint32_t channels, cuuint32_t pixels, const cuuint32_t* element_strides,
+                                     CUtensorMapInterleave interleave, CUtensorMapIm2ColWideMode mode,
+                                     CUtensorMapSwizzle swizzle, CUtensorMapL2promotion promotion,
+                                     CUtensorMapFloatOOBfill fill) noexcept {
+  escapes(address);
+  return real<Hook::cuTensorMapEncodeIm2colWide>()(map, type, rank, address, dimensions, strides, lower, upper,
+                                                   channels, pixels, element_strides, interleave, mode, swizzle,
+                                                   promotion, fill);
+}
+
 CUresult cuTensorMapReplaceAddress(CUtensorMap* map, void* address) noexcept {
   escapes(address);
   return real<Hook::cuTensorMapReplaceAddress>()(map, address);
@@ -76,9 +109,25 @@ CUresult cuTexRefSetAddress2D_v3(CUtexref texture, const CUDA_ARRAY_DESCRIPTOR* 
   return real<Hook::cuTexRefSetAddress2D_v3>()(texture, description, address, pitch);
 }
 
+CUresult cuTexRefSetAddress2D_v2(CUtexref texture, const CUDA_ARRAY_DESCRIPTOR* description, CUdeviceptr address,
+                                 size_t pitch) noexcept {
+  agent::note_escape(address);
+  return real<Hook::cuTexRefSetAddress2D_v2>()(texture, description, address, pitch);
+}
+
 CUresult cuIpcGetMemHandle(CUipcMemHandle* handle, CUdeviceptr address) noexcept {
   agent::note_escape(address);
-  return real<Hook::cuIpcGetMemHandle>()(handle, address);
+  const CUresult result = real<Hook::cuIpcGetMemHandle>()(handle, address);
+  if (result != CUDA_SUCCESS && agent::arena_maps(address)) say_not_shared();
+  return result;
+}
+
+// Another device or process gets at the bytes by the handle.
+CUresult cuMemGetHandleForAddressRange(void* handle, CUdeviceptr address, size_t bytes, CUmemRangeHandleType type,
+                                       unsigned long long flags) noexcept {
+  agent::note_escape(address);
+  if (bytes > 1) agent::note_escape(address + (bytes - 1));
+  return real<Hook::cuMemGetHandleForAddressRange>()(handle, address, bytes, type, flags);
 }
 
 CUresult cuStreamWriteValue32(CUstream stream, CUdeviceptr address, cuuint32_t value, unsigned int flags) noexcept {
@@ -135,6 +184,16 @@ CUresult cuStreamBatchMemOp_v2(CUstream stream, unsigned int count, CUstreamBatc
 CUresult cuStreamBatchMemOp_v2_ptsz(CUstream stream, unsigned int count, CUstreamBatchMemOpParams* operations,
                                     unsigned int flags) noexcept {
   return batch<Hook::cuStreamBatchMemOp_v2_ptsz>(stream, count, operations, flags, true);
+}
+
+CUresult cuMemBatchDecompressAsync(CUmemDecompressParams* operations, size_t count, unsigned int flags, size_t* wrong,
+                                   CUstream stream) noexcept {
+  return decompress<Hook::cuMemBatchDecompressAsync>(operations, count, flags, wrong, stream, false);
+}
+
+CUresult cuMemBatchDecompressAsync_ptsz(CUmemDecompressParams* operations, size_t count, unsigned int flags,
+                                        size_t* wrong, CUstream stream) noexcept {
+  return decompress<Hook::cuMemBatchDecompressAsync_ptsz>(operations, count, flags, wrong, stream, true);
 }
 
 }  // namespace memopt::preload::hooks

@@ -88,46 +88,4 @@ CUresult cuMemFree_v2(CUdeviceptr address) noexcept {
   return free_block(address, [&] { return real<Hook::cuMemFree_v2>()(address); });
 }
 
-CUresult cuMemCreate(CUmemGenericAllocationHandle* handle, size_t bytes, const CUmemAllocationProp* properties,
-                     unsigned long long flags) noexcept {
-  const auto create = [&] { return real<Hook::cuMemCreate>()(handle, bytes, properties, flags); };
-  const bool of_host = properties != nullptr && properties->location.type != CU_MEM_LOCATION_TYPE_DEVICE;
-  const CUresult result = of_host ? create() : with_relief(create, bytes);
-  // Host memory can be made this way too; it is no device's.
-  if (result == CUDA_SUCCESS && handle != nullptr && properties != nullptr &&
-      properties->location.type == CU_MEM_LOCATION_TYPE_DEVICE) {
-    agent::physical_memory().created(*handle, shm::Bytes(bytes));
-  }
-  return result;
-}
-
-CUresult cuMemRelease(CUmemGenericAllocationHandle handle) noexcept {
-  const auto release = agent::physical_memory().release(handle);
-  const CUresult result = real<Hook::cuMemRelease>()(handle);
-  if (result != CUDA_SUCCESS) agent::physical_memory().undo_release(release);
-  return result;
-}
-
-CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle* handle, void* address) noexcept {
-  const CUresult result = real<Hook::cuMemRetainAllocationHandle>()(handle, address);
-  if (result == CUDA_SUCCESS && handle != nullptr) {
-    agent::physical_memory().retained(*handle, reinterpret_cast<agent::DeviceAddress>(address));
-  }
-  return result;
-}
-
-CUresult cuMemMap(CUdeviceptr address, size_t bytes, size_t offset, CUmemGenericAllocationHandle handle,
-                  unsigned long long flags) noexcept {
-  const CUresult result = with_relief([&] { return real<Hook::cuMemMap>()(address, bytes, offset, handle, flags); });
-  if (result == CUDA_SUCCESS) agent::physical_memory().mapped(address, shm::Bytes(bytes), handle);
-  return result;
-}
-
-CUresult cuMemUnmap(CUdeviceptr address, size_t bytes) noexcept {
-  const auto unmapped = agent::physical_memory().unmap(address, shm::Bytes(bytes));
-  const CUresult result = real<Hook::cuMemUnmap>()(address, bytes);
-  if (result != CUDA_SUCCESS) agent::physical_memory().undo_unmap(unmapped);
-  return result;
-}
-
 }  // namespace memopt::preload::hooks

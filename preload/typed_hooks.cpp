@@ -12,27 +12,7 @@ void* typed_function(Hook hook) noexcept {
     const Signature<Hook::symbol>::Pointer function = &hooks::symbol; \
     return reinterpret_cast<void*>(function);                         \
   }
-    MEMOPT_TYPED(cuGetProcAddress)
-    MEMOPT_TYPED(cuGetProcAddress_v2)
-    MEMOPT_TYPED(cuMemAlloc)
-    MEMOPT_TYPED(cuMemAlloc_v2)
-    MEMOPT_TYPED(cuMemAllocPitch)
-    MEMOPT_TYPED(cuMemAllocPitch_v2)
-    MEMOPT_TYPED(cuMemFree)
-    MEMOPT_TYPED(cuMemFree_v2)
-    MEMOPT_TYPED(cuMemCreate)
-    MEMOPT_TYPED(cuMemRelease)
-    MEMOPT_TYPED(cuMemRetainAllocationHandle)
-    MEMOPT_TYPED(cuMemMap)
-    MEMOPT_TYPED(cuMemUnmap)
-    MEMOPT_TYPED(cuCtxDestroy)
-    MEMOPT_TYPED(cuCtxDestroy_v2)
-    MEMOPT_TYPED(cuCtxDetach)
-    MEMOPT_TYPED(cuDevicePrimaryCtxRetain)
-    MEMOPT_TYPED(cuDevicePrimaryCtxRelease)
-    MEMOPT_TYPED(cuDevicePrimaryCtxRelease_v2)
-    MEMOPT_TYPED(cuDevicePrimaryCtxReset)
-    MEMOPT_TYPED(cuDevicePrimaryCtxReset_v2)
+#include "preload/memory_hooks.inc"
 #include "preload/operation_hooks.inc"
 #undef MEMOPT_TYPED
 #define MEMOPT_RELIEVED(symbol)                                                      \

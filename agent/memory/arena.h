@@ -198,6 +198,8 @@ void arena_note_sync_memops(std::uint64_t address, bool on) noexcept;
 // The address lies in memory of ours and in no block: to the program it is no address of the device. Asked before the
 // driver is: a block that is away comes back.
 bool arena_is_unused(std::uint64_t address) noexcept;
+// The address lies in a range of addresses that memopt has reserved, and maps: with a block or without.
+bool arena_maps(std::uint64_t address) noexcept;
 
 // Bytes that the driver counts as used but that any allocation on the current device can have: added to cuMemGetInfo's
 // free.

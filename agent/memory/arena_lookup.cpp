@@ -292,6 +292,13 @@ void arena_note_sync_memops(std::uint64_t address, bool on) noexcept {
   if (Block* const block = block_around(address)) block->sync_memops = on;
 }
 
+bool arena_maps(std::uint64_t address) noexcept {
+  if (!arena_may_own(address)) return false;
+  const ArenaLock lock;
+  const Arena* const now = arena();
+  return now != nullptr && address - now->chunks.range_begin() < now->chunks.range_bytes();
+}
+
 bool arena_is_unused(std::uint64_t address) noexcept {
   if (!arena_may_own(address)) return false;
   ArenaLock lock;

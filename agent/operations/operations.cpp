@@ -24,6 +24,9 @@ namespace {
 // Words that are looked up under one taking of the lock, and blocks that one record can name.
 constexpr std::size_t kBatch = 64;
 constexpr std::size_t kFewAccesses = 512;
+// Blocks begin at multiples of it, and elements of vectors have at most so many bytes.
+constexpr std::uint64_t kBlockAlignment = 512;
+constexpr std::uint64_t kLargestElement = 16;
 constexpr std::size_t kMaxAccesses =
     (shm::kMaxRecordBytes - sizeof(shm::RecordHeader) - sizeof(shm::LaunchBody)) / sizeof(std::uint64_t);
 
@@ -346,19 +349,48 @@ bool any_may_be_ours(const unsigned char* words, std::size_t count, std::uint64_
   }
 }
 
-// Addresses are stored aligned; where the copy begins says nothing about that, the host's alignment does.
-void scan_payload(const void* from, std::size_t bytes) noexcept {
+// Addresses that begin at so many bytes modulo 8.
+void scan_words(const unsigned char* payload, std::size_t bytes, std::uint64_t begin, std::uint64_t range) noexcept {
   // Groups large enough that the comparison does not show, small enough that few words are looked at again.
   constexpr std::size_t kGroup = 512;
-  const std::uint64_t begin = __atomic_load_n(&arena_range_begin, __ATOMIC_ACQUIRE);
-  const std::uint64_t range = __atomic_load_n(&arena_range_bytes, __ATOMIC_RELAXED);
-  if (range == 0) return;
-  const auto* const payload = static_cast<const unsigned char*>(from);
   for (std::size_t at = 0; at + 8 <= bytes;) {
     const std::size_t left = (bytes - at) / 8;
     const std::size_t count = left < kGroup ? left : kGroup;
     if (any_may_be_ours(payload + at, count, begin, range)) escape_words(payload + at, count);
     at += count * 8;
+  }
+}
+
+// Where the payload begins says nothing about where addresses stand in it: tables have headers, and structures are
+// packed. Multiples of four are looked at in all payloads, and every byte in such as are no larger than tables are.
+void scan_payload(const void* from, std::size_t bytes) noexcept {
+  constexpr std::size_t kTable = std::size_t{64} << 10;
+  const std::uint64_t begin = __atomic_load_n(&arena_range_begin, __ATOMIC_ACQUIRE);
+  const std::uint64_t range = __atomic_load_n(&arena_range_bytes, __ATOMIC_RELAXED);
+  if (range == 0) return;
+  const auto* const payload = static_cast<const unsigned char*>(from);
+  const std::size_t step = bytes <= kTable ? 1 : 4;
+  for (std::size_t at = 0; at < 8 && at + 8 <= bytes; at += step) scan_words(payload + at, bytes - at, begin, range);
+}
+
+// An address may be written in pieces. Its upper half tells, by four bytes that all of ours have: what stands in memory
+// is looked at again before something leaves.
+void note_half(std::uint32_t half) noexcept {
+  const std::uint64_t begin = __atomic_load_n(&arena_range_begin, __ATOMIC_ACQUIRE);
+  const std::uint64_t range = __atomic_load_n(&arena_range_bytes, __ATOMIC_RELAXED);
+  if (range == 0) return;
+  const auto first = static_cast<std::uint32_t>(begin >> 32);
+  if (half - first <= static_cast<std::uint32_t>(((begin + range - 1) >> 32) - first)) scan_missed();
+}
+
+// Of a payload that fills the first or last word of where it goes in part.
+void note_halves(const void* from, std::size_t bytes, std::uint64_t to) noexcept {
+  if (to == 0 || ((to | bytes) & 7) == 0 || bytes < sizeof(std::uint32_t)) return;
+  const auto* const payload = static_cast<const unsigned char*>(from);
+  std::uint32_t half = 0;
+  for (const std::size_t at : {std::size_t{0}, bytes - sizeof(half)}) {
+    std::memcpy(&half, payload + at, sizeof(half));
+    note_half(half);
   }
 }
 
@@ -397,6 +429,9 @@ bool before_launch(const LaunchCall& call) noexcept {
   const std::uint64_t pinned_bytes = __atomic_load_n(&pinned_memory_bytes, __ATOMIC_RELAXED);
   const auto see = [&](std::uint64_t word) {
     if (word - ours < ours_bytes) touch.add_ours(word);
+    // Arrays whose first index is 1 are known by the address before their first element: blocks begin at multiples.
+    if (((word + kLargestElement) & (kBlockAlignment - 1)) < kLargestElement) [[unlikely]]
+      touch.add((word + kLargestElement) & ~std::uint64_t{kBlockAlignment - 1});
     if (word - pinned < pinned_bytes) [[unlikely]] {
       visible |= is_in_pinned_range(word);
       if (arena_has_limit()) scan_page_locked(word);
@@ -438,7 +473,9 @@ void before_copy(const CopyCall& call) noexcept {
   const bool recorded = recording();
   const bool captured = is_captured(call.stream);
   if (call.from_host != nullptr) {
-    scan_payload(call.from_host, call.from_extent != 0 ? call.from_extent : call.bytes);
+    const std::size_t extent = call.from_extent != 0 ? call.from_extent : call.bytes;
+    scan_payload(call.from_host, extent);
+    if (arena_has_limit()) note_halves(call.from_host, extent, call.to);
   }
   shm::CopyBody body{};
   body.bytes = call.bytes;
@@ -464,6 +501,7 @@ void before_memset(const MemsetCall& call) noexcept {
   const bool recorded = recording();
   const bool captured = is_captured(call.stream);
   Touch touch(call.stream, captured, recorded);
+  if (call.value != 0 && arena_has_limit()) note_half(call.value);
   const std::uint64_t block = touch.look_up_extent(call.address, call.bytes);
   touch.end();
   if (is_pinned_memory(call.address)) touch.make_visible(false);

@@ -56,6 +56,7 @@ struct MemsetCall {
   std::uint64_t address = 0;
   std::size_t bytes = 0;  // extent
   StreamName stream{};
+  std::uint32_t value = 0;  // of words of four bytes, where each row has one of them at most; else 0
 };
 void before_memset(const MemsetCall& call) noexcept;
 

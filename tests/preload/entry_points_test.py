@@ -87,6 +87,39 @@ class Toolkit(unittest.TestCase):
             self.assertEqual(page.read(), "".join(entry_points.emit_markdown(self.entries, self.version, self.redirected)))
 
 
+class Handling(unittest.TestCase):
+    """Each entry point that has to do with memory has a hook, or a reason why it has none."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.entries = entry_points.load(INCLUDE)[0]
+        cls.handling = entry_points.read_handling()
+
+    def test_nothing_is_left_out_and_nothing_is_stale(self):
+        missing, stale = entry_points.unhandled(self.entries, self.handling)
+        self.assertEqual(missing, [], "they allocate, free, copy, launch or tell of memory, and preload/ has no list with them")
+        if entry_points.load(INCLUDE)[1] >= 13000:
+            self.assertEqual(stale, [], "no header has them")
+
+    def test_one_that_is_left_out_is_found(self):
+        for symbol in ("cuMemAlloc_v2", "cuMemFreeAsync_ptsz", "cuMemcpyBatchAsync", "cuLaunchKernelEx", "cuPointerGetAttribute", "cuArrayDestroy"):
+            less = {name: what for name, what in self.handling.items() if name != symbol}
+            self.assertEqual(entry_points.unhandled(self.entries, less)[0], [symbol])
+
+    def test_a_new_one_is_found_by_name_or_by_parameters(self):
+        new = TYPEDEFS + ("typedef CUresult (CUDAAPI *PFN_cuMemcpyWithAttributesAsync_v13010)(int a);\n"
+                          "typedef CUresult (CUDAAPI *PFN_cuFrobnicate_v13010)(int a, CUdeviceptr_v2 where);\n"
+                          "typedef CUresult (CUDAAPI *PFN_cuDeviceGetWeight_v13010)(int a);\n")
+        entries = entry_points.read_entries(CUDA_H, new)
+        self.assertEqual(entry_points.unhandled(entries, dict.fromkeys(("cuMemFoo", "cuMemFoo_v2"), "hook"))[0],
+                         ["cuFrobnicate", "cuMemcpyWithAttributesAsync"])
+
+    def test_each_version_of_a_hooked_call_has_a_hook_or_a_reason(self):
+        """A hook for one ABI and not for another would see half of a program."""
+        hooked = {e.base for e in self.entries if self.handling.get(e.symbol, "").startswith(("hook", "relief"))}
+        self.assertEqual([e.symbol for e in self.entries if e.base in hooked and e.symbol not in self.handling], [])
+
+
 class Rule(unittest.TestCase):
     def symbols(self, cuda_h=CUDA_H, typedefs=TYPEDEFS):
         return {(e.base, e.version, e.suffix): e.symbol for e in entry_points.read_entries(cuda_h, typedefs)}

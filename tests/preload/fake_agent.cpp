@@ -78,6 +78,7 @@ bool arena_block_at(std::uint64_t address, BlockExtent* extent) noexcept {
   return true;
 }
 void arena_note_sync_memops(std::uint64_t, bool on) noexcept { note(on ? "sync on" : "sync off"); }
+bool arena_maps(std::uint64_t address) noexcept { return arena_may_own(address); }
 bool arena_is_unused(std::uint64_t address) noexcept { return address == g_agent.unused; }
 std::uint64_t arena_reserve_bytes() noexcept { return 1000; }
 void note_own_context_change() noexcept { note("own context change"); }
