@@ -1,9 +1,6 @@
 // Hooks of calls that put an address where no launch shows it: textures, tensor maps, other processes, and values that
 // a stream writes; and of work whose addresses are not read here.
-#include <atomic>
-
 #include "agent/operations/operations.h"
-#include "agent/process/log.h"
 #include "preload/typed_hooks.h"
 
 namespace memopt::preload::hooks {
@@ -26,15 +23,6 @@ CUresult decompress(Operations* operations, size_t count, unsigned int flags, si
   const agent::QueuedAtEnd scope;
   agent::before_unknown_work({stream, per_thread});
   return scope.made([&] { return real<hook>()(operations, count, flags, wrong, stream); });
-}
-
-// The driver refuses what is mapped from handles: the program is told as it is told of memory that cannot be shared,
-// and people once why.
-void say_not_shared() noexcept {
-  static constinit std::atomic<bool> said{false};
-  if (said.exchange(true)) return;
-  agent::log(agent::LogLevel::kWarn,
-             "cuIpcGetMemHandle is refused for memory that memopt serves: MEMOPT_PLAN=0 leaves it to the driver");
 }
 
 // A list of waits and writes, some of which order memory rather than touch it: as if anything were touched.
@@ -118,7 +106,7 @@ CUresult cuTexRefSetAddress2D_v2(CUtexref texture, const CUDA_ARRAY_DESCRIPTOR* 
 CUresult cuIpcGetMemHandle(CUipcMemHandle* handle, CUdeviceptr address) noexcept {
   agent::note_escape(address);
   const CUresult result = real<Hook::cuIpcGetMemHandle>()(handle, address);
-  if (result != CUDA_SUCCESS && agent::arena_maps(address)) say_not_shared();
+  if (result != CUDA_SUCCESS) agent::note_not_shared(address);
   return result;
 }
 

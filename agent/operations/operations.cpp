@@ -13,6 +13,7 @@
 #include "agent/operations/pinned_memory.h"
 #include "agent/process/driver.h"
 #include "agent/process/kept_errno.h"
+#include "agent/process/log.h"
 #include "agent/process/own_cost.h"
 #include "agent/process/spin_lock.h"
 #include "agent/recording/device_times.h"
@@ -543,6 +544,14 @@ void note_escape(std::uint64_t address) noexcept {
   unsigned char word[8];
   std::memcpy(word, &address, sizeof(word));
   escape_words(word, 1);
+}
+
+void note_not_shared(std::uint64_t address) noexcept {
+  static constinit bool said = false;
+  if (!arena_maps(address) || __atomic_exchange_n(&said, true, __ATOMIC_RELAXED)) return;
+  const KeptErrno kept;
+  log(LogLevel::kWarn,
+      "cuIpcGetMemHandle is refused for memory that memopt serves: with MEMOPT_PLAN=0 the driver serves it");
 }
 
 void before_capture(CUstream stream) noexcept {

@@ -69,6 +69,9 @@ void before_unknown_work(StreamName stream) noexcept;
 // An address is given away to where no launch shows it: a texture, a tensor map, another process.
 void note_escape(std::uint64_t address) noexcept;
 
+// The driver has refused to share it with another process: if it is memory of ours, that is said once.
+void note_not_shared(std::uint64_t address) noexcept;
+
 // Captures that are open anywhere. What is queued on a capturing stream is not executed: it has no place in any order,
 // and the blocks that it names stay with the graph.
 void before_capture(CUstream stream) noexcept;

@@ -146,6 +146,7 @@ EventRecord begin_event_record(CUevent event, StreamName) noexcept {
 void event_record_done(const EventRecord&, bool succeeded) noexcept {
   note(succeeded ? "event recorded" : "event not recorded");
 }
+void note_not_shared(std::uint64_t) noexcept { note("not shared"); }
 void note_event_destroyed(CUevent) noexcept { note("event destroyed"); }
 EventWait begin_event_wait(StreamName, CUevent event) noexcept {
   note(g_driver.empty() ? "event is waited for" : "event is waited for, after the driver's call");

@@ -372,6 +372,58 @@ TEST_F(Operations, AllOfAPayloadIsRead) {
   }
 }
 
+// Tables have headers, structures are packed, and the host's memory is aligned as it comes.
+TEST_F(Operations, AddressesInAPayloadEscapeWhereverTheyStand) {
+  const std::uint64_t address = kRange + 0x4010;
+  for (const std::size_t bytes : {std::size_t{16}, std::size_t{1000}, std::size_t{1} << 20}) {
+    // Every byte of what may be a table, multiples of four of what is larger.
+    for (std::size_t at = 0; at + 8 <= bytes && at <= 16; at += bytes > 65536 ? 4 : 1) {
+      test::reset_arena(kRange, kRangeBytes);
+      const std::uint64_t block = test::add_block(kRange + 0x4000, 0x1000);
+      std::vector<unsigned char> payload(bytes, 1);
+      std::memcpy(payload.data() + bytes - 8 - at, &address, sizeof(address));
+      before_copy({.kind = CopyKind::kToDevice, .from_host = payload.data(), .bytes = bytes});
+      EXPECT_TRUE(test::block_with(block).escaped) << bytes << " bytes, " << at << " before the end";
+    }
+  }
+}
+
+// Of an address that is written in pieces the upper half is known.
+TEST_F(Operations, HalvesOfAddressesAreLookedForInMemory) {
+  const std::uint64_t address = kRange + 0x4010;
+  const auto low = static_cast<std::uint32_t>(address), high = static_cast<std::uint32_t>(address >> 32);
+  const auto copy = [](const std::uint32_t* from, std::size_t bytes, std::uint64_t to) {
+    before_copy({.kind = CopyKind::kToDevice, .to = to, .from_host = from, .bytes = bytes, .to_extent = bytes});
+  };
+  copy(&high, 4, kRange + 0x1004);
+  EXPECT_EQ(test::scans_missed(), 0) << "nothing leaves without a limit";
+  agent::arena_limited = true;
+  copy(&low, 4, kRange + 0x1000);
+  EXPECT_EQ(test::scans_missed(), 0);
+  copy(&high, 4, kRange + 0x1004);
+  EXPECT_GE(test::scans_missed(), 1);
+  const int before = test::scans_missed();
+  before_memset({kRange + 0x1000, 4, {nullptr, false}, low});
+  before_memset({kRange + 0x1000, 64, {nullptr, false}, 0});
+  EXPECT_EQ(test::scans_missed(), before);
+  before_memset({kRange + 0x1004, 4, {nullptr, false}, high});
+  EXPECT_EQ(test::scans_missed(), before + 1);
+  agent::arena_limited = false;
+}
+
+// Arrays whose first index is 1 are known by the address before their first element.
+TEST_F(Operations, AnAddressRightBeforeABlockMeansItToo) {
+  const CUfunction function = test::make_function("k", {{0, 8}});
+  for (const auto& [bias, means] : {std::pair{4, true}, {8, true}, {16, true}, {20, false}}) {
+    test::reset_arena(kRange, kRangeBytes);
+    const std::uint64_t block = test::add_block(kRange + 0x8000, 0x1000);
+    std::uint64_t before = kRange + 0x8000 - static_cast<std::uint64_t>(bias);
+    void* parameters[] = {&before};
+    before_launch({.function = function, .stream = {stream(1), false}, .parameters = parameters});
+    EXPECT_EQ(used_blocks(), means ? std::vector<std::uint64_t>{block} : std::vector<std::uint64_t>{}) << bias;
+  }
+}
+
 TEST_F(Operations, CopiesToTheHostAreVisibleUnlessTheCallWaits) {
   char host[16];
   CopyCall call{.kind = CopyKind::kToHost, .from = kRange + 0x1000, .to_host = host, .bytes = 16, .from_extent = 16};
