@@ -219,8 +219,15 @@ void StreamTable::created(CUstream handle) noexcept {
   if (known != slots_.end()) retire(known->second);
 }
 
-void StreamTable::destroyed(ArenaLock& lock, CUstream handle) noexcept {
+void StreamTable::await_calls(ArenaLock& lock, const Stream& stream) noexcept {
   constexpr int kPatience = 100'000;
+  for (int i = 0; stream.pins != 0 && i < kPatience; ++i) {
+    const Unlocked unlocked(lock);
+    sched_yield();
+  }
+}
+
+void StreamTable::destroyed(ArenaLock& lock, CUstream handle) noexcept {
   if (handle == nullptr || handle == CU_STREAM_LEGACY || handle == CU_STREAM_PER_THREAD) return;
   const auto known = slots_.find({handle, 0});
   if (known == slots_.end()) return;
@@ -228,11 +235,7 @@ void StreamTable::destroyed(ArenaLock& lock, CUstream handle) noexcept {
   Stream& stream = *streams_[slot];
   // Uses of this stream may still be asked about: they are served by an event recorded now.
   if (lacks_event(stream, stream.position) && !record(lock, slot)) finish_all(lock);
-  // Another thread may be about to record or wait on it, on behalf of a block that it frees or uses.
-  for (int i = 0; stream.pins != 0 && i < kPatience; ++i) {
-    const Unlocked unlocked(lock);
-    sched_yield();
-  }
+  await_calls(lock, stream);
   if (stream.used && stream.handle == handle) retire(slot);
 }
 
@@ -245,6 +248,8 @@ void StreamTable::capture_begins(ArenaLock& lock, CUstream handle) noexcept {
     stream.capturing = true;
     ++capturing_;
   }
+  // An event that came into the capture would spoil it, and stand for nothing.
+  await_calls(lock, stream);
 }
 
 void StreamTable::capture_ended(CUstream handle) noexcept {

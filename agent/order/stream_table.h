@@ -372,6 +372,9 @@ class StreamTable {
   bool is_blocking(const Key& key) const noexcept;
 
   bool captures(const Stream& stream) const noexcept;
+  // Another thread may be about to record or wait on it, on behalf of a block that it frees or uses: until it has.
+  // Gives the lock back; not for ever, as the driver may hold such a call up.
+  void await_calls(ArenaLock& lock, const Stream& stream) noexcept;
   bool usable_here(const Stream& stream) const noexcept;
   CUstream name_of(const Stream& stream) const noexcept;
   OwnEvent* event_after(const Stream& stream, std::uint64_t position) const noexcept;

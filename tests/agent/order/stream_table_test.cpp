@@ -383,6 +383,36 @@ TEST_F(StreamTableTest, AStreamIsNotDestroyedUnderARecordOnIt) {
   EXPECT_TRUE(destroyed);
 }
 
+// An event of ours would be a part of the capture, and a stream that waits for it, too.
+TEST_F(StreamTableTest, ACaptureDoesNotBeginUnderARecordOnItsStream) {
+  work(stream(2));
+  Release release = release_of(work(stream(1)));
+  std::thread other;
+  std::atomic<bool> begun = false, may_begin = false;
+  fake_.others_lock = true;
+  fake_.meanwhile = [&] {
+    other = std::thread([&] {
+      ArenaLock lock;
+      begun = true;
+      table_.capture_begins(lock, stream(1));
+      may_begin = true;
+    });
+    while (!begun) std::this_thread::yield();
+    for (int i = 0; i < 100 && !may_begin; ++i) std::this_thread::yield();
+    EXPECT_FALSE(may_begin);
+  };
+  table_.record_events(lock_, release);
+  {
+    const Unlocked unlocked(lock_);
+    other.join();
+  }
+  EXPECT_TRUE(may_begin);
+  const auto records = fake_.records;
+  Release later = release_of(work(stream(1)));
+  table_.record_events(lock_, later);
+  EXPECT_EQ(fake_.records, records) << "nothing is recorded on it from then on";
+}
+
 // Any program on any streams: whoever takes bytes is behind everybody who used them.
 class StreamTableModel : public StreamTableTest, public testing::WithParamInterface<unsigned> {};
 
