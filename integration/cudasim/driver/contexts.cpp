@@ -4,6 +4,8 @@
 
 #include "driver.h"
 #include "pools.h"
+#include "texture/arrays.h"
+#include "texture/texture_objects.h"
 
 namespace cudasim {
 namespace {
@@ -90,6 +92,8 @@ void Contexts::destroy(Context& context) {
   context.alive = false;
   driver_.engine.remove_context(context.id);
   driver_.modules.release_context(context.id);
+  driver_.textures->release_context(context.id);
+  driver_.arrays->release_context(context.id);
   driver_.memory.release_context(context.id);
   driver_.pools->context_destroyed(context.id, context.primary);
 }

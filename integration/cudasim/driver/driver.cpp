@@ -12,6 +12,8 @@
 #include "contexts.h"
 #include "graph/graphs.h"
 #include "pools.h"
+#include "texture/arrays.h"
+#include "texture/texture_objects.h"
 
 namespace cudasim {
 namespace {
@@ -56,7 +58,9 @@ Driver::Driver()
       modules(*this),
       contexts(std::make_unique<Contexts>(*this)),
       pools(std::make_unique<Pools>(*this)),
-      graphs(std::make_unique<Graphs>(*this)) {
+      graphs(std::make_unique<Graphs>(*this)),
+      arrays(std::make_unique<Arrays>(memory)),
+      textures(std::make_unique<TextureObjects>()) {
   counters.totals.interface_version = CUDASIM_INTERFACE_VERSION;
   counters.totals.capacity = memory.capacity();
   if (schedule) attach_schedule();

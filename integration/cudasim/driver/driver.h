@@ -15,9 +15,11 @@
 
 namespace cudasim {
 
-class Contexts;  // contexts.h
-class Graphs;    // graph/graphs.h
-class Pools;     // pools.h
+class Arrays;          // texture/arrays.h
+class Contexts;        // contexts.h
+class Graphs;          // graph/graphs.h
+class Pools;           // pools.h
+class TextureObjects;  // texture/texture_objects.h
 
 struct Driver {
   std::mutex mutex;  // held in every API call; see device/engine.h for who releases it while waiting
@@ -32,6 +34,8 @@ struct Driver {
   std::unique_ptr<Contexts> contexts;
   std::unique_ptr<Pools> pools;
   std::unique_ptr<Graphs> graphs;
+  std::unique_ptr<Arrays> arrays;
+  std::unique_ptr<TextureObjects> textures;
   bool initialized = false;  // cuInit was called
 
   static Driver& get();      // thread-safe; aborts with a message when memory can't be reserved

@@ -9,6 +9,9 @@
   extern "C" int cudasim_stub_##symbol();
 #include "memopt_entry_points/table.inc"
 #undef MEMOPT_ENTRY
+// In cudaProfilerTypedefs.h, of which the list knows nothing.
+extern "C" int cuProfilerStart();
+extern "C" int cuProfilerStop();
 
 namespace cudasim {
 
@@ -20,6 +23,8 @@ std::span<const EntryPoint> entry_points() {
   {base, version, per_thread, #symbol, reinterpret_cast<void*>(&symbol), &symbol != &cudasim_stub_##symbol},
 #include "memopt_entry_points/table.inc"
 #undef MEMOPT_ENTRY
+        {"cuProfilerStart", 4000, false, "cuProfilerStart", reinterpret_cast<void*>(&cuProfilerStart), true},
+        {"cuProfilerStop", 4000, false, "cuProfilerStop", reinterpret_cast<void*>(&cuProfilerStop), true},
     };
     std::stable_sort(rows->begin(), rows->end(),
                      [](const EntryPoint& a, const EntryPoint& b) { return a.base < b.base; });

@@ -1,10 +1,11 @@
 #pragma once
 
-// The runtime's rectangles and boxes as the driver wants them. CUDA arrays are not supported.
+// The runtime's rectangles and boxes as the driver wants them.
 
 #include <cuda.h>
 #include <driver_types.h>
 
+#include "array_format.h"
 #include "call.h"
 
 namespace cudart {
@@ -33,35 +34,54 @@ inline Side target_side(const void* address, cudaMemcpyKind kind) {
 
 inline bool is_known(cudaMemcpyKind kind) { return kind >= cudaMemcpyHostToHost && kind <= cudaMemcpyDefault; }
 
+// Where arrays take part, widths and places are in elements: of the first array there is.
 inline cudaError_t describe(CUDA_MEMCPY3D* copy, const cudaMemcpy3DParms* parameters) {
   if (!parameters) return cudaErrorInvalidValue;
-  if (parameters->srcArray || parameters->dstArray) return cudaErrorNotSupported;
   if (!is_known(parameters->kind)) return cudaErrorInvalidMemcpyDirection;
-  const cudaPitchedPtr& from = parameters->srcPtr;
-  const cudaPitchedPtr& to = parameters->dstPtr;
-  if (from.pitch < parameters->extent.width || to.pitch < parameters->extent.width) return cudaErrorInvalidPitchValue;
-  const Side source = source_side(from.ptr, parameters->kind);
-  const Side target = target_side(to.ptr, parameters->kind);
+  const cudaArray_const_t array = parameters->srcArray ? parameters->srcArray : parameters->dstArray;
+  size_t unit = 1;
+  if (array) {
+    if ((parameters->srcArray && parameters->srcPtr.ptr) || (parameters->dstArray && parameters->dstPtr.ptr))
+      return cudaErrorInvalidValue;
+    unit = element_bytes(array);
+    if (!unit) return cudaErrorInvalidResourceHandle;
+  }
   *copy = {};
-  copy->srcXInBytes = parameters->srcPos.x;
-  copy->srcY = parameters->srcPos.y;
-  copy->srcZ = parameters->srcPos.z;
-  copy->srcMemoryType = source.type;
-  copy->srcHost = source.host;
-  copy->srcDevice = source.device;
-  copy->srcPitch = from.pitch;
-  copy->srcHeight = from.ysize;
-  copy->dstXInBytes = parameters->dstPos.x;
-  copy->dstY = parameters->dstPos.y;
-  copy->dstZ = parameters->dstPos.z;
-  copy->dstMemoryType = target.type;
-  copy->dstHost = const_cast<void*>(target.host);
-  copy->dstDevice = target.device;
-  copy->dstPitch = to.pitch;
-  copy->dstHeight = to.ysize;
-  copy->WidthInBytes = parameters->extent.width;
+  copy->WidthInBytes = parameters->extent.width * unit;
   copy->Height = parameters->extent.height;
   copy->Depth = parameters->extent.depth;
+  copy->srcXInBytes = parameters->srcPos.x * (parameters->srcArray ? unit : 1);
+  copy->srcY = parameters->srcPos.y;
+  copy->srcZ = parameters->srcPos.z;
+  if (parameters->srcArray) {
+    copy->srcMemoryType = CU_MEMORYTYPE_ARRAY;
+    copy->srcArray = driver_array(parameters->srcArray);
+  } else {
+    const cudaPitchedPtr& from = parameters->srcPtr;
+    if (from.pitch < copy->WidthInBytes) return cudaErrorInvalidPitchValue;
+    const Side source = source_side(from.ptr, parameters->kind);
+    copy->srcMemoryType = source.type;
+    copy->srcHost = source.host;
+    copy->srcDevice = source.device;
+    copy->srcPitch = from.pitch;
+    copy->srcHeight = from.ysize;
+  }
+  copy->dstXInBytes = parameters->dstPos.x * (parameters->dstArray ? unit : 1);
+  copy->dstY = parameters->dstPos.y;
+  copy->dstZ = parameters->dstPos.z;
+  if (parameters->dstArray) {
+    copy->dstMemoryType = CU_MEMORYTYPE_ARRAY;
+    copy->dstArray = driver_array(parameters->dstArray);
+  } else {
+    const cudaPitchedPtr& to = parameters->dstPtr;
+    if (to.pitch < copy->WidthInBytes) return cudaErrorInvalidPitchValue;
+    const Side target = target_side(to.ptr, parameters->kind);
+    copy->dstMemoryType = target.type;
+    copy->dstHost = const_cast<void*>(target.host);
+    copy->dstDevice = target.device;
+    copy->dstPitch = to.pitch;
+    copy->dstHeight = to.ysize;
+  }
   return cudaSuccess;
 }
 

@@ -67,6 +67,19 @@
   PLAIN(cuMemGetDefaultMemPool, 13000)                              \
   PLAIN(cuMemGetMemPool, 13000)                                     \
   PLAIN(cuMemSetMemPool, 13000)                                     \
+  PLAIN(cuArray3DCreate, 3020)                                      \
+  PLAIN(cuArray3DGetDescriptor, 3020)                               \
+  PLAIN(cuArrayDestroy, 2000)                                       \
+  PLAIN(cuMipmappedArrayCreate, 5000)                               \
+  PLAIN(cuMipmappedArrayGetLevel, 5000)                             \
+  PLAIN(cuMipmappedArrayDestroy, 5000)                              \
+  PLAIN(cuTexObjectCreate, 5000)                                    \
+  PLAIN(cuTexObjectDestroy, 5000)                                   \
+  PLAIN(cuTexObjectGetResourceDesc, 5000)                           \
+  PLAIN(cuTexObjectGetTextureDesc, 5000)                            \
+  PLAIN(cuSurfObjectCreate, 5000)                                   \
+  PLAIN(cuSurfObjectDestroy, 5000)                                  \
+  PLAIN(cuSurfObjectGetResourceDesc, 5000)                          \
   PLAIN(cuIpcGetMemHandle, 4010)                                    \
   PLAIN(cuIpcOpenMemHandle, 11000)                                  \
   PLAIN(cuIpcCloseMemHandle, 4010)                                  \

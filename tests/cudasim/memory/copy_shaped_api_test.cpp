@@ -62,7 +62,7 @@ TEST_F(ShapedCopyTest, EdgesOf2D) {
   EXPECT_EQ(cuMemcpy2D(&copy), CUDA_ERROR_INVALID_VALUE);
   copy.dstY = 0;
   copy.dstMemoryType = CU_MEMORYTYPE_ARRAY;
-  EXPECT_EQ(cuMemcpy2D(&copy), CUDA_ERROR_NOT_SUPPORTED);
+  EXPECT_EQ(cuMemcpy2D(&copy), CUDA_ERROR_INVALID_HANDLE);  // which is none
   copy.dstMemoryType = static_cast<CUmemorytype>(7);
   EXPECT_EQ(cuMemcpy2D(&copy), CUDA_ERROR_INVALID_VALUE);
   EXPECT_EQ(cuMemcpy2D(nullptr), CUDA_ERROR_INVALID_VALUE);

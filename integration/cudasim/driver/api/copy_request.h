@@ -40,7 +40,7 @@ struct CopyRequest {
   bool in_graph = false;  // of a node: no staging at the call, no waiting
 };
 // Of the structure of cuMemcpy3D (api/copy_shaped.cpp): where from and where to.
-CUresult request_of(const CUDA_MEMCPY3D& copy, CopyRequest& request);
+CUresult request_of(Driver& driver, const CUDA_MEMCPY3D& copy, CopyRequest& request);
 CUresult queue_copy(Driver& driver, ContextId context, const CopyRequest& request);
 
 struct SetRequest {

@@ -1,10 +1,10 @@
-// 2D and 3D copies of linear memory. Arrays are not part of this device: an operand that is one gives
-// CUDA_ERROR_NOT_SUPPORTED.
+// 2D and 3D copies of linear memory and arrays.
 #define __CUDA_API_VERSION_INTERNAL
 #include <limits>
 
 #include "api/copy_request.h"
 #include "contexts.h"
+#include "texture/arrays.h"
 
 using namespace cudasim;
 
@@ -20,9 +20,27 @@ struct Side {
   std::uint64_t x, y, z;
   std::uint64_t pitch;   // 0: rows follow each other
   std::uint64_t height;  // of a slice in rows; 0: as the copy
+  CUarray array = nullptr;
 };
 
-CUresult resolve(const Side& side, const Shape& shape, bool limited_pitch, Rows& rows, Operand& kind) {
+CUresult resolve_array(Driver& driver, const Side& side, const Shape& shape, Rows& rows) {
+  const Array* const array = driver.arrays->find(side.array);
+  if (array == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  const std::uint64_t row =
+      array->description.Width * element_bytes(array->description.Format, array->description.NumChannels);
+  const auto inside = [](std::uint64_t at, std::uint64_t length, std::uint64_t whole) {
+    return at <= whole && length <= whole - at;
+  };
+  // The slices of an array without rows are its layers.
+  if (!inside(side.x, shape.width, row) || !inside(side.y, shape.height, array->rows()) ||
+      !inside(side.z, shape.depth, array->slices()))
+    return CUDA_ERROR_INVALID_VALUE;
+  rows = array->place();
+  rows.base = rows.row(side.y, side.z) + side.x;
+  return CUDA_SUCCESS;
+}
+
+CUresult resolve(Driver& driver, const Side& side, const Shape& shape, bool limited_pitch, Rows& rows, Operand& kind) {
   std::uintptr_t base = 0;
   switch (side.type) {
     case CU_MEMORYTYPE_HOST:
@@ -38,7 +56,8 @@ CUresult resolve(const Side& side, const Shape& shape, bool limited_pitch, Rows&
       kind = Operand::kAny;
       break;
     case CU_MEMORYTYPE_ARRAY:
-      return CUDA_ERROR_NOT_SUPPORTED;
+      kind = Operand::kDevice;
+      return resolve_array(driver, side, shape, rows);
     default:
       return CUDA_ERROR_INVALID_VALUE;
   }
@@ -80,9 +99,10 @@ CUresult queue(Driver& driver, ContextId context, const char* symbol, const Shap
   request.synchronous = how.synchronous;
   const bool empty = shape.width == 0 || shape.height == 0 || shape.depth == 0;
   if (!empty) {
-    if (const CUresult bad = resolve(to, shape, how.limited_pitch, request.to, request.to_kind); bad != CUDA_SUCCESS)
+    if (const CUresult bad = resolve(driver, to, shape, how.limited_pitch, request.to, request.to_kind);
+        bad != CUDA_SUCCESS)
       return bad;
-    if (const CUresult bad = resolve(from, shape, how.limited_pitch, request.from, request.from_kind);
+    if (const CUresult bad = resolve(driver, from, shape, how.limited_pitch, request.from, request.from_kind);
         bad != CUDA_SUCCESS) {
       return bad;
     }
@@ -97,9 +117,11 @@ CUresult copy_2d(CallSite& site, const Copy* copy, const How& how) {
     if (copy == nullptr) return CUDA_ERROR_INVALID_VALUE;
     const Shape shape{copy->WidthInBytes, copy->Height, 1};
     const Side from{
-        copy->srcMemoryType, copy->srcHost, copy->srcDevice, copy->srcXInBytes, copy->srcY, 0, copy->srcPitch, 0};
+        copy->srcMemoryType, copy->srcHost, copy->srcDevice, copy->srcXInBytes, copy->srcY, 0, copy->srcPitch, 0,
+        copy->srcArray};
     const Side to{
-        copy->dstMemoryType, copy->dstHost, copy->dstDevice, copy->dstXInBytes, copy->dstY, 0, copy->dstPitch, 0};
+        copy->dstMemoryType, copy->dstHost, copy->dstDevice, copy->dstXInBytes, copy->dstY, 0, copy->dstPitch, 0,
+        copy->dstArray};
     return queue(driver, context, site.symbol, shape, to, from, how);
   });
 }
@@ -108,10 +130,10 @@ template <class Copy>
 CUresult queue_3d(Driver& driver, ContextId context, const char* symbol, const Copy& copy, const How& how) {
   if (copy.srcLOD != 0 || copy.dstLOD != 0) return CUDA_ERROR_INVALID_VALUE;
   const Shape shape{copy.WidthInBytes, copy.Height, copy.Depth};
-  const Side from{copy.srcMemoryType, copy.srcHost, copy.srcDevice, copy.srcXInBytes,
-                  copy.srcY,          copy.srcZ,    copy.srcPitch,  copy.srcHeight};
-  const Side to{copy.dstMemoryType, copy.dstHost, copy.dstDevice, copy.dstXInBytes,
-                copy.dstY,          copy.dstZ,    copy.dstPitch,  copy.dstHeight};
+  const Side from{copy.srcMemoryType, copy.srcHost,  copy.srcDevice, copy.srcXInBytes, copy.srcY,
+                  copy.srcZ,          copy.srcPitch, copy.srcHeight, copy.srcArray};
+  const Side to{copy.dstMemoryType, copy.dstHost,  copy.dstDevice, copy.dstXInBytes, copy.dstY,
+                copy.dstZ,          copy.dstPitch, copy.dstHeight, copy.dstArray};
   return queue(driver, context, symbol, shape, to, from, how);
 }
 
@@ -141,17 +163,17 @@ How async(StreamMode mode, CUstream stream) { return {mode, stream, false, true}
 
 }  // namespace
 
-CUresult cudasim::request_of(const CUDA_MEMCPY3D& copy, CopyRequest& request) {
+CUresult cudasim::request_of(Driver& driver, const CUDA_MEMCPY3D& copy, CopyRequest& request) {
   if (copy.srcLOD != 0 || copy.dstLOD != 0) return CUDA_ERROR_INVALID_VALUE;
   request.shape = {copy.WidthInBytes, copy.Height, copy.Depth};
-  const Side from{copy.srcMemoryType, copy.srcHost, copy.srcDevice, copy.srcXInBytes,
-                  copy.srcY,          copy.srcZ,    copy.srcPitch,  copy.srcHeight};
-  const Side to{copy.dstMemoryType, copy.dstHost, copy.dstDevice, copy.dstXInBytes,
-                copy.dstY,          copy.dstZ,    copy.dstPitch,  copy.dstHeight};
+  const Side from{copy.srcMemoryType, copy.srcHost,  copy.srcDevice, copy.srcXInBytes, copy.srcY,
+                  copy.srcZ,          copy.srcPitch, copy.srcHeight, copy.srcArray};
+  const Side to{copy.dstMemoryType, copy.dstHost,  copy.dstDevice, copy.dstXInBytes, copy.dstY,
+                copy.dstZ,          copy.dstPitch, copy.dstHeight, copy.dstArray};
   if (request.shape.bytes() == 0) return CUDA_ERROR_INVALID_VALUE;
-  if (const CUresult bad = resolve(to, request.shape, true, request.to, request.to_kind); bad != CUDA_SUCCESS)
+  if (const CUresult bad = resolve(driver, to, request.shape, true, request.to, request.to_kind); bad != CUDA_SUCCESS)
     return bad;
-  return resolve(from, request.shape, true, request.from, request.from_kind);
+  return resolve(driver, from, request.shape, true, request.from, request.from_kind);
 }
 
 CUDASIM_API cuMemcpy2D_v2(const CUDA_MEMCPY2D* copy) {

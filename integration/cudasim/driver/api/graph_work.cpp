@@ -70,7 +70,7 @@ CUresult make_work(Driver& driver, ContextId context, const CUgraphNodeParams& p
     case CU_GRAPH_NODE_TYPE_MEMCPY:
       if (parameters.memcpy.flags != 0 || parameters.memcpy.reserved != 0) return CUDA_ERROR_INVALID_VALUE;
       out = CopyNode{parameters.memcpy.copyParams, parameters.memcpy.copyCtx};
-      return check_copy(parameters.memcpy.copyParams);
+      return check_copy(driver, parameters.memcpy.copyParams);
     case CU_GRAPH_NODE_TYPE_MEMSET:
       out = FillNode{parameters.memset};
       return check_fill(parameters.memset);

@@ -179,14 +179,3 @@ CUDASIM_API cuGetErrorString(CUresult error, const char** out) {
     return error_field(error, out, &ErrorText::text);  // the child must be able to say what went wrong
   return call(site, Needs::kNothing, [&](Driver&, ContextId) { return error_field(error, out, &ErrorText::text); });
 }
-
-// A profiler has nothing to collect here; programs that bracket their loop with these two run on.
-CUDASIM_API cuProfilerStart() {
-  static CallSite site{"cuProfilerStart"};
-  return call(site, Needs::kContext, [](Driver&, ContextId) { return CUDA_SUCCESS; });
-}
-
-CUDASIM_API cuProfilerStop() {
-  static CallSite site{"cuProfilerStop"};
-  return call(site, Needs::kContext, [](Driver&, ContextId) { return CUDA_SUCCESS; });
-}

@@ -18,6 +18,7 @@ CUresult launch_or_capture(Driver& driver, ContextId context, const LaunchReques
   Captures& captures = driver.graphs->captures;
   if (const CUresult bad = captures.use(*stream); bad != CUDA_SUCCESS) return bad;
   if (stream->capture == nullptr) return launch(driver, context, r);
+  if (r.cooperative) return CUDA_ERROR_NOT_SUPPORTED;  // nodes have no such attribute here
   if (r.function == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   take_next_launch_effect(r.function);  // said of this one launch, which does not happen now
   KernelNode node;
@@ -37,7 +38,14 @@ CUresult queue(CallSite& site, const LaunchRequest& request) {
               [&](Driver& driver, ContextId context) { return launch_or_capture(driver, context, request); });
 }
 
-// Attributes say how blocks are placed and when a launch may overlap its predecessor: this device orders launches
+bool is_cooperative(const CUlaunchConfig& config) {
+  for (unsigned at = 0; at < config.numAttrs; ++at) {
+    if (config.attrs[at].id == CU_LAUNCH_ATTRIBUTE_COOPERATIVE) return config.attrs[at].value.cooperative != 0;
+  }
+  return false;
+}
+
+// Other attributes say how blocks are placed and when a launch may overlap its predecessor: this device orders launches
 // fully.
 CUresult queue(CallSite& site, const CUlaunchConfig* c, StreamMode mode, CUfunction function, void** parameters,
                void** extra) {
@@ -51,7 +59,8 @@ CUresult queue(CallSite& site, const CUlaunchConfig* c, StreamMode mode, CUfunct
                               c->hStream,
                               mode,
                               parameters,
-                              extra});
+                              extra,
+                              is_cooperative(*c)});
   });
 }
 
@@ -75,15 +84,16 @@ CUDASIM_API cuLaunchCooperativeKernel(CUfunction function, unsigned int gx, unsi
                                       unsigned int bx, unsigned int by, unsigned int bz, unsigned int shared,
                                       CUstream stream, void** parameters) {
   static CallSite site{"cuLaunchCooperativeKernel"};
-  return queue(site, {function, {gx, gy, gz}, {bx, by, bz}, shared, stream, StreamMode::kLegacy, parameters, nullptr});
+  return queue(site,
+               {function, {gx, gy, gz}, {bx, by, bz}, shared, stream, StreamMode::kLegacy, parameters, nullptr, true});
 }
 
 CUDASIM_API cuLaunchCooperativeKernel_ptsz(CUfunction function, unsigned int gx, unsigned int gy, unsigned int gz,
                                            unsigned int bx, unsigned int by, unsigned int bz, unsigned int shared,
                                            CUstream stream, void** parameters) {
   static CallSite site{"cuLaunchCooperativeKernel_ptsz"};
-  return queue(site,
-               {function, {gx, gy, gz}, {bx, by, bz}, shared, stream, StreamMode::kPerThread, parameters, nullptr});
+  return queue(
+      site, {function, {gx, gy, gz}, {bx, by, bz}, shared, stream, StreamMode::kPerThread, parameters, nullptr, true});
 }
 
 CUDASIM_API cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction function, void** parameters, void** extra) {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 #include <memory>
+#include <vector>
 
 #include "api/call.h"
 #include "module/load.h"
@@ -12,7 +13,7 @@ struct CUlinkState_st {
   std::vector<std::byte> image;  // ends in a zero where it is text
   unsigned inputs = 0;
   bool is_text = false;
-  JitLog log;
+  cudasim::JitLog log;
 };
 
 using namespace cudasim;

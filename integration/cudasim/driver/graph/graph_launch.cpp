@@ -74,7 +74,7 @@ class Launch {
 
   void run(Stream& lane, const CopyNode& node) {
     CopyRequest request{};
-    result_ = request_of(node.copy, request);
+    result_ = request_of(driver_, node.copy, request);
     if (result_ != CUDA_SUCCESS) return;
     request.symbol = "graph memcpy node";
     request.stream = lane.handle;

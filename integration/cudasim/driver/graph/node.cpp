@@ -43,9 +43,9 @@ CUresult make_kernel(Driver& driver, ContextId context, const KernelRequest& req
   return CUDA_SUCCESS;
 }
 
-CUresult check_copy(const CUDA_MEMCPY3D& copy) {
+CUresult check_copy(Driver& driver, const CUDA_MEMCPY3D& copy) {
   CopyRequest request{};
-  return request_of(copy, request);
+  return request_of(driver, copy, request);
 }
 
 CUresult check_fill(const CUDA_MEMSET_NODE_PARAMS_v2& fill) {

@@ -98,7 +98,7 @@ struct KernelRequest {
 CUresult make_kernel(Driver& driver, ContextId context, const KernelRequest& request, KernelNode& out);
 
 // Whether a copy, fill or the like has what it needs; what memory it names is looked at when it is launched.
-CUresult check_copy(const CUDA_MEMCPY3D& copy);
+CUresult check_copy(Driver& driver, const CUDA_MEMCPY3D& copy);
 CUresult check_fill(const CUDA_MEMSET_NODE_PARAMS_v2& fill);
 
 }  // namespace cudasim

@@ -11,6 +11,7 @@
 #include "device_attributes.h"
 #include "driver.h"
 #include "memory/fault_guard.h"
+#include "module/function_attributes.h"
 #include "module/illegal_address.h"
 #include "module/next_launch.h"
 #include "module/ptx_kernels.h"
@@ -221,9 +222,9 @@ CUresult make_work(Driver& driver, LoadedFunction& function, const LaunchRequest
     return CUDA_SUCCESS;
   }
   if (function.host == nullptr && function.executable != nullptr) {
-    const auto ptx = std::make_shared<PtxLaunch>(driver, function, work.name, dimensions, buffer);
+    const auto ptx = std::make_shared<PtxLaunch>(driver, function, work.name, dimensions, buffer, request.cooperative);
     const std::uint64_t blocks = blocks_of(request);
-    const std::uint32_t pieces = pieces_of(blocks);
+    const std::uint32_t pieces = request.cooperative ? 1 : pieces_of(blocks);
     work.duration = modelled(driver.config.device, ptx->cost());
     work.pieces = pieces;
     work.run = [ptx, blocks, pieces](std::uint32_t piece, AccessLog& log) {
@@ -302,6 +303,12 @@ CUresult launch(Driver& driver, ContextId context, const LaunchRequest& request)
   if (function->module->context != driver.engine.context_of(*stream)) return CUDA_ERROR_INVALID_HANDLE;
   if (const CUresult result = check_dimensions(driver.config.device, *function, request); result != CUDA_SUCCESS)
     return result;
+  if (request.cooperative) {
+    const int threads = static_cast<int>(request.block[0] * request.block[1] * request.block[2]);
+    const int together = active_blocks(driver.config.device, *function->image, threads, request.dynamic_shared_bytes) *
+                         driver.config.device.multiprocessors;
+    if (blocks_of(request) > static_cast<std::uint64_t>(together)) return CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE;
+  }
   if (!function->resolved) resolve(driver, modules, *function);
   Work work;
   LaunchEffectPtr effect = take_next_launch_effect(request.function);

@@ -19,6 +19,7 @@ struct LaunchRequest {
   StreamMode mode;
   void** parameters;  // one pointer each; or
   void** extra;       // a packed buffer
+  bool cooperative = false;
 };
 
 // Checks as the driver does, copies the parameters, queues.

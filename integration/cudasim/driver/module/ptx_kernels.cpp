@@ -101,16 +101,18 @@ void resolve_ptx(Driver& driver, LoadedFunction& function) {
 }
 
 PtxLaunch::PtxLaunch(Driver& driver, const LoadedFunction& function, std::string name, const CudasimLaunch& d,
-                     std::span<const std::byte> parameters)
+                     std::span<const std::byte> parameters, bool cooperative)
     : memory_(driver.memory),
       name_(std::move(name)),
       instrumented_(driver.config.instrument),
       blocks_(std::uint64_t{d.grid[0]} * d.grid[1] * d.grid[2]),
       warps_((std::uint64_t{d.block[0]} * d.block[1] * d.block[2] + ptx::kLanes - 1) / ptx::kLanes),
-      launch_(
-          function.executable,
-          ptx::Shape{{d.grid[0], d.grid[1], d.grid[2]}, {d.block[0], d.block[1], d.block[2]}, d.dynamic_shared_bytes},
-          parameters, instrumented_ ? ptx::Observer{on_touched, const_cast<Memory*>(&memory_)} : ptx::Observer{}) {}
+      launch_(function.executable,
+              ptx::Shape{{d.grid[0], d.grid[1], d.grid[2]},
+                         {d.block[0], d.block[1], d.block[2]},
+                         d.dynamic_shared_bytes,
+                         cooperative},
+              parameters, instrumented_ ? ptx::Observer{on_touched, const_cast<Memory*>(&memory_)} : ptx::Observer{}) {}
 
 CudasimCost PtxLaunch::cost() {
   ptx::Counts counts;

@@ -16,7 +16,7 @@ void resolve_ptx(Driver& driver, LoadedFunction& function);
 class PtxLaunch {
  public:
   PtxLaunch(Driver& driver, const LoadedFunction& function, std::string name, const CudasimLaunch& dimensions,
-            std::span<const std::byte> parameters);
+            std::span<const std::byte> parameters, bool cooperative);
 
   // For the roofline, from a warp of the middle block that reads zeros: it depends on the launch alone.
   CudasimCost cost();

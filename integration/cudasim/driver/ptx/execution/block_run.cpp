@@ -57,21 +57,36 @@ void BlockRun::prepare(std::uint64_t block) {
 }
 
 void BlockRun::run(std::uint64_t block) {
+  begin(block);
+  while (go()) {
+  }
+}
+
+void BlockRun::begin(std::uint64_t block) {
   prepare(block);
   for (std::uint32_t w = 0; w < warps_.size(); ++w) {
     warps_[w]->index = w;
     warps_[w]->begin(std::min<std::uint32_t>(kLanes, threads - w * kLanes));
   }
-  while (living_ != 0) {
-    for (const auto& warp : warps_) {
-      if (!warp->is_done()) warp->run();
-    }
-    if (living_ == 0) break;
-    bool any = false;
-    for (std::uint32_t b = 0; b < barriers_.size(); ++b) any |= complete(b);
-    if (!any && std::ranges::none_of(warps_, [](const auto& w) { return !w->runnable_.empty(); }))
-      throw Stopped{Stop::kDeadlock, 0, nullptr, "its threads wait at barriers for each other"};
+}
+
+bool BlockRun::go() {
+  for (const auto& warp : warps_) {
+    if (!warp->is_done()) warp->run();
   }
+  if (living_ == 0) return false;
+  bool any = false;
+  for (std::uint32_t b = 0; b < barriers_.size(); ++b) any |= complete(b);
+  const auto none_runs = [&] {
+    return std::ranges::none_of(warps_, [](const auto& w) { return !w->runnable_.empty(); });
+  };
+  if (any || !none_runs()) return true;
+  // Lanes that wait at a join for others of their warp, which wait at a barrier for them.
+  for (const auto& warp : warps_) {
+    if (!warp->is_done()) warp->release_arrived();
+  }
+  if (none_runs()) throw Stopped{Stop::kDeadlock, 0, nullptr, "its threads wait at barriers for each other"};
+  return true;
 }
 
 Counts BlockRun::sample(std::uint64_t block, std::uint64_t most) {

@@ -28,6 +28,10 @@ class BlockRun {
 
   // All warps to their end. Throws Stopped.
   void run(std::uint64_t block);
+  // The same in rounds: begin(), then go() until it says false. Warps that spin end their round early where the grid is
+  // cooperative.
+  void begin(std::uint64_t block);
+  bool go();
   Counts sample(std::uint64_t block, std::uint64_t most);
 
   bool is_shared(std::uint64_t address) const { return address - shared.address() < shared_bytes; }
@@ -53,6 +57,9 @@ class BlockRun {
   Region shared, local;
   std::uint64_t shared_bytes = 0, local_bytes = 0, stack_bytes = 0;
   std::uint32_t threads = 0;
+  std::uint64_t workspace = 0;  // of a cooperative grid
+  // Threads wait for those of other warps, or blocks, in loops: turns are short.
+  bool short_turns() const { return shape.cooperative || executable.waits; }
 
  private:
   struct Barrier {

@@ -57,6 +57,11 @@ struct Step {
   const Instruction* source = nullptr;
 };
 
+// Steps whose operands are lists alone: destinations, as many as their count, then sources, as many as aux.
+constexpr bool has_lists(Op op) {
+  return op == Op::kTex || op == Op::kTld4 || op == Op::kTxq || op == Op::kSuld || op == Op::kSust || op == Op::kSuq;
+}
+
 struct Copy {
   std::uint64_t from, to;  // offsets in the caller's and callee's frames
   std::uint64_t bytes;
@@ -89,6 +94,7 @@ struct Executable {
   std::vector<Row> constants;
   std::uint64_t stack_bytes = 0;  // of a thread, for all calls that are nested
   std::uint32_t carry_row = 0;
+  bool waits = false;  // its threads wait in loops for what others do
 
   // Null, and why in `problem`, where something is missing.
   static std::shared_ptr<const Executable> make(std::shared_ptr<const Program> program, const Function& kernel,

@@ -11,12 +11,34 @@ struct Launch::Impl {
   std::shared_ptr<const Executable> executable;
   std::vector<std::byte> parameters;
   BlockRun block;
+  std::vector<std::unique_ptr<BlockRun>> together;  // of a cooperative grid
+  alignas(64) std::uint32_t workspace[16] = {};
+
+  // The blocks of a cooperative grid, each a while.
+  void run_together(std::uint64_t blocks) {
+    std::ranges::fill(workspace, 0u);
+    for (std::uint64_t at = together.size(); at < blocks; ++at) {
+      together.push_back(std::make_unique<BlockRun>(block.executable, block.shape, block.parameters, block.observer));
+      together.back()->workspace = reinterpret_cast<std::uint64_t>(&workspace);
+    }
+    for (std::uint64_t at = 0; at < blocks; ++at) together[at]->begin(at);
+    std::vector<bool> ended(blocks);
+    for (std::uint64_t left = blocks; left != 0;) {
+      for (std::uint64_t at = 0; at < blocks; ++at) {
+        if (ended[at] || together[at]->go()) continue;
+        ended[at] = true;
+        --left;
+      }
+    }
+  }
 
   Impl(std::shared_ptr<const Executable> executable_, const Shape& shape, std::span<const std::byte> given,
        Observer observer)
       : executable(std::move(executable_)),
         parameters(padded(given, executable->kernel->parameter_bytes)),
-        block(*executable, shape, parameters.data(), observer) {}
+        block(*executable, shape, parameters.data(), observer) {
+    block.workspace = shape.cooperative ? reinterpret_cast<std::uint64_t>(&workspace) : 0;
+  }
 
   // As many as the kernel may read.
   static std::vector<std::byte> padded(std::span<const std::byte> given, std::size_t least) {
@@ -33,6 +55,10 @@ Launch::~Launch() = default;
 
 Outcome Launch::run(std::uint64_t first, std::uint64_t last) {
   try {
+    if (impl_->block.shape.cooperative) {
+      impl_->run_together(last);
+      return {};
+    }
     for (std::uint64_t block = first; block < last; ++block) impl_->block.run(block);
   } catch (const Stopped& stopped) {
     std::string where;

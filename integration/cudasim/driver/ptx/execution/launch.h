@@ -19,6 +19,7 @@ struct Shape {
   std::uint32_t grid[3];
   std::uint32_t block[3];
   std::uint32_t dynamic_shared_bytes = 0;
+  bool cooperative = false;  // its blocks run in turns and may wait for each other
 };
 
 // What the execution is told and tells.
@@ -56,7 +57,7 @@ class Launch {
   Launch(std::shared_ptr<const Executable> executable, const Shape& shape, std::span<const std::byte> parameters,
          Observer observer);
   ~Launch();
-  // Blocks first to last - 1, numbered x fastest.
+  // Blocks first to last - 1, numbered x fastest. Of a cooperative grid: all at once.
   Outcome run(std::uint64_t first, std::uint64_t last);
   // What one warp of the grid does when global memory reads as zero and is not written: depends on the launch alone.
   // Ends after `most` instructions.

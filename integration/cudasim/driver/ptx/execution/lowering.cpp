@@ -155,6 +155,14 @@ void Lowering::vector(const Operand& operand, Type type, bool is_destination, St
   code_.refs.insert(code_.refs.end(), refs.begin(), refs.end());
 }
 
+void Lowering::lists(const std::vector<Ref>& destinations, const std::vector<Ref>& sources, Step& step) {
+  step.list = static_cast<std::uint32_t>(code_.refs.size());
+  step.count = static_cast<std::uint8_t>(destinations.size());
+  step.aux = sources.size();
+  code_.refs.insert(code_.refs.end(), destinations.begin(), destinations.end());
+  code_.refs.insert(code_.refs.end(), sources.begin(), sources.end());
+}
+
 void Lowering::address(const Operand& operand, Step& step) {
   step.value = operand.value;
   if (operand.kind == Operand::Kind::kAddress) {
@@ -271,8 +279,8 @@ void Lowering::lower(const Instruction& i) {
     default:
       break;
   }
-  if (lower_move(*this, i, step) || lower_memory(*this, i, step) || lower_atomic(*this, i, step) ||
-      lower_matrix(*this, i, step))
+  if (lower_move(*this, i, step) || lower_mbarrier(*this, i, step) || lower_memory(*this, i, step) ||
+      lower_atomic(*this, i, step) || lower_matrix(*this, i, step) || lower_texture(*this, i, step))
     return;
   // d, then up to four sources.
   Ref Step::*const sources[] = {&Step::a, &Step::b, &Step::c, &Step::e};
@@ -377,6 +385,9 @@ std::shared_ptr<const Executable> Executable::make(std::shared_ptr<const Program
   try {
     for (const std::uint32_t f : program->closure_of(kernel)) {
       if (!program->functions[f].is_defined) continue;
+      executable->waits |= std::ranges::any_of(program->functions[f].instructions, [](const Instruction& i) {
+        return i.has(Modifier::kTestWait) || i.has(Modifier::kTryWait) || i.op == Op::kNanosleep;
+      });
       executable->codes[f] = Lowering(*executable, address_of, constants, program->functions[f]).run();
       frames = std::max(frames, executable->codes[f].frame_bytes);
     }

@@ -26,6 +26,8 @@ class Lowering {
   Ref pair(const Operand& operand) const;
   // A vector, or a single operand as a vector of one, into Code::refs.
   void vector(const Operand& operand, Type type, bool is_destination, Step& step);
+  // Destinations, then sources, into Code::refs; how many in the step's count and aux.
+  void lists(const std::vector<Ref>& destinations, const std::vector<Ref>& sources, Step& step);
   // Base and offset of what stands in brackets.
   void address(const Operand& operand, Step& step);
   Ref constant(std::uint64_t value);
@@ -65,6 +67,8 @@ bool lower_move(Lowering& lowering, const Instruction& instruction, Step& step);
 bool lower_memory(Lowering& lowering, const Instruction& instruction, Step& step);
 bool lower_atomic(Lowering& lowering, const Instruction& instruction, Step& step);
 bool lower_matrix(Lowering& lowering, const Instruction& instruction, Step& step);
+bool lower_mbarrier(Lowering& lowering, const Instruction& instruction, Step& step);
+bool lower_texture(Lowering& lowering, const Instruction& instruction, Step& step);
 // A function that the device brings: vprintf and its like. Null for others.
 Runner builtin_runner(const std::string& name);
 

@@ -10,6 +10,8 @@ namespace {
 
 // Jumps back before other paths of the warp get their turn.
 constexpr std::uint32_t kNativeTurns = 1 << 16;
+// The same where others are waited for in loops.
+constexpr std::uint32_t kShortTurns = 64;
 
 }  // namespace
 
@@ -44,7 +46,7 @@ bool Warp::run_native(std::uint32_t path, std::uint32_t entry) {
                   entry,
                   paths_[path].mask,
                   live,
-                  kNativeTurns,
+                  block.short_turns() ? kShortTurns : kNativeTurns,
                   0,
                   0,
                   0};

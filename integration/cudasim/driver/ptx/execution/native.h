@@ -13,7 +13,7 @@
 
 namespace cudasim::ptx {
 
-inline constexpr std::uint32_t kNativeVersion = 1;
+inline constexpr std::uint32_t kNativeVersion = 2;
 
 struct Way {
   Mask mask;

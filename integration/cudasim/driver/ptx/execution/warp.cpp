@@ -9,6 +9,8 @@ namespace {
 
 // Steps that jump back before another path gets its turn.
 constexpr std::uint32_t kTurn = 1 << 15;
+// The same where others are waited for in loops.
+constexpr std::uint32_t kShortTurn = 64;
 
 }  // namespace
 
@@ -67,6 +69,8 @@ void Warp::fill_specials() {
   set(Special::kLanemaskGt, [&](std::uint32_t l) { return ~((Mask{2} << l) - 1); });
   all(Special::kDynamicSmemSize, s.dynamic_shared_bytes);
   all(Special::kTotalSmemSize, block.shared_bytes);
+  all(Special::kEnvreg1, block.workspace >> 32);
+  all(Special::kEnvreg2, block.workspace & 0xffffffff);
   all(Special::kZero, 0);
   all(Special::kOne, 1);
   for (std::uint64_t& slot : specials_[kParameterRow].lane) slot = reinterpret_cast<std::uint64_t>(block.parameters);
@@ -99,6 +103,10 @@ void Warp::run() {
       const std::uint32_t path = runnable_.back();
       runnable_.pop_back();
       run_path(path);
+      if (gave_way_) {
+        gave_way_ = false;
+        return;
+      }
     }
     if (!release_warp_waits()) return;
   }
@@ -146,11 +154,7 @@ void Warp::run_path(std::uint32_t path) {
       if (const std::uint32_t entry = code_->native->entry_of_step[p.pc]; entry != kNoIndex) {
         if (!run_native(path, entry)) return;
         // A loop that has had its turns is at an entry again.
-        if (code_->native->entry_of_step[paths_[path].pc] != kNoIndex && !runnable_.empty()) {
-          runnable_.insert(runnable_.begin(), path);
-          return;
-        }
-        if (code_->native->entry_of_step[paths_[path].pc] != kNoIndex) continue;
+        if (code_->native->entry_of_step[paths_[path].pc] != kNoIndex) return give_way(path);
       }
     }
     const Step& step = code_->steps[paths_[path].pc];
@@ -223,15 +227,18 @@ void Warp::run_path(std::uint32_t path) {
       runnable_.push_back(path);
       return;
     }
-    if (++turn >= kTurn) {
+    if (++turn >= (block.short_turns() ? kShortTurn : kTurn)) {
       turn = 0;
       release_arrived();
-      if (!runnable_.empty()) {
-        runnable_.insert(runnable_.begin(), path);
-        return;
-      }
+      return give_way(path);
     }
   }
+}
+
+// After its turn: to other paths of the warp, which may wait for it, and to other warps.
+void Warp::give_way(std::uint32_t path) {
+  runnable_.insert(runnable_.begin(), path);
+  gave_way_ = true;
 }
 
 // At once where all lanes that it is for are here, else when nothing else of the warp can run.

@@ -32,7 +32,7 @@ class Warp {
   explicit Warp(BlockRun& owner) : block(owner) {}
   // The first `lanes` of warp `index` of the block.
   void begin(std::uint32_t lanes);
-  // Until no path can go on: all have ended or wait for a barrier.
+  // Until no path can go on, as all have ended or wait for a barrier, or one has had its turn of jumps back.
   void run();
   bool is_done() const { return live == 0; }
 
@@ -94,6 +94,7 @@ class Warp {
   bool meet(std::uint32_t path, const Step& step, Mask mask);
   bool release_warp_waits();
   void fill_specials();
+  void give_way(std::uint32_t path);
   bool run_native(std::uint32_t path, std::uint32_t entry);
   static std::uint32_t interpret_step(void* warp, std::uint32_t step, Mask mask) noexcept;
 
@@ -109,6 +110,7 @@ class Warp {
   std::uint64_t frame_local_ = 0;
   std::vector<Way> ways_;
   std::exception_ptr native_problem_;
+  bool gave_way_ = false;
 };
 
 }  // namespace cudasim::ptx

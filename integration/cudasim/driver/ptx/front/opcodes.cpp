@@ -178,6 +178,35 @@ constexpr ModifierRow kModifiers[] = {
     {Modifier::kMask, "mask"},
     {Modifier::kEvictLast, "evict_last"},
     {Modifier::kEvictNormal, "evict_normal"},
+    {Modifier::k1d, "1d"},
+    {Modifier::k2d, "2d"},
+    {Modifier::k3d, "3d"},
+    {Modifier::kA1d, "a1d"},
+    {Modifier::kA2d, "a2d"},
+    {Modifier::kCube, "cube"},
+    {Modifier::kAcube, "acube"},
+    {Modifier::kLevel, "level"},
+    {Modifier::kGrad, "grad"},
+    {Modifier::kB, "b"},
+    {Modifier::kTrapping, "trap"},
+    {Modifier::kZeroing, "zero"},
+    {Modifier::kGreen, "g"},
+    {Modifier::kAlpha, "a"},
+    {Modifier::kWidth, "width"},
+    {Modifier::kHeight, "height"},
+    {Modifier::kDepth, "depth"},
+    {Modifier::kArraySize, "array_size"},
+    {Modifier::kMipmapLevels, "num_mipmap_levels"},
+    {Modifier::kMbarrier, "mbarrier"},
+    {Modifier::kInit, "init"},
+    {Modifier::kInval, "inval"},
+    {Modifier::kArriveDrop, "arrive_drop"},
+    {Modifier::kNoComplete, "noComplete"},
+    {Modifier::kNoinc, "noinc"},
+    {Modifier::kTestWait, "test_wait"},
+    {Modifier::kTryWait, "try_wait"},
+    {Modifier::kParity, "parity"},
+    {Modifier::kPendingCount, "pending_count"},
 };
 static_assert([] {
   std::size_t at = 0;
@@ -206,6 +235,7 @@ constexpr std::string_view kAtomics =
     "cas noftz "
     "v2 v4 v8 cache L2::cache_hint";
 constexpr std::string_view kAtomicTypes = "b16 b32 b64 b128 u32 u64 s32 s64 f16 f16x2 bf16 bf16x2 f32 f64";
+constexpr std::string_view kQueries = "width height depth array_size num_mipmap_levels";
 constexpr std::string_view kRoundings = "rn rz rm rp ftz sat";
 
 constexpr Opcode kOpcodes[] = {
@@ -230,8 +260,10 @@ constexpr Opcode kOpcodes[] = {
     {Op::kCnot, "cnot", 1, 1, "b16 b32 b64", "", "ds"},
     {Op::kCopysign, "copysign", 1, 1, "f32 f64", "", "dss"},
     {Op::kCos, "cos", 1, 1, "f32", "approx ftz", "ds"},
-    {Op::kCp, "cp", 0, 0, "",
-     "async commit_group wait_group wait_all ca cg shared shared::cta global cache L2::cache_hint", "?xxxxx"},
+    {Op::kCp, "cp", 0, 1, "b64",
+     "async mbarrier arrive noinc commit_group wait_group wait_all ca cg shared shared::cta global cache "
+     "L2::cache_hint",
+     "?xxxxx"},
     {Op::kCreatepolicy, "createpolicy", 1, 1, "b64", "fractional cache", "d?ss"},
     {Op::kCvt, "cvt", 2, 3, "u8 u16 u32 u64 s8 s16 s32 s64 f16 f16x2 bf16 bf16x2 tf32 f32 f64 e4m3x2 e5m2x2 b32",
      "rn rz rm rp rna rni rzi rmi rpi ftz sat satfinite relu pack", "ds?ss"},
@@ -259,6 +291,10 @@ constexpr Opcode kOpcodes[] = {
     {Op::kMadc, "madc", 1, 1, "u32 s32 u64 s64", "lo hi cc", "dsss"},
     {Op::kMatch, "match", 1, 1, "b32 b64", "all any sync", "dss"},
     {Op::kMax, "max", 1, 1, kArithmetic, "ftz NaN xorsign abs relu", "dss?s"},
+    {Op::kMbarrier, "mbarrier", 0, 1, "b64",
+     "init inval arrive arrive_drop noComplete test_wait try_wait parity pending_count shared shared::cta acquire "
+     "release relaxed cta cluster",
+     "x?xxx"},
     {Op::kMembar, "membar", 0, 0, "", "cta gl sys", ""},
     {Op::kMin, "min", 1, 1, kArithmetic, "ftz NaN xorsign abs relu", "dss?s"},
     {Op::kMma, "mma", 4, 4, "f16 bf16 tf32 f32 f64 s8 u8 s32",
@@ -298,10 +334,16 @@ constexpr Opcode kOpcodes[] = {
     {Op::kStmatrix, "stmatrix", 1, 1, "b16", "sync aligned m8n8 x1 x2 x4 trans shared shared::cta", "ms"},
     {Op::kSub, "sub", 1, 2, kArithmetic, "rn rz rm rp ftz sat cc", "dss"},
     {Op::kSubc, "subc", 1, 1, "u32 s32 u64 s64", "cc", "dss"},
+    {Op::kSuld, "suld", 1, 1, "b8 b16 b32 b64", "b 1d 2d 3d a1d a2d ca cg cs cv v2 v4 trap clamp zero", "dm"},
+    {Op::kSuq, "suq", 1, 1, "b32", kQueries, "dm"},
+    {Op::kSust, "sust", 1, 1, "b8 b16 b32 b64", "b 1d 2d 3d a1d a2d wb cg cs wt v2 v4 trap clamp zero", "ms"},
     {Op::kSzext, "szext", 1, 1, "u32 s32", "clamp wrap", "dss"},
     {Op::kTanh, "tanh", 1, 1, "f16 f16x2 bf16 bf16x2 f32", "approx", "ds"},
     {Op::kTestp, "testp", 1, 1, "f32 f64", "finite infinite number notanumber normal subnormal", "ds"},
+    {Op::kTex, "tex", 2, 2, "u32 s32 f16 f16x2 f32", "level grad 1d 2d 3d a1d a2d cube acube v2 v4", "dm?ss"},
+    {Op::kTld4, "tld4", 2, 2, "u32 s32 f32", "r g b a 2d v4", "dm"},
     {Op::kTrap, "trap", 0, 0, "", "", ""},
+    {Op::kTxq, "txq", 1, 1, "b32", kQueries, "dm"},
     {Op::kVote, "vote", 1, 1, "pred b32", "sync all any uni ballot", "ds?s"},
     {Op::kXor, "xor", 1, 1, kBits, "", "dss"},
 };

@@ -48,6 +48,8 @@ constexpr SpecialRow kSpecials[] = {
     {"%globaltimer_hi", Special::kGlobaltimerHi},
     {"%dynamic_smem_size", Special::kDynamicSmemSize},
     {"%total_smem_size", Special::kTotalSmemSize},
+    {"%envreg1", Special::kEnvreg1},
+    {"%envreg2", Special::kEnvreg2},
     {"%is_explicit_cluster", Special::kZero},
     {"%clusterid.x", Special::kCtaidX},
     {"%clusterid.y", Special::kCtaidY},
@@ -64,6 +66,8 @@ constexpr SpecialRow kSpecials[] = {
     {"%cluster_ctarank", Special::kZero},
     {"%cluster_nctarank", Special::kOne},
 };
+
+bool has_coordinates(Op op) { return op == Op::kTex || op == Op::kTld4 || op == Op::kSuld || op == Op::kSust; }
 
 // An operand's own type where it is not the instruction's first: literals are read by it.
 Type type_of_operand(const Instruction& i, std::size_t at) {
@@ -200,6 +204,16 @@ Operand Parser::read_address() {
     const std::uint64_t bytes = take_number();
     operand.value += minus ? 0 - bytes : bytes;
   }
+  // [texture, {x, y}]; integers and floats alike are given as registers mostly, and literals by their bits.
+  if (tokens_.take_if(",")) {
+    Operand coordinates = tokens_.is("{") ? read_vector(Type::kB32) : read_operand('s', Type::kB32);
+    if (tokens_.is(",")) fail(shortened(mnemonic_) + " with a sampler of its own");
+    if (coordinates.kind == Operand::Kind::kVector) {
+      operand.elements = std::move(coordinates.elements);
+    } else {
+      operand.elements.push_back(std::move(coordinates));
+    }
+  }
   expect("]");
   return operand;
 }
@@ -273,7 +287,8 @@ void Parser::check_operands(const Opcode& row, const Instruction& instruction) c
         right = true;
         break;
       case 'm':
-        right = kind == Kind::kAddress || kind == Kind::kVariable;
+        right =
+            (kind == Kind::kAddress || kind == Kind::kVariable) && operand.elements.empty() != has_coordinates(row.op);
         break;
       case 'l':
       case 't':

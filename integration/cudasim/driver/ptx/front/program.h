@@ -92,6 +92,8 @@ enum class Special : std::uint8_t {
   kGlobaltimerHi,
   kDynamicSmemSize,
   kTotalSmemSize,
+  kEnvreg1,  // the address of a cooperative grid's workspace: the upper half, then the lower; 0 for other grids
+  kEnvreg2,
   kZero,  // %tid.w, cluster indices of a grid without clusters
   kOne,   // cluster sizes of a grid without clusters
 };
@@ -105,7 +107,8 @@ struct Operand {
     kVariable,   // index: variable, value: bytes added. As a source its address; in brackets what lies there
     kFunction,   // index: function, as a source its address
     kVector,     // elements: registers, sinks, immediates
-    kAddress,    // register `index` plus `value` bytes, in brackets; absolute with kNoIndex
+    kAddress,    // register `index` plus `value` bytes, in brackets; absolute with kNoIndex. Of a texture or a surface:
+                 // its handle, and the coordinates as elements
     kBlock,      // index: block
   };
   Kind kind = Kind::kRegister;

@@ -231,6 +231,11 @@ Touched touched(const Code& code, const Step& s) {
     add_list(t.reads, s.c, count(3));
     return t;
   }
+  if (has_lists(op)) {
+    add_list(t.writes, s.list, s.count);
+    add_list(t.reads, s.list + s.count, static_cast<std::uint32_t>(s.aux));
+    return t;
+  }
   for (const Ref ref : {s.a, s.b, s.c, s.e}) add(t.reads, ref);
   const bool vectors = op == Op::kMov && s.source != nullptr;
   if (op == Op::kLd || op == Op::kLdmatrix || (vectors && s.source->operands[0].kind == Operand::Kind::kVector))
