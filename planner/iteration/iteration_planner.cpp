@@ -30,8 +30,24 @@ constexpr std::uint64_t kAloneRepeats = 256;  // of a thread of it by itself, un
 constexpr std::uint64_t kShorterPart = 8;     // shorter by less than this part of it is not shorter
 constexpr std::uint32_t kMostReturns = 8;
 
+// What is longer than an iteration that was planned by this part of it, or more, has several of its kind in it. Where
+// these differ by chance, two runs of them are alike now and then, but not so many.
+constexpr std::uint64_t kSeveralPart = 2;
+constexpr std::uint64_t kNoChance = 4;
+
 bool is_kept(const std::vector<KeptChunk>& chunks, const KeptChunk& chunk) {
   return std::find(chunks.begin(), chunks.end(), chunk) != chunks.end();
+}
+
+// Steps of a random number of batches, or that leave a layer out by chance: some in a row are like those before, and
+// none that follow keep to the plan for them. What is no chance has gone on since the beginning, but for what comes
+// once: the program's first period, and half as much that it makes before.
+bool may_be_chance(const Iteration& found, std::uint64_t shortest) {
+  const LanePeriod& main = found.lanes[found.main];
+  if (found.operations() < shortest + shortest / kSeveralPart) return false;
+  if (found.repeated >= kNoChance * main.period) return false;
+  const std::uint64_t before = main.end - std::min(found.repeated, main.end);
+  return before > std::uint64_t{main.period} + main.period / 2;
 }
 
 }  // namespace
@@ -145,6 +161,7 @@ void IterationPlanner::forget_plan() {
   settle();
   plan_.reset();
   period_ = 0;
+  shortest_ = 0;
   sent_ = 0;
   deviations_ = 0;
   refused_ = false;
@@ -217,6 +234,7 @@ bool IterationPlanner::is_part_of_planned(const Iteration& found) const {
 
 bool IterationPlanner::is_wanted(const Iteration& found) {
   if (is_doubtful(found) || is_part_of_planned(found)) return false;
+  if (period_ != 0 && found.signature != signature_ && may_be_chance(found, shortest_)) return false;
   if (period_ != 0 && found.signature == signature_) {
     follow(found);
     if (std::exchange(left_, false) && (is_in_the_way(found) || has_unsteady(found))) return true;
@@ -338,6 +356,8 @@ bool IterationPlanner::adopt(const Iteration& iteration) {
   deviations_ = 0;
   const LanePeriod& main = iteration.lanes[iteration.main];
   lane_number_ = store_.lanes()[main.lane].number;
+  const std::uint64_t operations = plan_->lifetimes.operations;
+  shortest_ = shortest_ == 0 ? operations : std::min(shortest_, operations);
   period_ = main.period;
   signature_ = iteration.signature;
   follow(iteration);

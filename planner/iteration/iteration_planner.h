@@ -107,6 +107,7 @@ class IterationPlanner {
   bool left_ = false;                // since it was looked whether what stays is in the way of its places
 
   std::uint64_t signature_ = 0;
+  std::uint64_t shortest_ = 0;  // operations, of the iterations that have been planned one after the other
 
   // Plans that the program was not kept to, and the operations of the last one's iteration.
   std::uint32_t not_kept_ = 0;

@@ -1,6 +1,7 @@
 """What the programs beside this one share: their arguments, and a training loop."""
 import argparse
 import contextlib
+import random
 
 import torch
 from torch.utils.checkpoint import checkpoint
@@ -14,7 +15,9 @@ def arguments(batch, **more):
     parser.add_argument("--kernels", choices=["foreach", "fused", "single"], default="foreach", help="of the optimizer")
     parser.add_argument("--autocast", choices=["off", "bfloat16", "float16"], default="off")
     parser.add_argument("--accumulate", type=int, default=1, help="batches of a step")
+    parser.add_argument("--accumulate-least", type=int, default=0, metavar="N", help="from so many up to those of --accumulate, by chance")
     parser.add_argument("--checkpointing", action="store_true", help="recompute activations")
+    parser.add_argument("--leave-out", type=float, default=0.0, metavar="PART", help="of the blocks, by chance (stochastic depth)")
     parser.add_argument("--evaluate-every", type=int, default=0, metavar="STEPS")
     parser.add_argument("--save-every", type=int, default=0, metavar="STEPS", help="copy the state to the host")
     parser.add_argument("--epoch", type=int, default=0, metavar="STEPS", help="the last batch of so many is smaller")
@@ -23,6 +26,7 @@ def arguments(batch, **more):
     for name, default in more.items():
         parser.add_argument("--" + name, type=type(default), default=default)
     torch.manual_seed(0)
+    random.seed(0)
     return parser.parse_args()
 
 
@@ -39,7 +43,9 @@ def autocast(a):
 
 
 def run(block, a, *inputs):
-    """A block of a network, recomputed in the backward pass if the arguments say so."""
+    """A block of a network, recomputed in the backward pass or left out if the arguments say so."""
+    if a.leave_out and torch.is_grad_enabled() and random.random() < a.leave_out:
+        return inputs[0]
     return checkpoint(block, *inputs, use_reentrant=False) if a.checkpointing and torch.is_grad_enabled() else block(*inputs)
 
 
@@ -86,9 +92,10 @@ def train(model, make, loss_of, a):
     optimizer, data = optimizer_of(model.parameters(), a), batches(make, a)
     scaler = torch.amp.GradScaler("cuda", enabled=a.autocast == "float16")
     for step in range(1, a.steps + 1):
-        for _ in range(a.accumulate):
+        several = random.randint(a.accumulate_least, a.accumulate) if a.accumulate_least else a.accumulate
+        for _ in range(several):
             with autocast(a):
-                loss = loss_of(model, *next(data)) / a.accumulate
+                loss = loss_of(model, *next(data)) / several
             scaler.scale(loss).backward()
         scaler.step(optimizer)
         scaler.update()
