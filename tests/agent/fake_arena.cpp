@@ -131,6 +131,7 @@ void forget_due_scans() noexcept {
 void escaped(ArenaLock&, Block& block) noexcept { block.escaped = true; }
 void note_stream_may_be_held_up(StreamName) noexcept {}
 void note_graph_launched() noexcept {}
+void keep_for_graph(Block& block) noexcept { block.kept = true; }
 bool arena_maps(std::uint64_t address) noexcept { return arena_may_own(address); }
 void note_capture_begins(CUstream stream) noexcept { state().begun.push_back(stream); }
 void note_capture_ended(CUstream stream) noexcept { state().ended.push_back(stream); }
