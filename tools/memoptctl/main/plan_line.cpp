@@ -94,6 +94,13 @@ void PlanLine::add_to(CLI::App& command) {
                          "for the strategy memopt, and for autoswap:tuned (60s) and dqn (30s), under each limit", "N"),
                   PlainUnit::kSeconds, shm::kOneSecond / 20, kDay)
       ->capture_default_str();
+  accept_whole(
+      option("--attempts", swaps_.attempts,
+             "of the strategy memopt, instead of --time-budget: so many plans are tried by each thread, at most, "
+             "for each of several limits up to the one that is given. The same line then gives the same plan, "
+             "and a wider limit or more attempts never a worse one; it takes as long as it takes",
+             "N"),
+      0, 1'000'000'000);
   accept_whole(option("--threads", swaps_.threads, "of the strategy memopt, 0: one for each processor", "N"), 0, 1024)
       ->capture_default_str();
   app_->add_flag("--clean-drops", swaps_.clean_drops,

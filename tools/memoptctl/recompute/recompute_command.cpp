@@ -33,7 +33,7 @@ constexpr int kExitInfeasible = 3;
 constexpr int kExitNoIteration = 4;
 
 void refuse_others(const SwapPlanOptions& options) {
-  for (const char* const name : {"--objective", "--clean-drops", "--remap-time"}) {
+  for (const char* const name : {"--objective", "--clean-drops", "--remap-time", "--attempts"}) {
     if (options.has(name))
       throw std::invalid_argument(std::string(name) + " is for swaps alone, and not for --recompute");
   }

@@ -11,6 +11,7 @@
 #include "planner/layout/portfolio/solve.h"
 #include "planner/swap/places/layout_problem.h"
 #include "planner/swap/places/timeline.h"
+#include "planner/swap/search/ladder.h"
 #include "planner/swap/search/search.h"
 #include "planner/swap/simulation/verify.h"
 #if MEMOPT_HAS_TUNED_SWAP
@@ -65,8 +66,11 @@ swap::AutoSwapPlan searched(const swap::Problem& problem, const swap::Liveness& 
   limits.in_step = true;
   limits.cancelled = &end_at_interrupt();
   const bool time = options.objective.empty() ? problem.limit.has_value() : options.objective == "time";
-  swap::SearchPlan found =
-      swap::search(problem, liveness, time ? swap::Objective::kTime : swap::Objective::kFootprint, limits);
+  const swap::Objective objective = time ? swap::Objective::kTime : swap::Objective::kFootprint;
+  const bool counted = options.has("--attempts");
+  if (counted) limits.attempts = options.attempts;
+  swap::SearchPlan found = counted ? swap::search_by_steps(problem, liveness, objective, limits)
+                                   : swap::search(problem, liveness, objective, limits);
   swap::AutoSwapPlan plan;
   plan.feasible = found.feasible;
   plan.decisions = std::move(found.decisions);
@@ -127,6 +131,8 @@ const SwapStrategy& find_strategy(const std::string& option, const std::string& 
 }
 
 void refuse_ignored(const SwapPlanOptions& options, const std::vector<const SwapStrategy*>& strategies) {
+  if (options.has("--attempts") && options.has("--time-budget"))
+    throw std::invalid_argument("--attempts and --time-budget: expected one of them, as a search is counted or timed");
   const auto none = [&](bool searches) {
     return std::none_of(strategies.begin(), strategies.end(),
                         [&](const SwapStrategy* one) { return one->searches == searches; });
@@ -138,7 +144,7 @@ void refuse_ignored(const SwapPlanOptions& options, const std::vector<const Swap
     throw std::invalid_argument(fmt::format("{} is for {}; {} does not look at it", option, whose, names));
   };
   if (none(true)) {
-    for (const char* const option : {"--threads", "--objective", "--clean-drops", "--remap-time"})
+    for (const char* const option : {"--threads", "--objective", "--clean-drops", "--remap-time", "--attempts"})
       refuse(option, "the strategy memopt");
     const auto is_tuned = [](const SwapStrategy* one) { return one->name == "autoswap:tuned"; };
     if (std::none_of(strategies.begin(), strategies.end(), is_tuned))

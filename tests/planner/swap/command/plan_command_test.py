@@ -175,6 +175,11 @@ class PlanCommand(PlanCase):
         wrong_way_round = importlib.import_module("limits_table").wrong_way_round
         self.assertEqual(wrong_way_round([0, None, 3, 2, 2.01, None]), 5)  # no plan beside each of three, and 3 beside 2 and 2.01
         self.assertEqual(wrong_way_round([5, 4, 6]), 1)
+        self.assertEqual(wrong_way_round([2.01, 2, None]), 0)
+        self.assertEqual(wrong_way_round([2.01, 2, None], exactly=True), 1)
+        counted = run(sys.executable, table, MEMOPTCTL, "--attempts", "64", "--seeds", "1", "--limits", "100,50,30", self.write(TWO))
+        self.assertEqual(counted.returncode, 0, counted.stdout + counted.stderr)
+        self.assertRegex(counted.stdout, r"(?m)^.* 64 +1 +none +2\.0 +0\.00 +0\.00 +\(2\.0\) +0$")
 
     def test_bounds_or_why_there_are_none(self):
         done = self.plan("--limit", "50%")
@@ -190,6 +195,9 @@ class PlanCommand(PlanCase):
                                 (("--strategy", "autoswap:doa", "--clean-drops"), "--clean-drops is for the strategy memopt"),
                                 (("--remap-time", "5", "--recompute", "--limit", "50%"), "--remap-time is for swaps alone, and not for --recompute"),
                                 (("--strategy", "none", "--remap-time", "5"), "--remap-time is for the strategy memopt"),
+                                (("--strategy", "none", "--attempts", "5"), "--attempts is for the strategy memopt"),
+                                (("--attempts", "5", "--time-budget", "1"), "--attempts and --time-budget: expected one of them"),
+                                (("--attempts", "5", "--recompute", "--limit", "50%"), "--attempts is for swaps alone, and not for --recompute"),
                                 (("--layout-time", "1"), "--layout-time is for none and autoswap; memopt does not look at it"),
                                 (("--buffers", self.path("out")), "--buffers is for recordings and text traces"),
                                 (("--strategy", "layout"), "--strategy none plans it without swaps")):
