@@ -225,7 +225,7 @@ def emit_exports(entries, version, _):
     yield "{\n  global:\n"
     for e in hooks(entries):
         yield f"    {e.symbol};\n"
-    yield "    dlsym;\n    dlvsym;\n    memopt_version;\n  local: *;\n};\n"
+    yield "    InitializeInjection;\n    dlsym;\n    dlvsym;\n    memopt_version;\n  local: *;\n};\n"
 
 
 def emit_markdown(entries, version, _):

@@ -23,6 +23,10 @@ void* next_definition(const char* name) {
   for (map = map->l_next; map != nullptr; map = map->l_next) {
     if (void* const found = memopt::preload::ElfObject(*map).find_function(name)) return found;
   }
+  // Loaded late, by the driver (injection.cpp): the program's is before us.
+  for (map = _r_debug.r_map; map != nullptr && map->l_ld != _DYNAMIC; map = map->l_next) {
+    if (void* const found = memopt::preload::ElfObject(*map).find_function(name)) return found;
+  }
   return nullptr;
 }
 

@@ -1,9 +1,12 @@
 // cuInit, versions, errors.
 #define __CUDA_API_VERSION_INTERNAL
 #include <cudaProfiler.h>
+#include <dlfcn.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdio>
+#include <cstdlib>
 #include <span>
 
 #include "api/call.h"
@@ -139,6 +142,20 @@ CUresult error_field(CUresult code, const char** out, const char* ErrorText::*fi
   return error == nullptr ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 }
 
+// As NVIDIA's driver does for its tools: the library that the environment names is loaded in the first cuInit, and
+// told.
+void load_injected_library() {
+  static std::atomic<bool> done{false};
+  const char* const path = std::getenv("CUDA_INJECTION64_PATH");
+  if (path == nullptr || *path == '\0' || Driver::in_forked_child() || done.exchange(true)) return;
+  void* const library = dlopen(path, RTLD_NOW);
+  if (library == nullptr) {
+    std::fprintf(stderr, "cudasim: CUDA_INJECTION64_PATH: %s\n", dlerror());
+    return;
+  }
+  if (void* const begin = dlsym(library, "InitializeInjection")) reinterpret_cast<int (*)()>(begin)();
+}
+
 }  // namespace
 }  // namespace cudasim
 
@@ -146,7 +163,7 @@ using namespace cudasim;
 
 CUDASIM_API cuInit(unsigned int flags) {
   static CallSite site{"cuInit"};
-  return call(site, Needs::kNothing, [&](Driver& driver, ContextId) {
+  const CUresult result = call(site, Needs::kNothing, [&](Driver& driver, ContextId) {
     if (flags != 0) return CUDA_ERROR_INVALID_VALUE;
     if (!driver.config.device_problem.empty()) {
       std::fprintf(stderr, "cudasim: cuInit: %s\n", driver.config.device_problem.c_str());
@@ -155,6 +172,8 @@ CUDASIM_API cuInit(unsigned int flags) {
     driver.initialized = true;
     return CUDA_SUCCESS;
   });
+  if (result == CUDA_SUCCESS) load_injected_library();
+  return result;
 }
 
 CUDASIM_API cuDriverGetVersion(int* version) {
