@@ -2,6 +2,7 @@
 
 #include <deque>
 
+#include "agent/memory/arena_graphs.h"
 #include "agent/memory/arena_streams.h"
 #include "agent/memory/points.h"
 
@@ -132,6 +133,8 @@ void escaped(ArenaLock&, Block& block) noexcept { block.escaped = true; }
 void note_stream_may_be_held_up(StreamName) noexcept {}
 void note_graph_launched() noexcept {}
 void keep_for_graph(Block& block) noexcept { block.kept = true; }
+void note_capture_names(CUstream) noexcept {}
+void note_capture_names_ended(CUstream) noexcept {}
 bool arena_maps(std::uint64_t address) noexcept { return arena_may_own(address); }
 void note_capture_begins(CUstream stream) noexcept { state().begun.push_back(stream); }
 void note_capture_ended(CUstream stream) noexcept { state().ended.push_back(stream); }
