@@ -3,9 +3,11 @@
 declared edges allow, stay within the limit, and swaps are planned where there is an iteration to be found. With --full: all of them, more limits and
 orders, on demand as well."""
 import os
+import re
 import unittest
 
 import cases
+import patience
 from limit_runs import CHUNK, LimitCase, native
 from runs import BUILD, FULL, WITHOUT_A_PLANNER
 
@@ -15,6 +17,7 @@ ITERATIONS = "12"
 PLANNED = ("pipeline", "pointer-table", "streams-anew") + (("workspace", "double-buffer", "recursive", "optimizer") if FULL else ())
 OTHERS = ("queue",) + (("ping-pong", "doubling", "two-phases", "late-free") if FULL else ())
 PARTS = (90, 75, 60, 45) if FULL else (60,)
+AS_PLANNED = r"; \d{2,} swaps as planned"
 ORDERS = [{"CUDASIM_SEED": "1"}]
 if FULL:
     ORDERS += [{}, {"CUDASIM_SEED": "2"}, WITHOUT_A_PLANNER | {"CUDASIM_SEED": "3"}]
@@ -38,8 +41,14 @@ class Programs(LimitCase):
                 for order in ORDERS:
                     with self.subTest(program=name, part=part, **order):
                         run = self.same(name, part, **order)
-                        if name in PLANNED and part == 60 and order == ORDERS[0]:
-                            self.assertRegex(run.last_words, r"; \d{2,} swaps as planned")
+                        if name not in PLANNED or part != 60 or order != ORDERS[0]:
+                            continue
+                        # A loaded machine may cut the search short, which is bounded by a number of attempts otherwise.
+                        for times in (5, 20):
+                            if re.search(AS_PLANNED, run.last_words):
+                                break
+                            run = self.same(name, part, MEMOPT_SYNC_PLAN=str(min(times * patience.WAIT_SECONDS, 3600)), **order)
+                        self.assertRegex(run.last_words, AS_PLANNED)
 
 
 if __name__ == "__main__":
