@@ -57,7 +57,7 @@ class Outcome:
     def _last_line(self):
         lines = [line.strip() for line in self.errors.splitlines() if line.strip() and not line.startswith(("memopt:", "cudasim: "))]
         lines = lines or [line.strip() for line in self.output.splitlines() if line.strip()]
-        return lines[-1][:160] if lines else "nothing said"
+        return re.sub(r"/\S*/", "", lines[-1])[:160] if lines else "nothing said"
 
 
 def comparable(text, ignored=""):

@@ -110,7 +110,7 @@ constexpr Attribute kAttributes[] = {
     {CU_DEVICE_ATTRIBUTE_CAN_USE_STREAM_MEM_OPS_V1, "can_use_stream_mem_ops_v1", 0},
     {CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS_V1, "can_use_64_bit_stream_mem_ops_v1", 0},
     {CU_DEVICE_ATTRIBUTE_CAN_USE_STREAM_WAIT_VALUE_NOR_V1, "can_use_stream_wait_value_nor_v1", 0},
-    {CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH, "cooperative_launch", 0},
+    {CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH, "cooperative_launch", 1},
     {CU_DEVICE_ATTRIBUTE_COOPERATIVE_MULTI_DEVICE_LAUNCH, "cooperative_multi_device_launch", 0},
     {CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, "max_shared_memory_per_block_optin", 0},
     {CU_DEVICE_ATTRIBUTE_CAN_FLUSH_REMOTE_WRITES, "can_flush_remote_writes", 0},
