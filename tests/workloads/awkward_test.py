@@ -19,6 +19,8 @@ SETTINGS = {"CUDASIM_CAPACITY": "256M", "CUDASIM_PTX_CACHE": os.path.join(WORKLO
 AMOUNTS = {"probed-for-memory", "free-bytes-followed"}
 # Uses that nothing shows before they happen: under a limit the block may be away then. docs/pointers.md has the reasons.
 UNSEEN = {"pointers-biased-by-a-row", "table-in-managed-memory", "pointer-stored-in-a-global", "blocks-by-distance", "pointers-in-disguise"}
+# Seen before the next block leaves, and not by a launch before that, if its block is away already.
+LATE = {"table-in-halves", "table-filled"}
 # With the static runtime; all of them with --full.
 STATIC = {"first-on-a-thread", "device-reset", "entry-points", "destructors"}
 # As they end natively; all others by 0.
@@ -54,7 +56,7 @@ class Awkward(unittest.TestCase):
                 if counters["races"] != 0:
                     found.append(f"{mode}: {done.report['last_race']}")
                 # The context is gone then, and all that memopt has held with it.
-                if name != "destructors" and counters["bytes_held"] != 0:
+                if name != "destructors" and reference.report["counters"]["bytes_held"] == 0 and counters["bytes_held"] != 0:
                     found.append(f"{mode}: {counters['bytes_held']} bytes are held at the end")
             if found and found[-1].startswith(mode) and done.errors:
                 found.append(f"{mode} says: {done.errors[-600:]}")
@@ -68,7 +70,7 @@ class Awkward(unittest.TestCase):
         compare("memopt", native, run([program, name], CUDASIM_SEED="2", **WITHOUT_A_PLANNER))
         if native.report is not None:
             peak = native.report["counters"]["bytes_held_peak"]
-            if peak != 0 and name not in AMOUNTS | UNSEEN:
+            if peak != 0 and name not in AMOUNTS | UNSEEN | LATE:
                 limited = WITHOUT_A_PLANNER | {"MEMOPT_LIMIT": str(peak * 6 // 10)}
                 for seed in ["3", "4", None] if FULL else ["3"]:
                     compare("with a limit", native, run([program, name], CUDASIM_SEED=seed, **limited))
@@ -82,7 +84,7 @@ class Awkward(unittest.TestCase):
         self.assertEqual([os.path.basename(program) for program in programs], PROGRAMS)
         all_cases = [case for program in programs for case in listed(program) if FULL or program != programs[2] or case[1] in STATIC]
         self.assertGreater(len(all_cases), 100)
-        self.assertLessEqual(UNSEEN | AMOUNTS | set(CODES), {name for _, name, _ in all_cases})
+        self.assertLessEqual(UNSEEN | LATE | AMOUNTS | set(CODES), {name for _, name, _ in all_cases})
         with concurrent.futures.ThreadPoolExecutor(2) as pool:
             for case, found in zip(all_cases, pool.map(lambda case: self.problems(*case), all_cases)):
                 with self.subTest(program=os.path.basename(case[0]), case=case[1]):
