@@ -41,8 +41,8 @@ std::string check_preload(Report& report, const std::string& own_version) {
                "build it again on this machine");
     return "";
   }
-  // As a person would do it, with the settings of this environment.
-  LimitedProcess child({{own_program(), "run", "--", own_program(), "probe", "preload"}});
+  // As a person would do it, with the settings of this environment, in which those of files are by now.
+  LimitedProcess child({{own_program(), "run", "--no-config", "--", own_program(), "probe", "preload"}});
   child.finish();
   std::string version;
   bool disabled = false;

@@ -298,7 +298,7 @@ bool Trial::tell(const LimitedProcess& program) {
 
 bool Trial::run() {
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);
-  LimitedCommand command{{own_program(), "run"}};
+  LimitedCommand command{{own_program(), "run", "--no-config"}};  // its settings are taken by now
   if (wanted_.simulated_device) {
     command.command.emplace_back("--sim");
     command.command.push_back(*wanted_.simulated_device);

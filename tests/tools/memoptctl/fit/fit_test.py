@@ -71,8 +71,9 @@ class Agreement(unittest.TestCase):
             self.check(said["rows"][0]["ways"]["layout"]["bytes"], held([os.path.join(WORKLOADS, "replay"), reduced, "--iterations", "16", "--quiet"]))
 
     def test_pytorch_programs(self):
-        """Recordings of PyTorch's programs against what docs/results/frameworks.md says that the same programs held: in the first half of them
-        within 2 %, in all within 5 %; the caching allocator's bytes are PyTorch's own count."""
+        """Recordings of PyTorch's programs against what docs/results/frameworks.md says that the same programs held, less what the driver has for
+        the process by itself: natively, that is what it counts beyond what PyTorch's caching allocator has reserved. Half of them within 1 %, all
+        but three within 2 %, these within 4 %; the caching allocator's bytes are PyTorch's own count."""
         with open(os.path.join(RECORDINGS, "..", "..", "..", "docs", "results", "frameworks.md"), encoding="utf-8") as file:
             lines = file.read().splitlines()
         begin = next(at for at, line in enumerate(lines) if "reserved" in line and "async: steady" in line)
@@ -86,12 +87,14 @@ class Agreement(unittest.TestCase):
                 continue
             _, said = fit("--no-swaps", recording)
             ways = {way: value["bytes"] / MIB for way, value in said["rows"][0]["ways"].items() if value["bytes"]}
-            apart.append(abs(ways["layout"] / float(values["async: steady"]) - 1))
-            print(f"{row[0]:32} held {values['async: steady']:>8} MiB, said {ways['layout']:6.0f} MiB; reserved {values['reserved']:>8}, said {ways['caching_allocator']:6.0f}")
-            self.assertLess(apart[-1], 0.05, row[0])
+            held = float(values["async: steady"]) - (float(values["its largest"]) - float(values["reserved"]))
+            apart.append(abs(ways["layout"] / held - 1))
+            print(f"{row[0]:32} held {held:8.1f} MiB, said {ways['layout']:6.0f} MiB; reserved {values['reserved']:>8}, said {ways['caching_allocator']:6.0f}")
+            self.assertLess(apart[-1], 0.04, row[0])
             self.assertLess(abs(ways["caching_allocator"] / float(values["reserved"]) - 1), 0.05, row[0])
         self.assertGreater(len(apart), 20)
-        self.assertLess(statistics.median(apart), AGREE)
+        self.assertLess(statistics.median(apart), AGREE / 2)
+        self.assertGreaterEqual(sum(one <= AGREE for one in apart), len(apart) - 3)
 
 
 class Ways(unittest.TestCase):

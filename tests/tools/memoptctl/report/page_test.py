@@ -3,6 +3,7 @@
 
 usage: page_test.py MEMOPTCTL [unittest arguments]
 """
+import json
 import os
 import re
 import subprocess
@@ -344,6 +345,62 @@ class OtherPages(unittest.TestCase):
             page.key("l")
             self.assertIsNone(re.search("No block selected", page.text("#details")))
             self.assertEqual(page.errors, [])
+
+
+@unittest.skipUnless(chromium.find(), "no Chromium (Debian's chromium-headless-shell or chromium)")
+class Drawings(unittest.TestCase):
+    """What `--plot` writes."""
+    PLAN = {"format": "memopt-plan-1", "name": "<b>two", "period": 100000, "machine": {"out_bytes_per_ns": 40, "in_bytes_per_ns": 40},
+            "blocks": [{"id": 5, "size": 2 << 20}, {"id": 9, "size": 2 << 20}],
+            "ops": [["m", 5, 0], ["w", 5, 1000], ["x", -1, 2000], ["m", 9, 40000], ["w", 9, 41000], ["f", 9, 50000], ["x", -1, 51000], ["r", 5, 90000], ["f", 5, 91000]]}
+
+    def drawn(self, text, *arguments):
+        scratch = tempfile.TemporaryDirectory()
+        self.addCleanup(scratch.cleanup)
+        path, out = os.path.join(scratch.name, "file"), os.path.join(scratch.name, "plot.html")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)
+        done = subprocess.run([MEMOPTCTL, arguments[0], path, *arguments[1:], "--plot", out], capture_output=True, text=True, timeout=patience.seconds(100))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        page = chromium.Page(out)
+        self.addCleanup(page.__exit__)
+        self.addCleanup(lambda: self.assertEqual(page.errors, []))
+        return page
+
+    def sections(self, page):
+        return page.value("[...document.querySelectorAll('section')].map(one => one.id)")
+
+    def test_a_plan(self):
+        page = self.drawn(json.dumps(self.PLAN), "plan", "--limit", "2MiB", "--time-budget", "0.2", "--no-bound")
+        self.assertEqual(self.sections(page), ["figures", "layout", "blocks", "about"])
+        self.assertEqual(page.text("h1"), "<b>two")
+        self.assertIn("This plan2.00 MiB50 % of the peak load, +27.9 µs an iteration, 28 %.", page.text("#figures"))
+        page.value("document.querySelector('#rectangles').focus()")
+        page.key("l")
+        page.key("n")
+        page.choose("#find", "block 5")
+        page.click("#table tbody tr:first-child", 0.05)
+        self.assertIn("copied out from", page.text("#details"))
+        self.assertIsNone(page.value("document.querySelector('#colour option[value=stack]')"))
+
+    def test_a_layout(self):
+        page = self.drawn("id,lower,upper,size\n<i>a,100,103,4\nb,103,109,4\nc,100,109,4\n", "solve")
+        self.assertEqual(self.sections(page), ["figures", "layout", "blocks", "about"])
+        self.assertIn("Height8", page.text("#figures"))
+        self.assertIn("time, from 100 on", page.text("#axes"))
+        page.click("#table tbody tr:first-child", 0.05)
+        self.assertIn("buffer ", page.text("#details h3"))
+        self.assertEqual(page.text("#table tbody tr:first-child td:first-child"), "4")
+
+    def test_a_comparison(self):
+        page = self.drawn(json.dumps(self.PLAN), "plan", "--compare", "--strategies", "memopt,none", "--limits", "100%,50%,10%", "--time-budget", "0.2", "--no-bound")
+        self.assertEqual(self.sections(page), ["figures", "comparison", "about"])
+        self.assertEqual(page.value("[...document.querySelectorAll('#comparison-chart .line')].map(one => one.dataset.name)"), ["memopt", "none"])
+        self.assertEqual(page.value("document.querySelector('#comparison-chart .line circle title').textContent"), "memopt: 2.00 MiB, 0.028 ms added")
+        self.assertEqual(page.value("document.querySelectorAll('#comparison-table tbody tr').length"), page.value("document.querySelectorAll('#comparison-chart circle').length"))
+        page.size(320, 800)
+        page.frames()
+        self.assertLessEqual(page.value("document.documentElement.scrollWidth"), 320)
 
 
 if __name__ == "__main__":

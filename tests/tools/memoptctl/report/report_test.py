@@ -290,6 +290,7 @@ class Iterations(Case):
         plan, = data["iteration"]["plans"]
         self.assertTrue(plan["of_file"])
         self.assertLessEqual(plan["footprint"], 0.6 * 16 * MIB)
+        self.assertEqual(data["peak_load"], 16 * MIB)
 
     def test_logs_and_tables(self):
         log = [{"INSTRUCTION": "ANNOTATE", "ANNOTATION": "START"}]

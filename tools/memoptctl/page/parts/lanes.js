@@ -161,7 +161,7 @@ function drawStrip() {
   const text = `${PLAIN ? "needed at once" : "live blocks"}, at most ${bytesText(iteration.peak.load)}`;
   const right = x + context.measureText(text).width > width - EDGE.right;
   context.textAlign = right ? "right" : "left";
-  context.fillText(text, x + (right ? 4 : -4), 14);
+  context.fillText(text, right ? x + 4 : Math.max(x - 4, EDGE.left + 2), 14);
   context.restore();
 }
 

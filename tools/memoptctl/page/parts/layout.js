@@ -112,6 +112,7 @@ function usePlan() {
 
 function describeLayout() {
   if (PLAIN) {
+    byId("layout-title").textContent = "Layout";
     byId("layout-lead").textContent = "Each rectangle is a buffer: across, when it is needed; up, at which offset. Above them, what is needed at once.";
     return;
   }
@@ -373,7 +374,7 @@ function setUpLayout() {
     frame();
   });
   const button = byId("peak-blocks");
-  button.textContent = `${count(iteration.peak.blocks.length, "block")} live at the peak`;
+  button.textContent = PLAIN ? `${count(iteration.peak.blocks.length, "buffer")} needed at once` : `${count(iteration.peak.blocks.length, "block")} live at the peak`;
   button.addEventListener("click", () => showPeakOnly(!chosen.peakOnly));
   changed.on("peak.layout", () => {
     button.setAttribute("aria-pressed", String(chosen.peakOnly));

@@ -1,4 +1,5 @@
 // Limits, what they add to an iteration, and the slider over them.
+const replayedNs = iteration ? d3.sum(iteration.steps.length, (length, i) => (iteration.steps.kind[i] === REPLAY ? length * tick : 0)) : 0;
 const limitOf = (plan) => (plan.limit === null ? plan.footprint : plan.limit);
 
 function planText(plan) {
@@ -8,8 +9,9 @@ function planText(plan) {
   return plan.limit === null ? within : `${within}: ${addedText(plan)}`;
 }
 function addedText(plan) {
-  const part = plan.added_ns / iteration.period_ns;
-  return part < 0.0005 ? "no time added" : `+${timeText(plan.added_ns)} an iteration, ${percentText(part)}`;
+  // The iteration of a plan that computes again has those launches in it.
+  const added = plan.added_ns + replayedNs, part = added / (iteration.period_ns - replayedNs || 1);
+  return part < 0.0005 ? "no time added" : `+${timeText(added)} an iteration, ${percentText(part)}`;
 }
 
 function drawLimits() {

@@ -1,7 +1,7 @@
 // The page's head, the figures, the bars of what is held, and what is known about the recording.
 function setUpHead() {
   document.querySelector(".brand span").textContent = data.kind;
-  byId("program").textContent = data.title || data.file;
+  byId("program").textContent = data.title === "-" ? "standard input" : data.title || data.file;
   byId("facts").textContent = program ? [program.command || program.program, program.device && `on ${program.device}`, program.recorded,
     `${count(program.mallocs, "allocation")}, ${count(program.launches, program.recording ? "launch" : "access", program.recording ? "launches" : "accesses")}` +
     (program.length_ns ? ` in ${timeText(program.length_ns)}` : "")].filter(Boolean).join(" · ") : data.facts;
@@ -43,9 +43,9 @@ function figuresOfProgram() {
 
 // Of a file that has one iteration, of a plan, or of a layout.
 function figuresOfIteration() {
-  const load = iteration ? iteration.peak.load : data.peak_load;
+  const load = data.peak_load || (iteration ? iteration.peak.load : 0);
   if (!load) return [];
-  const made = [figure(PLAIN ? "Needed at once" : "Peak load", bytesText(load), PLAIN ? "The largest sum of buffers at one time." : "The largest sum of blocks that are live at once.")];
+  const made = [figure(PLAIN ? "Needed at once" : "Peak load", bytesText(load), PLAIN ? "The largest sum of buffers at one time." : iteration && iteration.peak.load < load ? "The largest sum of blocks that are live at once, nothing computed again." : "The largest sum of blocks that are live at once.")];
   if (data.lower_bound) made.push(figure("Lower bound", bytesText(data.lower_bound), "No placement is lower."));
   for (const plan of shownPlans.slice(0, 2)) {
     if (!plan.of_file && plan.swaps && data.kind === "report") continue;

@@ -4,9 +4,9 @@ const table = { source: "iteration", key: "bytes", down: true, shown: PAGE, rows
 
 const COLUMNS = [
   ["bytes", "Size", true, (row) => bytesText(row.bytes)],
-  ["name", "Block", false, (row) => row.name],
-  ["born", "Allocated at", true, (row) => (row.stays ? "before" : timeText(row.born))],
-  ["life", "Lives for", true, (row) => (row.life === Infinity ? "always" : timeText(row.life))],
+  ["name", PLAIN ? "Buffer" : "Block", false, (row) => row.name],
+  ["born", PLAIN ? "Needed from" : "Allocated at", true, (row) => (row.stays ? "before" : timeText(row.born))],
+  ["life", PLAIN ? "For" : "Lives for", true, (row) => (row.life === Infinity ? "always" : timeText(row.life))],
   ["uses", "Uses", true, (row) => (row.uses < 0 ? "" : d3.format(",")(row.uses))],
   ["kernel", "First touched by", false, (row) => row.kernel],
   ["place", "Allocated from", false, (row) => row.place],
@@ -27,8 +27,8 @@ function iterationRow(block) {
   };
 }
 const TABLE_SOURCES = {
-  iteration: ["of the planned iteration", () => d3.range(blockCount).map(iterationRow)],
-  peak: ["live at the iteration's peak", () => Array.from(iteration.peak.blocks, iterationRow)],
+  iteration: [PLAIN ? "all" : "of the planned iteration", () => d3.range(blockCount).map(iterationRow)],
+  peak: [PLAIN ? "needed at once" : "live at the iteration's peak", () => Array.from(iteration.peak.blocks, iterationRow)],
   recorded: ["live at the recording's peak", () => d3.range(data.peak.bytes.length).map((i) => ({
     block: -1, bytes: data.peak.bytes[i], name: `block ${data.peak.number[i]}`, stays: false, born: data.peak.born_ns[i],
     life: data.peak.freed_ns[i] < 0 ? Infinity : data.peak.freed_ns[i] - data.peak.born_ns[i], uses: -1, kernel: "", place: placeOf(data.peak.stack[i]),
@@ -91,7 +91,7 @@ function drawTable() {
     }
     return made;
   }));
-  byId("table-count").textContent = `${d3.format(",")(table.rows.length)} of ${count(table.all.length, "block")}, ${bytesText(d3.sum(table.rows, (row) => row.bytes))}`;
+  byId("table-count").textContent = `${d3.format(",")(table.rows.length)} of ${count(table.all.length, PLAIN ? "buffer" : "block")}, ${bytesText(d3.sum(table.rows, (row) => row.bytes))}`;
   byId("more").hidden = table.shown >= table.rows.length;
 }
 function markSelected() {
@@ -106,7 +106,11 @@ function setUpTable() {
     removeSection("blocks");
     return;
   }
-  if (PLAIN) byId("blocks").querySelector(".lead").textContent = "Buffers as a table; a heading sorts by its column, a row selects its buffer in the layout.";
+  if (PLAIN) {
+    byId("blocks-title").textContent = "Largest buffers";
+    byId("blocks").querySelector(".lead").textContent = "Buffers as a table; a heading sorts by its column, a row selects its buffer in the layout.";
+    byId("find").placeholder = "name";
+  }
   byId("table-source").replaceChildren(...sources.map(([key, [name]]) => element("option", { value: key }, name)));
   byId("table-source").addEventListener("change", loadTable);
   byId("find").addEventListener("input", () => {
