@@ -185,10 +185,11 @@ class Snapshots(Case):
             self.refuse(1, "byte ", "import", self.path("file", whole[:length]), "-o", self.path("out"))
 
 
+@unittest.skipUnless(os.environ.get("MEMOPT_TEST_VIEWER"), "a test of its own, with the label frameworks")
 class Viewer(Case):
     """PyTorch's own, where there is one."""
     def test_it_takes_the_snapshot(self):
-        frameworks = os.path.join(os.environ.get("TEST_SOURCE", SOURCE), "build", "frameworks")
+        frameworks = os.environ.get("MEMOPT_FRAMEWORKS") or os.path.join(os.environ.get("TEST_SOURCE", SOURCE), "build", "frameworks")
         python = os.path.join(frameworks, "bin", "python") if os.path.isdir(frameworks) else sys.executable
         if subprocess.run([python, "-c", "import torch"], capture_output=True).returncode != 0:
             self.skipTest("torch is not installed (tools/fetch-frameworks)")
