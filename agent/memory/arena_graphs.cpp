@@ -74,7 +74,12 @@ void note_captured(CUstream stream, CUgraph graph) noexcept {
 }
 
 void note_capture_names_ended(CUstream stream) noexcept {
-  with_names([&](GraphNames& names) { names.end(stream); });
+  if (arena() == nullptr) return;
+  const KeptErrno kept;
+  ArenaLock lock;
+  arena()->graph_names.end(stream);
+  // It may have come to no graph, or to one that is gone already.
+  release_what_none_names(*arena(), lock);
 }
 
 void note_graph_made(const void* from, const void* to) noexcept {

@@ -52,7 +52,7 @@ TEST(Parser, ResolvesOperands) {
 
 TEST(Parser, ProblemsBelongToTheirFunction) {
   const auto problem = [](const std::string& body) { return with_body(body)->kernel("k")->problem; };
-  EXPECT_EQ(problem("tex.2d.v4.f32.s32 {%f0, %f1, %f2, %f3}, [t, {%r1, %r2}];"), "line 6: tex.2d.v4.f32.s32");
+  EXPECT_EQ(problem("wgmma.fence.sync.aligned;"), "line 6: wgmma.fence.sync.aligned");
   EXPECT_EQ(problem("add.up.s32 %r1, %r2, %r3;"), "line 6: add.up.s32");
   EXPECT_EQ(problem("add.s32 %r1, %r2, %r77;"), "line 6: '%r77' is not declared");
   EXPECT_EQ(problem("add.s32 %r1, %r2;"), "line 6: add.s32: too few operands");
@@ -61,9 +61,9 @@ TEST(Parser, ProblemsBelongToTheirFunction) {
   EXPECT_EQ(problem("call nothing;"), "line 6: call of 'nothing', which is not declared");
   // Another kernel of the module is none the worse, and one that calls it is.
   const auto program = ptx::parse(
-      ".version 8.0\n.target sm_80\n.func bad() { suld.b.1d.b32 x; }\n.entry a() { call bad; ret; }\n.entry b() { ret; "
+      ".version 8.0\n.target sm_80\n.func bad() { wgmma.fence.sync.aligned; }\n.entry a() { call bad; ret; }\n.entry b() { ret; "
       "}");
-  EXPECT_EQ(program->problem_of(*program->kernel("a")), "line 3: suld.b.1d.b32");
+  EXPECT_EQ(program->problem_of(*program->kernel("a")), "line 3: wgmma.fence.sync.aligned");
   EXPECT_EQ(program->problem_of(*program->kernel("b")), "");
 }
 

@@ -384,13 +384,12 @@ TEST_F(Runtime, CallConfigurationsNest) {
 }
 
 TEST_F(Runtime, MissingFunctionsSayWhichOnce) {
-  cudaArray_t array = nullptr;
   testing::internal::CaptureStderr();
-  EXPECT_EQ(cudaErrorNotSupported, cudaArrayGetInfo(nullptr, nullptr, nullptr, array));
-  EXPECT_EQ(cudaErrorNotSupported, cudaArrayGetInfo(nullptr, nullptr, nullptr, array));
+  EXPECT_EQ(cudaErrorNotSupported, cudaImportExternalMemory(nullptr, nullptr));
+  EXPECT_EQ(cudaErrorNotSupported, cudaImportExternalMemory(nullptr, nullptr));
   const std::string said = testing::internal::GetCapturedStderr();
   EXPECT_EQ(1, std::count(said.begin(), said.end(), '\n')) << said;
-  EXPECT_NE(std::string::npos, said.find("cudaArrayGetInfo")) << said;
+  EXPECT_NE(std::string::npos, said.find("cudaImportExternalMemory")) << said;
   EXPECT_EQ(cudaErrorNotSupported, cudaGetLastError());
 }
 

@@ -26,6 +26,55 @@ Value Translator::variable(LlvmType type) const {
   return result;
 }
 
+void Translator::each_lane(Value mask, const std::function<void(Value)>& body) {
+  const Value left = variable(e_.integer(32));
+  LLVMBuildStore(e_.builder, mask, left);
+  const LLVMBasicBlockRef one = e_.block("lane"), over = e_.block("lanes");
+  e_.branch(e_.is_zero(mask), over, one);
+  e_.at(one);
+  const Value now = LLVMBuildLoad2(e_.builder, e_.integer(32), left, "");
+  body(e_.resized(e_.first_lane(now), 64));
+  const Value rest = e_.both(now, e_.sub(now, e_.constant(32, 1)));
+  LLVMBuildStore(e_.builder, rest, left);
+  e_.branch(e_.is_zero(rest), over, one);
+  e_.at(over);
+}
+
+Value Translator::kept_lanes(Value& array) {
+  if (array == nullptr) array = variable(e_.integers(64));
+  return LLVMBuildPtrToInt(e_.builder, array, e_.integer(64), "");
+}
+
+// By hardware where it can: AVX-512, and no element of less than 32 bits.
+Value Translator::gathered(LlvmType element, Value addresses, unsigned bytes, Value mask) {
+  if (has_gather_ && bytes >= 4) return e_.gather(element, addresses, bytes, mask);
+  const LlvmType type = LLVMVectorType(element, 32);
+  const Value from = kept_lanes(lane_addresses_), to = kept_lanes(lane_values_);
+  e_.store(addresses, from, 8);
+  e_.store(LLVMConstNull(type), to, bytes);
+  each_lane(mask, [&](Value lane) {
+    const Value at = e_.load(e_.integer(64), e_.add(from, e_.mul(lane, e_.constant(64, 8))), 8);
+    e_.store(e_.load(element, at, bytes), e_.add(to, e_.mul(lane, e_.constant(64, bytes))), bytes);
+  });
+  return e_.load(type, to, bytes);
+}
+
+void Translator::scatter(Value values, Value addresses, unsigned bytes, Value mask) {
+  if (has_gather_ && bytes >= 4) {
+    e_.scatter(values, addresses, bytes, mask);
+    return;
+  }
+  const Value to = kept_lanes(lane_addresses_), from = kept_lanes(lane_values_);
+  e_.store(addresses, to, 8);
+  e_.store(values, from, bytes);
+  const LlvmType element = LLVMGetElementType(LLVMTypeOf(values));
+  // Upwards, as the interpreter: of lanes with one address the last one's value stays.
+  each_lane(mask, [&](Value lane) {
+    const Value value = e_.load(element, e_.add(from, e_.mul(lane, e_.constant(64, bytes))), bytes);
+    e_.store(value, e_.load(e_.integer(64), e_.add(to, e_.mul(lane, e_.constant(64, 8))), 8), bytes);
+  });
+}
+
 // The interpreter says what is wrong.
 void Translator::stop_unless(Value good, const Step& step) {
   const LLVMBasicBlockRef right = e_.block("right"), wrong = e_.block("wrong");
@@ -131,16 +180,11 @@ void Translator::load(const Step& step) {
   e_.at(one);
   all_of(first);
   e_.at(many);
-  if (has_gather_ && bits >= 32) {
-    for (std::uint32_t n = 0; n < step.count; ++n) {
-      const Value at = e_.add(place.lanes, e_.all(64, place.offset + std::uint64_t{n} * bytes));
-      LLVMBuildStore(e_.builder, e_.gather(element, at, bytes, active_), results[n]);
-    }
-    e_.go(joined);
-  } else {
-    interpret(step);
-    e_.go(after);
+  for (std::uint32_t n = 0; n < step.count; ++n) {
+    const Value at = e_.add(place.lanes, e_.all(64, place.offset + std::uint64_t{n} * bytes));
+    LLVMBuildStore(e_.builder, gathered(element, at, bytes, active_), results[n]);
   }
+  e_.go(joined);
   e_.at(joined);
   for (std::uint32_t n = 0; n < step.count; ++n) {
     if (targets[n] == kNoRef) continue;
@@ -168,13 +212,9 @@ void Translator::store(const Step& step) {
     e_.go(after);
     e_.at(no);
   }
-  if (has_gather_ && bits >= 32) {
-    for (std::uint32_t n = 0; n < step.count; ++n) {
-      const Value at = e_.add(place.lanes, e_.all(64, place.offset + std::uint64_t{n} * bytes));
-      e_.scatter(read(sources[n], bits), at, bytes, active_);
-    }
-  } else {
-    interpret(step);
+  for (std::uint32_t n = 0; n < step.count; ++n) {
+    const Value at = e_.add(place.lanes, e_.all(64, place.offset + std::uint64_t{n} * bytes));
+    scatter(read(sources[n], bits), at, bytes, active_);
   }
   e_.go(after);
   e_.at(after);

@@ -85,6 +85,12 @@ class Translator {
   void stop_unless(Value good, const Step& step);
   void load(const Step& step);
   void store(const Step& step);
+  // What memory has at the lanes' addresses, and back; lanes whose bit is not set read as zero, or store nothing.
+  Value gathered(LlvmType element, Value addresses, unsigned bytes, Value mask);
+  void scatter(Value values, Value addresses, unsigned bytes, Value mask);
+  // A loop over the lanes of a mask, upwards, with the lane's number (64 bits).
+  void each_lane(Value mask, const std::function<void(Value)>& body);
+  Value kept_lanes(Value& array);       // 64 bits of each lane, a variable of the whole function: its address
   Value variable(LlvmType type) const;  // new, in the function's first block
 
   const Executable& executable_;
@@ -97,6 +103,7 @@ class Translator {
   Value frame_ = nullptr, constants_ = nullptr, specials_ = nullptr, warp_ = nullptr, interpret_ = nullptr;
   Value shared_address_ = nullptr, shared_bytes_ = nullptr, local_address_ = nullptr, local_stride_ = nullptr;
   Value live_ = nullptr;
+  Value lane_addresses_ = nullptr, lane_values_ = nullptr;
   Value turns_ = nullptr, returned_ = nullptr, exited_ = nullptr;  // variables
   LLVMBasicBlockRef stopped_ = nullptr;
   std::vector<Register> registers_;

@@ -23,7 +23,6 @@ bool Translator::warp_step(const Step& step) {
       return true;
     }
     case Op::kShfl: {
-      if (!has_gather_) return false;
       const Value values = read(step.a, 32), lane = e_.ramp(32, 0, 1);
       const Value by = e_.both(read(step.b, 32), e_.all(32, 31));
       const Value c = read(step.c, 32), clamp = e_.both(c, e_.all(32, 31));
@@ -46,7 +45,7 @@ bool Translator::warp_step(const Step& step) {
       LLVMBuildStore(e_.builder, values, memory);
       const Value base = LLVMBuildPtrToInt(e_.builder, memory, e_.integer(64), "");
       const Value at = e_.add(e_.spread(base), e_.mul(e_.resized(from, 64), e_.all(64, 4)));
-      write(step.d, e_.gather(e_.integer(32), at, 4, e_.constant(32, 0xffffffff)));
+      write(step.d, gathered(e_.integer(32), at, 4, e_.constant(32, 0xffffffff)));
       write_mask(step.pair, e_.mask(inside));
       return true;
     }
