@@ -12,8 +12,9 @@
 #       --benchmark_min_time=1 --benchmark_repetitions=5.
 #   memopt_add_program_test(NAME n COMMAND cmd… [PRELOAD lib…] [ENV k=v …] [LABELS …] [TIMEOUT s] [WORKING_DIRECTORY d])
 #       any program, ours or not, with our libraries preloaded.
-#   memopt_add_python_test(NAME n SCRIPT file [ARGS …] [ENV k=v …] [LABELS …] [TIMEOUT s])
+#   memopt_add_python_test(NAME n SCRIPT file [ARGS …] [ENV k=v …] [LABELS …] [TIMEOUT s] [PLAIN])
 #       cases by Python's unittest, started by tests/tools/cases.py's main(). Nothing is preloaded; SANITIZER_PRELOAD has the prefix.
+#       PLAIN: a command from outside whose code GoogleTest binaries run as well: with a sanitizer only by --full.
 #
 # Sanitised builds need three things that these two functions see to, and that a test which starts processes of its own takes
 # from the variables (also defined as macros of the same name for C++ tests, see memopt_sanitizer_definitions):
@@ -146,7 +147,10 @@ function(memopt_add_program_test)
 endfunction()
 
 function(memopt_add_python_test)
-  cmake_parse_arguments(ARG "" "NAME;TIMEOUT;SCRIPT" "ARGS;ENV;LABELS" ${ARGN})
+  cmake_parse_arguments(ARG "PLAIN" "NAME;TIMEOUT;SCRIPT" "ARGS;ENV;LABELS" ${ARGN})
+  if(ARG_PLAIN AND MEMOPT_SANITIZE)
+    list(APPEND ARG_LABELS full)
+  endif()
   cmake_path(ABSOLUTE_PATH ARG_SCRIPT BASE_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR})
   add_test(NAME ${ARG_NAME} COMMAND ${MEMOPT_TEST_WRAPPER} ${_memopt_in_time} ${Python3_EXECUTABLE} ${ARG_SCRIPT} ${ARG_ARGS})
   list(JOIN MEMOPT_SANITIZE "," sanitizer)

@@ -242,10 +242,11 @@ void StreamTable::destroyed(ArenaLock& lock, CUstream handle) noexcept {
 void StreamTable::capture_begins(ArenaLock& lock, CUstream handle) noexcept {
   const StreamSlot slot = slot_of({handle, false});
   Stream& stream = *streams_[slot];
-  // Nothing can be recorded on it from now on.
-  if (active_ > 1 && lacks_event(stream, stream.position)) record(lock, slot);
+  // Nothing can be recorded on it from now on, and there may be threads that wait for what was queued before.
+  if (lacks_event(stream, stream.position)) record(lock, slot);
   if (!stream.capturing) {
     stream.capturing = true;
+    stream.captured_from = stream.position;
     ++capturing_;
   }
   // An event that came into the capture would spoil it, and stand for nothing.

@@ -288,6 +288,7 @@ class StreamTable {
     bool unfolded = false;             // is in `unfolded_`
     std::uint32_t pins = 0;            // threads that call the driver with it, without the lock
     std::uint64_t position = 0;        // of the last operation begun
+    std::uint64_t captured_from = 0;   // `capturing`: what comes behind is not queued, but captured
     std::uint64_t completed = 0;       // the host knows that all up to here is over
     std::uint64_t visible = 0;         // last work whose effect the host can see
     std::uint64_t held_up = 0;         // last work that may wait for a thread of the program

@@ -286,11 +286,15 @@ void StreamTable::wait_for_queued(ArenaLock& lock, StreamSlot slot, StreamUse us
 
 CUresult StreamTable::finish_use(ArenaLock& lock, StreamUse use) noexcept {
   Stream& stream = *streams_[use.slot];
-  if (use.position <= stream.completed) return CUDA_SUCCESS;
+  // A wait for the context would spoil the capture. An event stands for what was queued when it began, and a launch of
+  // the graph is a use of its own.
+  std::uint64_t position = use.position;
+  if (stream.capturing) position = std::min(position, stream.captured_from);
+  if (position <= stream.completed) return CUDA_SUCCESS;
   const std::uint64_t table = table_;
   CUresult result = CUDA_SUCCESS;
   std::uint64_t reached = 0;
-  if (OwnEvent* const event = event_after(stream, use.position)) {
+  if (OwnEvent* const event = event_after(stream, position)) {
     ++counts_.host_waits;
     reached = event->position;
     ++event->pins;

@@ -32,6 +32,7 @@ struct FakeDriver {
   std::set<CUstream> gone;
   std::uint64_t made = 0;
   int host_waits = 0;
+  int context_waits = 0;  // of these
   int waits = 0;
   int records = 0;
   bool refuse_records = false;
@@ -110,6 +111,7 @@ inline CUresult synchronize_context() {
   expect_unlocked();
   const std::lock_guard guard(g_fake->mutex);
   ++g_fake->host_waits;
+  ++g_fake->context_waits;
   if (g_fake->refuse_waits) return CUDA_ERROR_UNKNOWN;
   for (const auto& [stream, count] : g_fake->queued) finish(stream, count);
   return CUDA_SUCCESS;

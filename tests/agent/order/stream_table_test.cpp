@@ -413,6 +413,23 @@ TEST_F(StreamTableTest, ACaptureDoesNotBeginUnderARecordOnItsStream) {
   EXPECT_EQ(fake_.records, records) << "nothing is recorded on it from then on";
 }
 
+// The driver refuses a capture under which the context is waited for.
+TEST_F(StreamTableTest, NoWaitForTheContextUnderACapture) {
+  const StreamUse before = work(stream(1));
+  table_.capture_begins(lock_, stream(1));
+  const StreamUse captured = table_.begin({stream(1), false});
+  work(stream(2));
+  EXPECT_EQ(table_.finish(lock_, release_of(captured)), CUDA_SUCCESS);
+  EXPECT_GE(fake_.finished[stream(1)], fake_.queued[stream(1)]) << "what was queued before is over";
+  table_.wait(lock_, table_.slot_of({stream(2), false}), release_of(before));
+  EXPECT_EQ(fake_.context_waits, 0u);
+  // What follows the capture is queued again.
+  table_.capture_ended(stream(1));
+  const StreamUse later = work(stream(1));
+  EXPECT_EQ(table_.finish(lock_, release_of(later)), CUDA_SUCCESS);
+  EXPECT_GE(fake_.finished[stream(1)], fake_.queued[stream(1)]);
+}
+
 // Any program on any streams: whoever takes bytes is behind everybody who used them.
 class StreamTableModel : public StreamTableTest, public testing::WithParamInterface<unsigned> {};
 

@@ -61,7 +61,8 @@ TEST(Parser, ProblemsBelongToTheirFunction) {
   EXPECT_EQ(problem("call nothing;"), "line 6: call of 'nothing', which is not declared");
   // Another kernel of the module is none the worse, and one that calls it is.
   const auto program = ptx::parse(
-      ".version 8.0\n.target sm_80\n.func bad() { wgmma.fence.sync.aligned; }\n.entry a() { call bad; ret; }\n.entry b() { ret; "
+      ".version 8.0\n.target sm_80\n.func bad() { wgmma.fence.sync.aligned; }\n.entry a() { call bad; ret; }\n.entry "
+      "b() { ret; "
       "}");
   EXPECT_EQ(program->problem_of(*program->kernel("a")), "line 3: wgmma.fence.sync.aligned");
   EXPECT_EQ(program->problem_of(*program->kernel("b")), "");

@@ -13,7 +13,7 @@ import recompute_judge
 import verdicts
 
 VERIFY = os.environ["VERIFY_RECOMPUTE"]
-PLANS = int(os.environ.get("MEMOPT_RANDOM_PLANS", "2000")) // (1 if cases.SANITIZER == "" else 5)
+PLANS = int(os.environ.get("MEMOPT_RANDOM_PLANS", "1000")) // (1 if cases.SANITIZER == "" else 5)
 SEED = int(os.environ.get("MEMOPT_RANDOM_SEED", "1"))
 EXACT = ("footprint", "replays", "drops")
 

@@ -11,7 +11,7 @@ import random_plans
 import verdicts
 
 VERIFY_PLANS = os.environ["VERIFY_PLANS"]
-PLANS = int(os.environ.get("MEMOPT_RANDOM_PLANS", "1500")) // (1 if cases.SANITIZER == "" else 5)
+PLANS = int(os.environ.get("MEMOPT_RANDOM_PLANS", "800")) // (1 if cases.SANITIZER == "" else 5)
 SEED = int(os.environ.get("MEMOPT_RANDOM_SEED", "1"))
 EXACT = ("footprint", "peak_live", "returns_elsewhere", "remapped_chunks")
 
