@@ -9,7 +9,7 @@
 namespace memopt::preload::hooks {
 namespace {
 
-// Neither mapped nor reserved, by anybody.
+// Neither mapped nor reserved.
 constexpr CUdeviceptr kNowhere = 1;
 
 // Is any of it in mappings of ours?

@@ -219,17 +219,21 @@ class OnTheSimulator(unittest.TestCase):
 
     @unittest.skipUnless(BUILT, "CUPTI's headers were not there: nothing to inject")
     def test_the_second_way_where_the_driver_does_not_load_it(self):
-        where, recorded = self.vector()
-        self.tell("vector_runtime", recorded)
-        path, _ = cupti.choose(where)
-        program = next(completeness._chosen(where))[0]
-        # As on a GPU, but for the driver: it loads nothing that CUDA_INJECTION64_PATH names.
-        environment = where.environment({}, runtime=True)
-        where.simulator = None
-        with mock.patch.object(where, "environment", lambda names=None, **_: environment | (names or {})):
-            observed = cupti.observe(where, program.name, program.command, path, True)
-        self.assertEqual((observed.way, observed.failure), ("preloaded", None))
-        self.assertEqual(completeness.compare(observed.seen, observed.recorded)["verdict"], "equal")
+        for loads, way in ((True, "CUDA_INJECTION64_PATH"), (False, "preloaded")):
+            where, recorded = self.vector()
+            self.tell("vector_runtime", recorded)
+            path, _ = cupti.choose(where)
+            program = next(completeness._chosen(where))[0]
+            # As on a GPU.
+            environment = where.environment({}, runtime=True)
+            where.simulator = None
+
+            def names_of(names=None, environment=environment, loads=loads, **_):
+                return environment | {name: value for name, value in (names or {}).items() if loads or name != "CUDA_INJECTION64_PATH"}
+            with self.subTest(way), mock.patch.object(where, "environment", names_of):
+                observed = cupti.observe(where, program.name, program.command, path, True)
+                self.assertEqual((observed.way, observed.failure), (way, None))
+                self.assertEqual(completeness.compare(observed.seen, observed.recorded)["verdict"], "equal")
 
     @unittest.skipUnless(BUILT, "CUPTI's headers were not there: nothing to inject")
     def test_the_entry_point_that_the_driver_calls(self):
