@@ -80,8 +80,11 @@ TEST(Ladder, AWiderLimitIsNeverSlowerNorWithoutAPlan) {
     }
   }
   EXPECT_GT(without, 0);
-  EXPECT_GT(slower, kSanitized ? 0 : 2);
   EXPECT_GT(free, 0);
+  // Of the few problems of a sanitised build none may be slow.
+  if (!kSanitized) {
+    EXPECT_GT(slower, 2);
+  }
 }
 
 TEST(Ladder, TheLeastLimitThatIsNamedHasAPlan) {
