@@ -12,6 +12,27 @@ CUgraphExec instantiate(CUgraph graph) {
   return made;
 }
 
+// Beside other blocks, of which some leave where there is a limit.
+void launch_three_times(CUgraphExec exec, CUstream stream) {
+  Others others;
+  for (int round = 0; round < 3; ++round) {
+    others.use();
+    check(cuGraphLaunch(exec, stream), "cuGraphLaunch");
+    check(cuStreamSynchronize(stream), "cuStreamSynchronize");
+  }
+}
+
+// Of a graph that allocates: its memory goes with it.
+void launch_and_trim(CUgraph graph, CUgraphExec exec, CUstream stream, CUdeviceptr a) {
+  launch_three_times(exec, stream);
+  contents("a", a);
+  check(cuGraphExecDestroy(exec), "cuGraphExecDestroy");
+  check(cuGraphDestroy(graph), "cuGraphDestroy");
+  show("trimmed", cuDeviceGraphMemTrim(device));
+  check(cuStreamDestroy(stream), "cuStreamDestroy");
+  release(a);
+}
+
 void captured() {
   const CUdeviceptr a = block(1), b = block(2);
   const CUstream stream = make_stream();
@@ -26,14 +47,7 @@ void captured() {
   check(cuStreamEndCapture(stream, &graph), "cuStreamEndCapture");
   const CUgraphExec exec = instantiate(graph);
   check(cuGraphDestroy(graph), "cuGraphDestroy");
-  {
-    Others others;
-    for (int round = 0; round < 3; ++round) {
-      others.use();
-      check(cuGraphLaunch(exec, stream), "cuGraphLaunch");
-      check(cuStreamSynchronize(stream), "cuStreamSynchronize");
-    }
-  }
+  launch_three_times(exec, stream);
   contents("a", a);
   contents("b", b);
   check(cuGraphExecDestroy(exec), "cuGraphExecDestroy");
@@ -54,20 +68,7 @@ void captured_with_allocation() {
   CUgraph graph = nullptr;
   check(cuStreamEndCapture(stream, &graph), "cuStreamEndCapture");
   const CUgraphExec exec = instantiate(graph);
-  {
-    Others others;
-    for (int round = 0; round < 3; ++round) {
-      others.use();
-      check(cuGraphLaunch(exec, stream), "cuGraphLaunch");
-      check(cuStreamSynchronize(stream), "cuStreamSynchronize");
-    }
-  }
-  contents("a", a);
-  check(cuGraphExecDestroy(exec), "cuGraphExecDestroy");
-  check(cuGraphDestroy(graph), "cuGraphDestroy");
-  show("trimmed", cuDeviceGraphMemTrim(device));
-  check(cuStreamDestroy(stream), "cuStreamDestroy");
-  release(a);
+  launch_and_trim(graph, exec, stream, a);
 }
 
 CUgraphNode kernel_node(CUgraph graph, const CUgraphNode* after, std::size_t count, const char* name, void** parameters,
@@ -106,20 +107,7 @@ void memory_nodes() {
   const CUgraphExec exec = instantiate(graph);
   const CUstream stream = make_stream();
   finish();
-  {
-    Others others;
-    for (int round = 0; round < 3; ++round) {
-      others.use();
-      check(cuGraphLaunch(exec, stream), "cuGraphLaunch");
-      check(cuStreamSynchronize(stream), "cuStreamSynchronize");
-    }
-  }
-  contents("a", a);
-  check(cuGraphExecDestroy(exec), "cuGraphExecDestroy");
-  check(cuGraphDestroy(graph), "cuGraphDestroy");
-  show("trimmed", cuDeviceGraphMemTrim(device));
-  check(cuStreamDestroy(stream), "cuStreamDestroy");
-  release(a);
+  launch_and_trim(graph, exec, stream, a);
 }
 
 // A block that a graph names is exchanged for another.

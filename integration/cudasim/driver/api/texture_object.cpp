@@ -7,7 +7,8 @@ using namespace cudasim;
 
 namespace {
 
-CUresult create(CallSite& site, std::uint64_t* out, const CUDA_RESOURCE_DESC* resource,
+// CUtexObject and CUsurfObject are the same type.
+CUresult create(CallSite& site, CUtexObject* out, const CUDA_RESOURCE_DESC* resource,
                 const CUDA_TEXTURE_DESC* description, const CUDA_RESOURCE_VIEW_DESC* view, bool is_surface) {
   return call(site, Needs::kContext, [&](Driver& driver, ContextId context) {
     if (out == nullptr || resource == nullptr || (description == nullptr && !is_surface))
@@ -18,7 +19,10 @@ CUresult create(CallSite& site, std::uint64_t* out, const CUDA_RESOURCE_DESC* re
     if (view != nullptr && view->format != CU_RES_VIEW_FORMAT_NONE) object.view = *view;
     object.is_surface = is_surface;
     object.context = context;
-    return driver.textures->create(driver, object, out);
+    std::uint64_t handle = 0;
+    const CUresult result = driver.textures->create(driver, object, &handle);
+    if (result == CUDA_SUCCESS) *out = handle;
+    return result;
   });
 }
 
@@ -47,10 +51,7 @@ CUresult ask(CallSite& site, std::uint64_t handle, bool is_surface, Answer* out,
 CUDASIM_API cuTexObjectCreate(CUtexObject* out, const CUDA_RESOURCE_DESC* resource,
                               const CUDA_TEXTURE_DESC* description, const CUDA_RESOURCE_VIEW_DESC* view) {
   static CallSite site{"cuTexObjectCreate"};
-  std::uint64_t handle = 0;
-  const CUresult result = create(site, out == nullptr ? nullptr : &handle, resource, description, view, false);
-  if (result == CUDA_SUCCESS) *out = handle;
-  return result;
+  return create(site, out, resource, description, view, false);
 }
 CUDASIM_API cuTexObjectDestroy(CUtexObject object) {
   static CallSite site{"cuTexObjectDestroy"};
@@ -71,10 +72,7 @@ CUDASIM_API cuTexObjectGetResourceViewDesc(CUDA_RESOURCE_VIEW_DESC* out, CUtexOb
 }
 CUDASIM_API cuSurfObjectCreate(CUsurfObject* out, const CUDA_RESOURCE_DESC* resource) {
   static CallSite site{"cuSurfObjectCreate"};
-  std::uint64_t handle = 0;
-  const CUresult result = create(site, out == nullptr ? nullptr : &handle, resource, nullptr, nullptr, true);
-  if (result == CUDA_SUCCESS) *out = handle;
-  return result;
+  return create(site, out, resource, nullptr, nullptr, true);
 }
 CUDASIM_API cuSurfObjectDestroy(CUsurfObject object) {
   static CallSite site{"cuSurfObjectDestroy"};
