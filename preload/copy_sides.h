@@ -30,6 +30,16 @@ inline CopySide host_side(const void* address) noexcept {
 inline CopySide unified_side(CUdeviceptr address) noexcept { return {CopySide::Kind::kUnified, address, 0}; }
 inline CopySide array_side() noexcept { return {CopySide::Kind::kArray, 0, 0}; }
 
+// Both sides of a copy with a shape, with the payload's bytes; none of an empty one.
+struct CopyShape {
+  CopySide to;
+  CopySide from;
+  std::size_t bytes = 0;
+};
+CopyShape shape_of(const CUDA_MEMCPY2D& copy) noexcept;
+CopyShape shape_of(const CUDA_MEMCPY3D& copy) noexcept;
+CopyShape shape_of(const CUDA_MEMCPY3D_PEER& copy) noexcept;
+
 // Tells the agent, if it listens. `host_waits`: the call returns after the copy, if one side is the host's.
 agent::CopyCall describe_copy(const CopySide& to, const CopySide& from, std::size_t bytes, agent::StreamName stream,
                               bool host_waits) noexcept;

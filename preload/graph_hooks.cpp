@@ -1,16 +1,46 @@
-// Hooks of graphs: what of captures goes where, so that the agent knows how long a graph may use what they name.
+// Hooks of graphs: what of captures goes where, so that the agent knows how long a graph may use what they name; and
+// what the launches of executable graphs use.
+#include <utility>
+
 #include "agent/memory/arena_graphs.h"
+#include "agent/operations/graph_uses.h"
+#include "preload/graph_nodes.h"
 #include "preload/relief.h"
 #include "preload/typed_hooks.h"
 
 namespace memopt::preload::hooks {
 namespace {
 
+// Where nobody listens the graph is not read, and its launches will be of what is not known.
+void note_uses(CUgraphExec exec, CUgraph graph) noexcept {
+  if (agent::operations_are_watched()) {
+    agent::set_graph_uses(exec, uses_of_graph(graph));
+  } else {
+    agent::forget_graph_uses(exec);
+  }
+}
+
+cuuint64_t flags_of(cuuint64_t flags) noexcept { return flags; }
+cuuint64_t flags_of(const CUDA_GRAPH_INSTANTIATE_PARAMS* params) noexcept { return params->flags; }
+cuuint64_t flags_of(CUgraphNode*, char*, size_t) noexcept { return 0; }
+
 template <Hook hook, typename... Arguments>
 CUresult instantiate(CUgraphExec* made, CUgraph graph, Arguments... arguments) noexcept {
   const CUresult result = with_relief([&] { return real<hook>()(made, graph, arguments...); });
-  if (result == CUDA_SUCCESS && made != nullptr) agent::note_graph_made(graph, *made);
+  if (result == CUDA_SUCCESS && made != nullptr) {
+    agent::note_graph_made(graph, *made);
+    if ((flags_of(arguments...) & CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH) != 0) agent::lose_all_graph_uses();
+    note_uses(*made, graph);
+  }
   return result;
+}
+
+// A node of an executable graph is given other parameters.
+template <Hook hook, typename Parameters, typename... Arguments>
+CUresult set_node(CUgraphExec graph, const Parameters* parameters, Arguments... arguments) noexcept {
+  // Before the call: what is launched by another thread meanwhile has the one or the other.
+  if (parameters != nullptr && agent::operations_are_watched()) agent::add_graph_uses(graph, uses_of_node(*parameters));
+  return with_relief([&] { return real<hook>()(graph, arguments...); });
 }
 
 template <Hook hook, typename... Arguments>
@@ -25,7 +55,13 @@ CUresult add_node(CUgraphNode* node, CUgraph graph, const CUgraphNodeParams* par
 template <Hook hook, typename... Arguments>
 CUresult update(CUgraphExec exec, CUgraph graph, Arguments... arguments) noexcept {
   const CUresult result = with_relief([&] { return real<hook>()(exec, graph, arguments...); });
-  if (result == CUDA_SUCCESS) agent::note_graph_added(graph, exec);
+  if (result == CUDA_SUCCESS) {
+    agent::note_graph_added(graph, exec);
+    note_uses(exec, graph);
+  } else {
+    // What it has now is not said.
+    agent::forget_graph_uses(exec);
+  }
   return result;
 }
 
@@ -97,14 +133,43 @@ CUresult cuGraphNodeSetParams(CUgraphNode node, CUgraphNodeParams* params) noexc
 }
 
 CUresult cuGraphExecNodeSetParams(CUgraphExec exec, CUgraphNode node, CUgraphNodeParams* params) noexcept {
-  const CUresult result = real<Hook::cuGraphExecNodeSetParams>()(exec, node, params);
+  const CUresult result = set_node<Hook::cuGraphExecNodeSetParams>(exec, params, node, params);
   if (result == CUDA_SUCCESS && params != nullptr && params->type == CU_GRAPH_NODE_TYPE_GRAPH) {
     agent::note_graph_added(params->graph.graph, exec);
   }
   return result;
 }
 
+CUresult cuGraphExecKernelNodeSetParams(CUgraphExec exec, CUgraphNode node,
+                                        const CUDA_KERNEL_NODE_PARAMS_v1* params) noexcept {
+  return set_node<Hook::cuGraphExecKernelNodeSetParams>(exec, params, node, params);
+}
+CUresult cuGraphExecKernelNodeSetParams_v2(CUgraphExec exec, CUgraphNode node,
+                                           const CUDA_KERNEL_NODE_PARAMS_v2* params) noexcept {
+  return set_node<Hook::cuGraphExecKernelNodeSetParams_v2>(exec, params, node, params);
+}
+CUresult cuGraphExecMemcpyNodeSetParams(CUgraphExec exec, CUgraphNode node, const CUDA_MEMCPY3D* params,
+                                        CUcontext context) noexcept {
+  return set_node<Hook::cuGraphExecMemcpyNodeSetParams>(exec, params, node, params, context);
+}
+CUresult cuGraphExecMemsetNodeSetParams(CUgraphExec exec, CUgraphNode node, const CUDA_MEMSET_NODE_PARAMS_v1* params,
+                                        CUcontext context) noexcept {
+  return set_node<Hook::cuGraphExecMemsetNodeSetParams>(exec, params, node, params, context);
+}
+CUresult cuGraphExecBatchMemOpNodeSetParams(CUgraphExec exec, CUgraphNode node,
+                                            const CUDA_BATCH_MEM_OP_NODE_PARAMS_v1* params) noexcept {
+  agent::forget_graph_uses(exec);
+  return real<Hook::cuGraphExecBatchMemOpNodeSetParams>()(exec, node, params);
+}
+
+// Memory of the host's that a node names which is off may be gone.
+CUresult cuGraphNodeSetEnabled(CUgraphExec exec, CUgraphNode node, unsigned int is_enabled) noexcept {
+  agent::forget_graph_uses(exec);
+  return real<Hook::cuGraphNodeSetEnabled>()(exec, node, is_enabled);
+}
+
 CUresult cuGraphExecChildGraphNodeSetParams(CUgraphExec exec, CUgraphNode node, CUgraph child) noexcept {
+  if (agent::operations_are_watched()) agent::add_graph_uses(exec, uses_of_graph(child));
   const CUresult result = real<Hook::cuGraphExecChildGraphNodeSetParams>()(exec, node, child);
   if (result == CUDA_SUCCESS) agent::note_graph_added(child, exec);
   return result;
@@ -119,6 +184,9 @@ CUresult cuGraphExecUpdate_v2(CUgraphExec exec, CUgraph graph, CUgraphExecUpdate
 }
 
 CUresult cuGraphDestroy(CUgraph graph) noexcept { return destroy<Hook::cuGraphDestroy>(graph); }
-CUresult cuGraphExecDestroy(CUgraphExec exec) noexcept { return destroy<Hook::cuGraphExecDestroy>(exec); }
+CUresult cuGraphExecDestroy(CUgraphExec exec) noexcept {
+  agent::forget_graph_uses(exec);
+  return destroy<Hook::cuGraphExecDestroy>(exec);
+}
 
 }  // namespace memopt::preload::hooks

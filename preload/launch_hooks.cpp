@@ -180,13 +180,13 @@ CUresult cuStreamAddCallback_ptsz(CUstream stream, CUstreamCallback function, vo
 
 CUresult cuGraphLaunch(CUgraphExec graph, CUstream stream) noexcept {
   const agent::QueuedAtEnd scope;
-  agent::before_unknown_work({stream, false});
+  agent::before_graph(graph, {stream, false});
   return scope.made([&] { return with_relief([&] { return real<Hook::cuGraphLaunch>()(graph, stream); }); });
 }
 
 CUresult cuGraphLaunch_ptsz(CUgraphExec graph, CUstream stream) noexcept {
   const agent::QueuedAtEnd scope;
-  agent::before_unknown_work({stream, true});
+  agent::before_graph(graph, {stream, true});
   return scope.made([&] { return with_relief([&] { return real<Hook::cuGraphLaunch_ptsz>()(graph, stream); }); });
 }
 

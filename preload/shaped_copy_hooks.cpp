@@ -4,81 +4,17 @@
 namespace memopt::preload::hooks {
 namespace {
 
-CopySide side(CUmemorytype type, const void* host, CUdeviceptr device, std::uint64_t offset,
-              std::size_t extent) noexcept {
-  switch (type) {
-    case CU_MEMORYTYPE_HOST:
-      return {CopySide::Kind::kHost, reinterpret_cast<std::uint64_t>(host) + offset, extent};
-    case CU_MEMORYTYPE_DEVICE:
-      return {CopySide::Kind::kDevice, device + offset, extent};
-    case CU_MEMORYTYPE_UNIFIED:
-      return {CopySide::Kind::kUnified, device + offset, extent};
-    default:  // an array, or nothing that a driver would take
-      return array_side();
-  }
-}
-
-// A box within memory of that pitch and height of layers: how far it is from its first to its last byte, and from the
-// memory's beginning to the box's.
-struct Box {
-  std::size_t width;
-  std::size_t height;
-  std::size_t depth;
-
-  bool empty() const { return width == 0 || height == 0 || depth == 0; }
-  std::size_t extent(std::size_t pitch, std::size_t layer_height) const {
-    return ((depth - 1) * layer_height + (height - 1)) * pitch + width;
-  }
-};
-struct Shape {
-  CopySide to;
-  CopySide from;
-  std::size_t bytes = 0;
-};
-
-// No pitch means rows without gaps, no height layers without gaps.
-std::size_t or_else(std::size_t value, std::size_t otherwise) noexcept { return value != 0 ? value : otherwise; }
-
-Shape shape_of(const CUDA_MEMCPY2D& copy) noexcept {
-  const Box box{copy.WidthInBytes, copy.Height, 1};
-  if (box.empty()) return {};
-  const std::size_t to_pitch = or_else(copy.dstPitch, box.width);
-  const std::size_t from_pitch = or_else(copy.srcPitch, box.width);
-  return {side(copy.dstMemoryType, copy.dstHost, copy.dstDevice, copy.dstY * to_pitch + copy.dstXInBytes,
-               box.extent(to_pitch, box.height)),
-          side(copy.srcMemoryType, copy.srcHost, copy.srcDevice, copy.srcY * from_pitch + copy.srcXInBytes,
-               box.extent(from_pitch, box.height)),
-          box.width * box.height};
-}
-
-// CUDA_MEMCPY3D and CUDA_MEMCPY3D_PEER
-template <typename Copy>
-Shape shape_of(const Copy& copy) noexcept {
-  const Box box{copy.WidthInBytes, copy.Height, copy.Depth};
-  if (box.empty()) return {};
-  const std::size_t to_pitch = or_else(copy.dstPitch, box.width);
-  const std::size_t to_height = or_else(copy.dstHeight, box.height);
-  const std::size_t from_pitch = or_else(copy.srcPitch, box.width);
-  const std::size_t from_height = or_else(copy.srcHeight, box.height);
-  return {
-      side(copy.dstMemoryType, copy.dstHost, copy.dstDevice,
-           (copy.dstZ * to_height + copy.dstY) * to_pitch + copy.dstXInBytes, box.extent(to_pitch, to_height)),
-      side(copy.srcMemoryType, copy.srcHost, copy.srcDevice,
-           (copy.srcZ * from_height + copy.srcY) * from_pitch + copy.srcXInBytes, box.extent(from_pitch, from_height)),
-      box.width * box.height * box.depth};
-}
-
 template <Hook hook, typename Copy>
 CUresult shaped_now(const Copy* copy, bool per_thread) noexcept {
   if (copy == nullptr || !agent::operations_are_watched()) return real<hook>()(copy);
-  const Shape shape = shape_of(*copy);
+  const CopyShape shape = shape_of(*copy);
   return copy_now<hook>(shape.to, shape.from, shape.bytes, per_thread, copy);
 }
 
 template <Hook hook, typename Copy>
 CUresult queue_shaped(const Copy* copy, CUstream stream, bool per_thread) noexcept {
   if (copy == nullptr || !agent::operations_are_watched()) return real<hook>()(copy, stream);
-  const Shape shape = shape_of(*copy);
+  const CopyShape shape = shape_of(*copy);
   return queue_copy<hook>(shape.to, shape.from, shape.bytes, {stream, per_thread}, copy, stream);
 }
 

@@ -87,8 +87,10 @@ void use_block(Block& block, Operation& operation) noexcept;
 // A capture does so: the block's bytes are its own for as long as a graph may name them, even after it is freed.
 void keep_for_graph(Block& block) noexcept;
 
-// As use_block, for every live block: the operation cannot be read (a launch whose parameters are unknown, a graph).
+// As use_block, for every live block: the operation cannot be read (a launch or a graph whose parameters are unknown).
 void use_everything(Operation& operation) noexcept;
+// A graph may use what the program has freed while it named it.
+void use_freed_but_named(const Operation& operation) noexcept;
 
 // Brings back what the operation touches and is away, and puts it behind what it needs: by waits on its stream, before
 // it is queued. The lock is given back meanwhile.

@@ -205,8 +205,12 @@ void use_everything(Operation& operation) noexcept {
   if (now == nullptr) return;
   Toucher toucher(*now, operation);
   now->blocks.for_each([&](Block& block) { toucher.touch(block); });
-  // As a graph may that names them.
-  for (Block* const block : now->freed_but_named) block->uses.add(operation.use);
+  use_freed_but_named(operation);
+}
+
+void use_freed_but_named(const Operation& operation) noexcept {
+  if (arena() == nullptr || operation.use.position == 0) return;
+  for (Block* const block : arena()->freed_but_named) block->uses.add(operation.use);
 }
 
 void order_operation(ArenaLock& lock, Operation& operation) noexcept {

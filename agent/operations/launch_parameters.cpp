@@ -36,6 +36,7 @@ constinit int g_lock = 0;
 constinit MappedBump g_memory;                    // with g_lock held
 constinit const FunctionLayout* g_ids = nullptr;  // newest first, chained through Named
 constinit std::uint32_t g_last_id = 0;
+constinit const FunctionLayout* g_graphs = nullptr;
 constinit const FunctionLayout g_unknown{};
 
 struct Named {
@@ -229,6 +230,18 @@ const FunctionLayout& launch_layout(CUfunction function) noexcept {
   return learn(function);
 }
 
+const FunctionLayout& layout_of_graphs() noexcept {
+  const FunctionLayout* layout = __atomic_load_n(&g_graphs, __ATOMIC_ACQUIRE);
+  if (layout == nullptr) {
+    const LockGuard guard(g_lock);
+    layout = g_graphs;
+    // No kernel has such a name.
+    if (layout == nullptr) layout = store({true, "(graph)", 0, 0, 0}, nullptr);
+    __atomic_store_n(&g_graphs, layout, __ATOMIC_RELEASE);
+  }
+  return layout != nullptr ? *layout : g_unknown;
+}
+
 void functions_were_unloaded() noexcept { __atomic_fetch_add(&g_unloads, 1, __ATOMIC_ACQ_REL); }
 
 void forget_functions_after_fork() noexcept {
@@ -237,6 +250,7 @@ void forget_functions_after_fork() noexcept {
   g_table = nullptr;
   g_memory = MappedBump();
   g_ids = nullptr;
+  g_graphs = nullptr;
   functions_were_unloaded();
 }
 

@@ -48,6 +48,9 @@ struct FunctionLayout {
 // Of a CUfunction, or of a CUkernel that is launched as one. Never null; `known` false where memory is short, too.
 const FunctionLayout& launch_layout(CUfunction function) noexcept;
 
+// What launches of graphs are recorded by; they have no parameters. `known` false where memory is short.
+const FunctionLayout& layout_of_graphs() noexcept;
+
 // A module or library goes: its handles may come back and mean other functions. After the driver's call.
 void functions_were_unloaded() noexcept;
 

@@ -9,7 +9,9 @@
 #include "agent/memory/arena_graphs.h"
 #include "agent/memory/arena_streams.h"
 #include "agent/memory/blocks.h"
+#include "agent/operations/graph_uses.h"
 #include "agent/operations/launch_parameters.h"
+#include "agent/operations/parameter_words.h"
 #include "agent/operations/pinned_memory.h"
 #include "agent/process/driver.h"
 #include "agent/process/kept_errno.h"
@@ -25,9 +27,6 @@ namespace {
 // Words that are looked up under one taking of the lock, and blocks that one record can name.
 constexpr std::size_t kBatch = 64;
 constexpr std::size_t kFewAccesses = 512;
-// Blocks begin at multiples of it, and elements of vectors have at most so many bytes.
-constexpr std::uint64_t kBlockAlignment = 512;
-constexpr std::uint64_t kLargestElement = 16;
 constexpr std::size_t kMaxAccesses =
     (shm::kMaxRecordBytes - sizeof(shm::RecordHeader) - sizeof(shm::LaunchBody)) / sizeof(std::uint64_t);
 
@@ -55,11 +54,18 @@ class Touch {
 
   void use_all() noexcept {
     all_ = true;
-    if (captured_) return;  // a graph's launch counts as using everything anyway
+    if (captured_) return;  // the graph's nodes are read when it is instantiated (graph_uses.h)
     ArenaLock lock;
     begin();
     use_everything(operation_);
     order_operation(lock, operation_);
+  }
+
+  // What was freed while a graph names it, and stays for it.
+  void use_what_graphs_keep() noexcept {
+    ArenaLock lock;
+    begin();
+    use_freed_but_named(operation_);
   }
 
   void look_up() noexcept {
@@ -185,32 +191,7 @@ class Touch {
   std::uint64_t* accesses_ = few_accesses_;
 };
 
-std::uint64_t load_word(const void* from) noexcept {
-  std::uint64_t word;
-  std::memcpy(&word, from, sizeof(word));
-  return word;
-}
-
 // ---- launches -----------------------------------------------------------------------------------------------------
-
-// kernelParams stands for itself; `extra` packs the parameters into one buffer.
-struct PackedParameters {
-  const char* buffer = nullptr;
-  std::size_t bytes = 0;
-};
-
-PackedParameters packed(void** extra) noexcept {
-  PackedParameters found;
-  // A list of keys and values, ended by a key; one that never ends is the program's mistake, and not followed far.
-  for (int i = 0; i < 16 && extra != nullptr && extra[0] != CU_LAUNCH_PARAM_END; ++i, extra += 2) {
-    if (extra[0] == CU_LAUNCH_PARAM_BUFFER_POINTER) found.buffer = static_cast<const char*>(extra[1]);
-    if (extra[0] == CU_LAUNCH_PARAM_BUFFER_SIZE && extra[1] != nullptr) {
-      found.bytes = *static_cast<const std::size_t*>(extra[1]);
-    }
-  }
-  if (found.buffer == nullptr) found.bytes = 0;
-  return found;
-}
 
 struct ParametersToRecord {
   const LaunchCall& call;
@@ -276,28 +257,6 @@ void record_this_launch(const LaunchCall& call, const FunctionLayout& layout, To
   if (sequence != 0 && recording_fully()) record_all_parameters(call, layout, sequence);
   // An event between the two would keep it from overlapping the one before.
   time_operation(call.stream, call.overlaps_previous ? 0 : sequence);
-}
-
-// Of a launch that is given a list of tensors, sees the addresses in it that it uses. False: it is not as expected.
-template <typename See>
-bool see_tensors(const LaunchCall& call, const FunctionLayout& layout, See&& see) noexcept {
-  const auto* const structure = static_cast<const char*>(call.parameters[layout.inputs != nullptr ? 1 : 0]);
-  const auto see_first = [&](std::uint32_t used, std::size_t offset) {
-    for (std::uint32_t i = 0; i < used; ++i) see(load_word(structure + offset + std::size_t{8} * i));
-  };
-  if (layout.inputs != nullptr) {
-    const std::uint32_t used = call.grid[1];
-    if (call.grid[2] != 1 || !are_inputs(*layout.inputs, structure, used)) return false;
-    see_first(used, 0);
-    return true;
-  }
-  const TensorLists& lists = *layout.lists;
-  if (call.grid[1] != 1 || call.grid[2] != 1) return false;
-  const std::uint32_t used = tensors_in_use(lists, structure, call.grid[0]);
-  if (used == 0) return false;
-  for (std::uint32_t list = 0; list < lists.lists; ++list) see_first(used, std::size_t{8} * list * lists.tensors);
-  if (lists.steps != 0) see_first(used, lists.steps);
-  return true;
 }
 
 // ---- copies -------------------------------------------------------------------------------------------------------
@@ -400,6 +359,12 @@ void note_halves(const void* from, std::size_t bytes, std::uint64_t to) noexcept
   }
 }
 
+// The payload of a copy to the device.
+void scan_copied(const void* from, std::size_t bytes, std::uint64_t to) noexcept {
+  scan_payload(from, bytes);
+  if (arena_has_limit()) note_halves(from, bytes, to);
+}
+
 // A kernel may follow the addresses that it finds in page-locked memory which it is given.
 [[gnu::cold, gnu::noinline]] void scan_page_locked(std::uint64_t address) noexcept {
   // A list of addresses, not what is computed with.
@@ -435,35 +400,16 @@ bool before_launch(const LaunchCall& call) noexcept {
   const std::uint64_t pinned_bytes = __atomic_load_n(&pinned_memory_bytes, __ATOMIC_RELAXED);
   const auto see = [&](std::uint64_t word) {
     if (word - ours < ours_bytes) touch.add_ours(word);
-    // Arrays whose first index is 1 are known by the address before their first element: blocks begin at multiples.
-    if (((word + kLargestElement) & (kBlockAlignment - 1)) < kLargestElement) [[unlikely]]
-      touch.add((word + kLargestElement) & ~std::uint64_t{kBlockAlignment - 1});
+    if (is_before_block(word)) [[unlikely]]
+      touch.add(block_behind(word));
     if (word - pinned < pinned_bytes) [[unlikely]] {
       visible |= is_in_pinned_range(word);
       if (arena_has_limit()) scan_page_locked(word);
     }
   };
-  if (call.parameters != nullptr) {
-    if (layout.known) {
-      std::span<const ParameterWord> words(layout.words, layout.word_count);
-      const auto see_words = [&](std::span<const ParameterWord> some) {
-        for (const ParameterWord& word : some) {
-          const auto* const parameter = static_cast<const char*>(call.parameters[word.parameter]);
-          if (parameter != nullptr) see(load_word(parameter + word.offset));
-        }
-      };
-      if (layout.list_words != 0 && see_tensors(call, layout, see)) [[unlikely]] {
-        see_words(words.first(layout.first_list_word));
-        words = words.subspan(layout.first_list_word + layout.list_words);
-      }
-      see_words(words);
-    } else {
-      visible = true;
-      touch.use_all();
-    }
-  } else {
-    const PackedParameters buffer = packed(call.extra);
-    for (std::size_t at = 0; at + 8 <= buffer.bytes; at += 8) see(load_word(buffer.buffer + at));
+  if (!see_words(call, layout, see)) {
+    visible = true;
+    touch.use_all();
   }
   touch.end();
   if (visible) touch.make_visible(true);
@@ -479,9 +425,7 @@ void before_copy(const CopyCall& call) noexcept {
   const bool recorded = recording();
   const bool captured = is_captured(call.stream);
   if (call.from_host != nullptr) {
-    const std::size_t extent = call.from_extent != 0 ? call.from_extent : call.bytes;
-    scan_payload(call.from_host, extent);
-    if (arena_has_limit()) note_halves(call.from_host, extent, call.to);
+    scan_copied(call.from_host, call.from_extent != 0 ? call.from_extent : call.bytes, call.to);
   }
   shm::CopyBody body{};
   body.bytes = call.bytes;
@@ -543,6 +487,43 @@ void before_unknown_work(StreamName stream) noexcept {
   time_operation(stream, record_launch(0, body, {}, shm::kBlindLaunch));
 }
 
+void before_graph(CUgraphExec graph, StreamName stream) noexcept {
+  if (!operations_are_watched()) return;
+  const FunctionLayout& layout = layout_of_graphs();
+  const bool recorded = recording();
+  const bool scanned = is_scanned(recorded, layout.id);
+  const std::shared_ptr<const GraphUses> uses = uses_of(graph);
+  if (uses == nullptr) {
+    if (scanned) scan_missed();
+    before_unknown_work(stream);
+    return;
+  }
+  const KeptErrno kept;
+  if (is_captured(stream)) return;
+  note_stream_may_be_held_up(stream);
+  note_graph_launched();
+  const bool beside_capture = captures_are_open();
+  if (scanned && beside_capture) scan_missed();
+  Touch touch(stream, false, recorded, scanned && !beside_capture, layout.id);
+  bool visible = uses->shows_host;
+  for (const std::uint64_t word : uses->pinned) {
+    visible |= is_in_pinned_range(word);
+    if (arena_has_limit()) scan_page_locked(word);
+  }
+  for (const GraphUses::Payload& payload : uses->payloads) scan_copied(payload.from, payload.bytes, payload.to);
+  if (uses->sets_half && arena_has_limit()) scan_missed();
+  for (const std::uint64_t address : uses->addresses) touch.add(address);
+  touch.use_what_graphs_keep();
+  touch.end();
+  if (visible) touch.make_visible(true);
+  count(stream);
+  if (!recorded) return;
+  LaunchCall call;
+  call.stream = stream;
+  call.grid[0] = uses->nodes;  // by which graphs are told apart
+  record_this_launch(call, layout, touch);
+}
+
 void note_escape(std::uint64_t address) noexcept {
   if (!arena_may_own(address)) return;
   const KeptErrno kept;
@@ -580,6 +561,7 @@ void forget_operations_after_fork() noexcept {
   forget_captures_after_fork();
   __atomic_store_n(&g_naming_lock, 0, __ATOMIC_RELAXED);
   forget_functions_after_fork();
+  forget_graph_uses_after_fork();
   forget_pinned_memory_after_fork();
 }
 

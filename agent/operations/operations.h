@@ -63,8 +63,11 @@ void before_memset(const MemsetCall& call) noexcept;
 // cuLaunchHostFunc, cuStreamAddCallback.
 void before_host_function(StreamName stream) noexcept;
 
-// A graph, or anything else that is queued and may touch any block: counts as using all of them.
+// Anything that is queued and may touch any block: counts as using all of them.
 void before_unknown_work(StreamName stream) noexcept;
+
+// An executable graph is launched: it uses what its nodes name (graph_uses.h), and all blocks where that is not known.
+void before_graph(CUgraphExec graph, StreamName stream) noexcept;
 
 // An address is given away to where no launch shows it: a texture, a tensor map, another process.
 void note_escape(std::uint64_t address) noexcept;

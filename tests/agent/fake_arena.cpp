@@ -115,6 +115,7 @@ bool use_addresses(StreamName stream, bool begun, std::span<const std::uint64_t>
   return any;
 }
 void use_everything(Operation&) noexcept { ++state().everything; }
+void use_freed_but_named(const Operation&) noexcept {}
 void host_visible(const Operation&, bool) noexcept { ++state().visible; }
 void scan_block(const Block& block, const Operation&, StreamName, std::uint32_t function) noexcept {
   state().looked.push_back({block.number, function});

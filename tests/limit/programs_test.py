@@ -14,7 +14,7 @@ from runs import BUILD, FULL, WITHOUT_A_PLANNER
 PROGRAM = os.path.join(BUILD, "tests", "limit_programs")
 ITERATIONS = "12"
 # Of these swaps are planned within so few iterations.
-PLANNED = ("pipeline", "pointer-table", "streams-anew") + (("workspace", "double-buffer", "recursive", "optimizer") if FULL else ())
+PLANNED = ("pipeline", "pointer-table", "streams-anew", "graph") + (("workspace", "double-buffer", "recursive", "optimizer") if FULL else ())
 OTHERS = ("queue",) + (("ping-pong", "doubling", "two-phases", "late-free") if FULL else ())
 PARTS = (90, 75, 60, 45) if FULL else (60,)
 AS_PLANNED = r"; \d{2,} swaps as planned"

@@ -16,6 +16,7 @@
 #include "agent/memory/arena.h"
 #include "agent/memory/arena_graphs.h"
 #include "agent/memory/points.h"
+#include "agent/operations/graph_uses.h"
 #include "agent/operations/launch_parameters.h"
 #include "agent/operations/operations.h"
 #include "agent/operations/pinned_memory.h"

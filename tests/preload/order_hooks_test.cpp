@@ -19,6 +19,7 @@ TEST_F(Hooks, OrderIsToldWhereItIsKnown) {
   CUgraph graph = nullptr;
   CUgraphExec exec = nullptr;
   CUgraphNodeParams child{}, kernel{};
+  const CUDA_KERNEL_NODE_PARAMS_v2 kernel_node{};
   child.type = CU_GRAPH_NODE_TYPE_GRAPH;
   kernel.type = CU_GRAPH_NODE_TYPE_KERNEL;
   const NoteRow table[] = {
@@ -55,7 +56,11 @@ TEST_F(Hooks, OrderIsToldWhereItIsKnown) {
        [&] { hooks::cuStreamEndCapture(stream(), &graph); },
        {"captured", "capture ended"},
        {}},
-      {"instantiate", [&] { hooks::cuGraphInstantiateWithFlags(&exec, graph, 0); }, {"graph made"}, {}},
+      {"instantiate", [&] { hooks::cuGraphInstantiateWithFlags(&exec, graph, 0); }, {"graph made", "uses"}, {}},
+      {"instantiate for kernels",
+       [&] { hooks::cuGraphInstantiateWithFlags(&exec, graph, CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH); },
+       {"graph made", "uses lost", "uses"},
+       {}},
       {"clone", [&] { hooks::cuGraphClone(&graph, graph); }, {"graph made"}, {}},
       {"child", [&] { hooks::cuGraphAddChildGraphNode(nullptr, graph, nullptr, 0, graph); }, {"graph added"}, {}},
       {"child as a node",
@@ -64,22 +69,41 @@ TEST_F(Hooks, OrderIsToldWhereItIsKnown) {
        {}},
       {"another node", [&] { hooks::cuGraphAddNode_v2(nullptr, graph, nullptr, nullptr, 0, &kernel); }, {}, {}},
       {"child of a node", [&] { hooks::cuGraphNodeSetParams(nullptr, &child); }, {"graph beyond sight"}, {}},
-      {"child of an executable", [&] { hooks::cuGraphExecNodeSetParams(exec, nullptr, &child); }, {"graph added"}, {}},
+      {"child of an executable",
+       [&] { hooks::cuGraphExecNodeSetParams(exec, nullptr, &child); },
+       {"more uses", "graph added"},
+       {"uses unknown"}},
+      {"child of an executable by its own call",
+       [&] { hooks::cuGraphExecChildGraphNodeSetParams(exec, nullptr, graph); },
+       {"more uses", "graph added"},
+       {"uses unknown"}},
+      {"kernel of an executable",
+       [&] { hooks::cuGraphExecKernelNodeSetParams_v2(exec, nullptr, &kernel_node); },
+       {"more uses"},
+       {"more uses"}},
+      {"batch of an executable",
+       [&] { hooks::cuGraphExecBatchMemOpNodeSetParams(exec, nullptr, nullptr); },
+       {"uses forgotten"},
+       {"uses forgotten"}},
+      {"node off", [&] { hooks::cuGraphNodeSetEnabled(exec, nullptr, 0); }, {"uses forgotten"}, {"uses forgotten"}},
       {"child itself", [&] { hooks::cuGraphChildGraphNodeGetGraph(nullptr, &graph); }, {"graph beyond sight"}, {}},
-      {"update", [&] { hooks::cuGraphExecUpdate_v2(exec, graph, nullptr); }, {"graph added"}, {}},
+      {"update",
+       [&] { hooks::cuGraphExecUpdate_v2(exec, graph, nullptr); },
+       {"graph added", "uses"},
+       {"uses forgotten"}},
       {"graph destroy",
        [&] { hooks::cuGraphDestroy(graph); },
        {"graph goes", "graph has gone"},
        {"graph goes", "graph has gone"}},
       {"executable destroy",
        [&] { hooks::cuGraphExecDestroy(exec); },
-       {"graph goes", "graph has gone"},
-       {"graph goes", "graph has gone"}},
+       {"uses forgotten", "graph goes", "graph has gone"},
+       {"uses forgotten", "graph goes", "graph has gone"}},
       {"host function",
        [&] { hooks::cuLaunchHostFunc(stream(), nullptr, nullptr); },
        {"host function"},
        {"host function"}},
-      {"graph", [&] { hooks::cuGraphLaunch(nullptr, stream()); }, {"unknown work"}, {"unknown work"}},
+      {"graph", [&] { hooks::cuGraphLaunch(nullptr, stream()); }, {"graph launched"}, {"graph launched"}},
       {"shared with another process",
        [&] { hooks::cuIpcGetMemHandle(nullptr, kOurs); },
        {"escape"},
@@ -120,6 +144,52 @@ TEST_F(Hooks, EventsOfACaptureAreNoOrder) {
   hooks::cuStreamWaitEvent(stream(), nullptr, 0);
   hooks::cuEventRecordWithFlags(nullptr, stream(), CU_EVENT_RECORD_EXTERNAL);
   EXPECT_EQ(g_agent.notes, (std::vector<std::string>{"event captured", "event of a graph"}));
+}
+
+// What is read of nodes that are given other parameters.
+TEST_F(Hooks, NodesOfExecutableGraphsAreRead) {
+  CUDA_KERNEL_NODE_PARAMS_v2 kernel{};
+  void* parameters[] = {nullptr};
+  kernel.kern = reinterpret_cast<CUkernel>(0x70);
+  kernel.gridDimX = 2;
+  kernel.kernelParams = parameters;
+  hooks::cuGraphExecKernelNodeSetParams_v2(nullptr, nullptr, &kernel);
+  ASSERT_EQ(g_agent.launches.size(), 1u);
+  EXPECT_EQ(g_agent.launches[0].function, reinterpret_cast<CUfunction>(0x70));
+  EXPECT_EQ(g_agent.launches[0].parameters, parameters);
+  EXPECT_EQ(g_agent.launches[0].grid[0], 2u);
+
+  CUDA_MEMCPY3D copy{};
+  copy.dstMemoryType = CU_MEMORYTYPE_DEVICE;
+  copy.dstDevice = kOurs;
+  copy.dstPitch = 100;
+  copy.dstXInBytes = 8;
+  copy.dstY = 1;
+  copy.srcMemoryType = CU_MEMORYTYPE_ARRAY;
+  copy.WidthInBytes = 10;
+  copy.Height = 3;
+  copy.Depth = 1;
+  hooks::cuGraphExecMemcpyNodeSetParams(nullptr, nullptr, &copy, nullptr);
+  ASSERT_EQ(g_agent.copies.size(), 1u);
+  EXPECT_EQ(g_agent.copies[0].to, kOurs + 108);
+  EXPECT_EQ(g_agent.copies[0].to_extent, 210u);
+  EXPECT_EQ(g_agent.copies[0].from, 0u);
+
+  CUDA_MEMSET_NODE_PARAMS_v1 fill{};
+  fill.dst = kOurs;
+  fill.pitch = 64;
+  fill.elementSize = 4;
+  fill.width = 1;
+  fill.height = 2;
+  fill.value = 0x7000;
+  hooks::cuGraphExecMemsetNodeSetParams(nullptr, nullptr, &fill, nullptr);
+  fill.width = 2;
+  hooks::cuGraphExecMemsetNodeSetParams(nullptr, nullptr, &fill, nullptr);
+  ASSERT_EQ(g_agent.memsets.size(), 2u);
+  EXPECT_EQ(g_agent.memsets[0].bytes, 68u);
+  EXPECT_EQ(g_agent.memsets[0].value, 0x7000u);
+  EXPECT_EQ(g_agent.memsets[1].bytes, 72u);
+  EXPECT_EQ(g_agent.memsets[1].value, 0u);
 }
 
 // A plain free of ours does not wait, but the program is told what would be so if it had.

@@ -471,7 +471,7 @@ TEST_F(Operations, CapturedWorkIsNotRecordedAndKeepsItsBlocks) {
   EXPECT_EQ(test::captures_ended(), std::vector<CUstream>{stream(4)});
 }
 
-TEST_F(Operations, GraphsUseEverythingAndEscapesPin) {
+TEST_F(Operations, UnknownWorkUsesEverythingAndEscapesPin) {
   before_unknown_work({stream(1), false});
   EXPECT_EQ(test::uses_of_everything(), 1);
   note_escape(kRange + 0x1800);

@@ -15,6 +15,7 @@
 //   two-phases       from the middle on an iteration is longer, and its blocks are larger
 //   late-free        what an iteration makes is freed in the next one
 //   optimizer        blocks that are used at the end of each iteration only
+//   graph            a part of each iteration is a graph, captured once, on blocks of its own
 #include <cuda_runtime.h>
 
 #include <algorithm>
@@ -393,15 +394,42 @@ void optimizer(Word iterations) {
   say(weights.blocks);
 }
 
+void part_as_graph(Word iterations) {
+  Weights weights;
+  const Block state = make(5 * kMib), input = make(5 * kMib);
+  queue_fill(state, 77, weights.stream);
+  wait(weights.stream);
+  check(cudaStreamBeginCapture(weights.stream, cudaStreamCaptureModeThreadLocal), "cudaStreamBeginCapture");
+  for (Word i = 0; i < 3; ++i) queue_mix(state, input, i, weights.stream);
+  queue_mix(input, state, 5, weights.stream);
+  cudaGraph_t graph = nullptr;
+  check(cudaStreamEndCapture(weights.stream, &graph), "cudaStreamEndCapture");
+  cudaGraphExec_t made = nullptr;
+  check(cudaGraphInstantiate(&made, graph, 0), "cudaGraphInstantiate");
+  check(cudaGraphDestroy(graph), "cudaGraphDestroy");
+  for (Word i = 0; i < iterations; ++i) {
+    const std::vector<Block> layers = weights.forward(10);
+    check(cudaMemcpyAsync(input.words, layers.back().words, input.bytes, cudaMemcpyDeviceToDevice, weights.stream),
+          "cudaMemcpyAsync");
+    check(cudaGraphLaunch(made, weights.stream), "cudaGraphLaunch");
+    queue_mix(layers.back(), input, i, weights.stream);
+    weights.backward(layers, i);
+  }
+  wait(weights.stream);
+  check(cudaGraphExecDestroy(made), "cudaGraphExecDestroy");
+  say({state, input});
+  say(weights.blocks);
+}
+
 struct Program {
   const char* name;
   void (*run)(Word iterations);
 };
-constexpr Program kPrograms[] = {
-    {"pipeline", pipeline},     {"double-buffer", double_buffer}, {"ping-pong", ping_pong},
-    {"workspace", workspace},   {"pointer-table", pointer_table}, {"queue", queue},
-    {"recursive", recursive},   {"streams-anew", streams_anew},   {"doubling", doubling},
-    {"two-phases", two_phases}, {"late-free", late_free},         {"optimizer", optimizer}};
+constexpr Program kPrograms[] = {{"pipeline", pipeline},     {"double-buffer", double_buffer}, {"ping-pong", ping_pong},
+                                 {"workspace", workspace},   {"pointer-table", pointer_table}, {"queue", queue},
+                                 {"recursive", recursive},   {"streams-anew", streams_anew},   {"doubling", doubling},
+                                 {"two-phases", two_phases}, {"late-free", late_free},         {"optimizer", optimizer},
+                                 {"graph", part_as_graph}};
 
 }  // namespace
 
