@@ -1,4 +1,5 @@
-// What has not been used for longest leaves for host memory when room is needed (Zhang et al., section V).
+// What is expected to be used last of all leaves for host memory when room is needed (use_history.h); of what nothing
+// is known, what has not been used for longest (Zhang et al., section V).
 //
 // What leaves is not in use: all work on it is over, or waited for, and no thread has announced more. It is copied
 // first, and the next ones to leave are copied ahead: such a page stays where it is, and leaves when its chunk is
@@ -68,24 +69,29 @@ void tell_once(Arena& arena) noexcept {
       arena.chunks.limit());
 }
 
-// Pages that can leave now, up to `wanted`, of what has not been used for longest. Where there is none, what the first
+// Pages that can leave now, up to `wanted`, of what is expected to be used last. Where there is none, what the first
 // of the others waits for goes to `awaited`. May throw std::bad_alloc.
 // `oldest`: no operation before it is in flight. `only`: of these pages, if it says so. `unqueued`: some can't leave as
 // operations are in flight that touch them, or may do so.
 std::vector<std::size_t> choose(Arena& arena, std::size_t wanted, std::uint64_t oldest, const Only& only,
                                 Release* awaited, bool* unqueued) {
   struct Candidate {
+    std::uint64_t until_next;
     std::uint64_t touched;
     const Block* block;
   };
   Region& region = arena.bootstrap.region();
   std::vector<Candidate> candidates;
-  arena.blocks.for_each([&](const Block& block) {
-    if (lies_in_region(block) && !is_pinned(block)) candidates.push_back({block.touched, &block});
+  const std::uint64_t now = arena.tickets;
+  arena.blocks.for_each([&](Block& block) {
+    if (!lies_in_region(block) || is_pinned(block)) return;
+    candidates.push_back({block.history.until_next(now - std::min(now, block.touched)), block.touched, &block});
   });
   // Of many that could, few are to leave.
-  const auto is_later = [](const Candidate& a, const Candidate& b) { return a.touched > b.touched; };
-  std::make_heap(candidates.begin(), candidates.end(), is_later);
+  const auto is_sooner = [](const Candidate& a, const Candidate& b) {
+    return a.until_next != b.until_next ? a.until_next < b.until_next : a.touched > b.touched;
+  };
+  std::make_heap(candidates.begin(), candidates.end(), is_sooner);
   // A block that is being made or freed is in no list, and stays; so does what an operation touches that is in flight.
   const auto in_flight = [&](const Block& block) {
     return block.uses.everything() ? block.touched >= oldest : !arena.streams.is_queued(block.uses);
@@ -100,7 +106,7 @@ std::vector<std::size_t> choose(Arena& arena, std::size_t wanted, std::uint64_t 
   std::vector<std::size_t> pages;
   bool waits = false;
   for (; !candidates.empty(); candidates.pop_back()) {
-    std::pop_heap(candidates.begin(), candidates.end(), is_later);
+    std::pop_heap(candidates.begin(), candidates.end(), is_sooner);
     const Candidate candidate = candidates.back();
     const auto [first, last] = region.pages_of(*candidate.block);
     for (std::size_t page = first; page < last; ++page) {

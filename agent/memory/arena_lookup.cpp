@@ -57,7 +57,8 @@ class Toucher {
         ticket_(operation.ticket),
         reuses_(arena.streams.reuses()),
         ready_(std::uint64_t{1} << std::min<std::uint64_t>(use_.slot, kReadySlots)),
-        odd_(!is_queued() || is_captured()) {}
+        odd_(!is_queued() || is_captured()),
+        limited_(arena_has_limit()) {}
 
   // Puts the operation behind the block's former owners, and makes it one of the block's uses.
   void touch(Block& block) noexcept {
@@ -69,6 +70,8 @@ class Toucher {
     if (!ready) [[unlikely]]
       wait_for_former_owners(block);
     block.uses.add(use_);
+    if (limited_ && ticket_ != block.touched) [[unlikely]]
+      block.history.note(ticket_ - block.touched, block.away != 0);
     block.touched = ticket_;
     if (block.away != 0) [[unlikely]]
       note_away(block);
@@ -106,6 +109,7 @@ class Toucher {
   const std::uint64_t reuses_;
   const std::uint64_t ready_;  // the bit of Block::ready
   const bool odd_;             // not queued, or captured
+  const bool limited_;
 };
 
 // The block that ends where this one begins; null if there is none.

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "agent/memory/use_history.h"
 #include "agent/order/ownership.h"
 #include "agent/process/open_table.h"
 
@@ -40,6 +41,7 @@ struct Block {
   // Where it is `kept`: between which captures it was named (graph_names.h).
   std::uint64_t named_first = 0;
   std::uint64_t named_last = 0;
+  UseHistory history;  // while there is a limit
   Block* next_free = nullptr;
 };
 
@@ -73,6 +75,7 @@ class BlockIndex {
     block->kept = false;
     block->sync_memops = false;
     block->stays = false;
+    block->history.clear();
     return block;
   }
   // It was never inserted, or was erased.

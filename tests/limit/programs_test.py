@@ -8,7 +8,7 @@ import unittest
 
 import cases
 import patience
-from limit_runs import CHUNK, LimitCase, native
+from limit_runs import CHUNK, MIB, LimitCase, native
 from runs import BUILD, FULL, WITHOUT_A_PLANNER
 
 PROGRAM = os.path.join(BUILD, "tests", "limit_programs")
@@ -49,6 +49,12 @@ class Programs(LimitCase):
                                 break
                             run = self.same(name, part, MEMOPT_SYNC_PLAN=str(min(times * patience.WAIT_SECONDS, 3600)), **order)
                         self.assertRegex(run.last_words, AS_PLANNED)
+
+    def test_a_loop_does_not_drive_itself_out(self):
+        """Least recently used first would have all 80 MiB leave in each iteration, though 50 of them could stay."""
+        run = self.same("loop", 60, **WITHOUT_A_PLANNER)
+        back = run.copied(native(PROGRAM, "loop", ITERATIONS))[1]
+        self.assertLess(back, (int(ITERATIONS) - 1) * 80 * MIB * 3 // 4, run.errors)
 
 
 if __name__ == "__main__":

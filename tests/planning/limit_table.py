@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Prints, as a table in Markdown, what a limit costs that is kept by swapping, on the simulated device.
 
-usage: limit_table.py [--parts P,...] [--device NAME] [--iterations N] [--batch N] [--times bytes|trace] [--think] [TRACE]...
+usage: limit_table.py [--parts P,...] [--device NAME] [--iterations N] [--batch N] [--times bytes|trace] [--think] [--on-demand]
+       [TRACE]...
 
 Each trace is replayed natively, under memopt without a limit, and with MEMOPT_LIMIT at each part (per cent) of its peak load: without a
 planner, so that all swaps are made on demand, and with one. Footprint: the most that was held of the device at any time, by the driver's
@@ -48,6 +49,7 @@ def parse():
     parser.add_argument("--batch", type=int, default=100, metavar="N", help="of the networks that are generated (default 100)")
     parser.add_argument("--times", default="bytes", choices=("bytes", "trace"), help="of kernels (default bytes)")
     parser.add_argument("--think", action="store_true", help="the host takes the trace's time between operations")
+    parser.add_argument("--on-demand", action="store_true", help="no run with a planner: a limit kept on demand alone")
     options = parser.parse_args()
     try:
         options.parts = [int(part) for part in options.parts.split(",")]
@@ -116,12 +118,13 @@ def table(options, out=sys.stdout):
             before = [run.numbers["per_iteration"]["virtual_ns"] / 1e6 for run in (native, without)]
             for part in options.parts:
                 limit = native.numbers["peak_load"] * part // 100 // CHUNK * CHUNK
-                kept = [replay(trace, options, limit, on_demand=True), replay(trace, options, limit)]
+                kept = [replay(trace, options, limit, on_demand=True)] + ([] if options.on_demand else [replay(trace, options, limit)])
                 held = max(run.report["counters"]["bytes_held_peak"] for run in kept)
                 passed = any("; passed by" in run.errors for run in kept)
                 right = right and all(run.last_line == native.last_line for run in kept) and (passed or held <= limit + CHUNK)
                 after = [run.numbers["per_iteration"]["virtual_ns"] / 1e6 for run in kept]
-                plans = PLAN.findall(kept[1].errors)
+                planned = "-" if options.on_demand else f"{after[1]:.2f}"
+                plans = PLAN.findall(kept[-1].errors)
                 expected, swaps = "-", "-"
                 if plans:
                     swaps, period, added = plans[-1]
@@ -129,7 +132,7 @@ def table(options, out=sys.stdout):
                 stalls = by_uvm(iteration, limit)
                 uvm = "-" if stalls is None else f"{before[1] + stalls:.2f}"
                 print(f"| {os.path.basename(trace)} | {limit // MIB} | {part} % | {held // MIB}{' (passed)' if passed else ''} | "
-                      f"{before[0]:.2f} | {before[1]:.2f} | {after[0]:.2f} | {after[1]:.2f} | {expected} | {swaps} | {uvm} |",
+                      f"{before[0]:.2f} | {before[1]:.2f} | {after[0]:.2f} | {planned} | {expected} | {swaps} | {uvm} |",
                       file=out, flush=True)
     return right
 
