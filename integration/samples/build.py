@@ -59,7 +59,8 @@ class Builder:
         source = os.path.join(self.samples, "Samples", sample.path)
         target = os.path.join(self.folder, sample.name)
         program, commands = self._commands(sample, source, target)
-        wanted = "\n".join(" ".join(command) for command in commands)
+        # The libraries of whichever build are found when a program is run; it is linked by their names alone.
+        wanted = "\n".join(" ".join(command) for command in commands).replace(f"-L{self.build}/", "-L")
         stamp = target + ".commands"
         if os.path.exists(stamp) and os.path.exists(program):
             with open(stamp, encoding="utf-8") as file:

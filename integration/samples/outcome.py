@@ -8,6 +8,8 @@ import shutil
 import subprocess
 import tempfile
 
+import page
+
 # samples' own EXIT_WAIVED.
 WAIVED = 2
 # Says that a sample's own comparison failed, though it may end with code 0.
@@ -41,7 +43,7 @@ class Outcome:
     def failure(self, verdict):
         """Why this run is not a pass; '' for one. `verdict`: what a pass has to print, a regular expression, beside ending with code 0."""
         if self.timed_out:
-            return "takes longer than its limit"
+            return page.TOO_LONG
         if self.report.get("counters", {}).get("unknown_kernels"):
             return "kernels that are not executed: " + "; ".join(self.missing or self.report["unknown_kernels"])
         if self.code == WAIVED:

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """The runner of NVIDIA's samples, on a made-up checkout of three."""
+import json
 import os
 import subprocess
 import sys
@@ -12,6 +13,7 @@ sys.path.insert(0, ROOM)
 sys.path.insert(0, os.path.join(ROOT, "tests", "tools"))
 import cases  # noqa: E402
 import checkout  # noqa: E402
+import kept  # noqa: E402
 import outcome  # noqa: E402
 import page  # noqa: E402
 
@@ -100,6 +102,37 @@ class Runner(unittest.TestCase):
             # Fewer than asked for is a failure; what is compiled is not compiled again.
             again = subprocess.run([*command[:-1], "2", "--native", "good"], capture_output=True, text=True, timeout=300)
             self.assertEqual(again.returncode, 1, again.stdout + again.stderr)
+            self.resumes(os.path.join(folder, "work", "rows", "0_Tiny.bad.json"), command[:-2], written, rows)
+
+    def resumes(self, kept, command, written, rows):
+        """Rows that are there are not run again, unless they are of another build; the page has all of them, and says which those are."""
+
+        def run(*options):
+            done = subprocess.run([*command, "--resume", *options], capture_output=True, text=True, timeout=300)
+            with open(written, encoding="utf-8") as file:
+                return done.stdout, file.read()
+
+        def change(**values):
+            with open(kept, encoding="utf-8") as file:
+                value = json.load(file)
+            value["row"]["native"] = "kept"
+            with open(kept, "w", encoding="utf-8") as file:
+                json.dump(value | values, file)
+
+        change()
+        printed, text = run("bad")
+        self.assertIn("| 0_Tiny/bad | no | - | - | - | kept |", printed)
+        self.assertIn(rows[0], text)  # not asked for by this command
+        change(build="another")
+        printed, text = run("--for", "0")
+        self.assertNotIn("0_Tiny/bad", printed)
+        self.assertIn("| 0_Tiny/bad | no | - | - | - | kept; of another build |", text)
+        self.assertIn("1 rows are of another build", text)
+        printed, text = run("bad")
+        self.assertIn(rows[1], printed)
+        self.assertNotIn("another build", text)
+        os.remove(kept)
+        self.assertIn("| 0_Tiny/bad | - | - | - | - | not run yet |", run("--for", "0")[1])
 
 
 # A program of its own, as functions of preloaded libraries are found: in the order of loading.
@@ -170,7 +203,20 @@ class Rows(unittest.TestCase):
     def test_counts(self):
         rows = [page.Row("a", "", "", "", limit_mib=8), page.Row("b", "", "", None), page.Row("c", "", "", None, differs="x"),
                 page.Row("d", "no", None, None), page.Row("e", left_out="graphics")]
-        self.assertEqual(page.summary(rows), "5 samples: 2 pass natively and under memopt, 1 of 1 within a limit too; 1 differ; 2 do not pass, 1 left out")
+        self.assertEqual(page.summary(rows), "5 samples: 2 pass natively and under memopt, 1 of 1 within a limit too; 1 differ; 2 do not pass, 0 take longer "
+                                             "than their limit, 0 have not been run, 1 left out")
+
+    def test_a_row_that_ran_out_of_its_limit_is_run_again_with_a_larger_one(self):
+        sample = checkout.Sample("0_Tiny/slow")
+        with tempfile.TemporaryDirectory() as folder:
+            rows = kept.Kept(folder, "this")
+            self.assertTrue(rows.wants(sample, 10))
+            rows.write(sample, page.Row(sample.path, native=page.TOO_LONG, limit_s=10, date="2026-01-01"))
+            self.assertEqual([rows.wants(sample, 10), rows.wants(sample, 20)], [False, True])
+            self.assertIn("takes longer than its limit (10 s)", rows.read(sample).text)
+            # Another way to run it, another row.
+            self.assertTrue(rows.wants(checkout.Sample("0_Tiny/slow", verdict="OK"), 10))
+            self.assertTrue(kept.Kept(folder, "that").wants(sample, 10))
 
 
 if __name__ == "__main__":
