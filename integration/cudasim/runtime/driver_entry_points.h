@@ -181,6 +181,9 @@
   STREAM(cuStreamGetPriority, 5050, 7000, ptsz)                     \
   STREAM(cuStreamGetId, 12000, 12000, ptsz)                         \
   STREAM(cuStreamGetDevice, 12080, 12080, ptsz)                     \
+  STREAM(cuStreamSetAttribute, 11000, 11000, ptsz)                  \
+  STREAM(cuStreamGetAttribute, 11000, 11000, ptsz)                  \
+  STREAM(cuStreamCopyAttributes, 11000, 11000, ptsz)                \
   STREAM(cuStreamIsCapturing, 10000, 10000, ptsz)                   \
   STREAM(cuStreamGetCaptureInfo, 12030, 12030, ptsz)                \
   STREAM(cuStreamBeginCapture, 10010, 10010, ptsz)                  \

@@ -211,6 +211,32 @@ void launches() {
 
 void count_up(void* counter) { static_cast<std::atomic<int>*>(counter)->fetch_add(1); }
 
+void stream_attributes(cudaStream_t first, cudaStream_t second) {
+  cudaStreamAttrValue value{}, got{};
+  CHECK_OK(cudaStreamGetAttribute(first, cudaStreamAttributeSynchronizationPolicy, &got));
+  CHECK(got.syncPolicy == cudaSyncPolicyAuto);
+  value.accessPolicyWindow.base_ptr = &value;
+  value.accessPolicyWindow.num_bytes = 1 << 20;
+  value.accessPolicyWindow.hitRatio = 0.5f;
+  value.accessPolicyWindow.hitProp = cudaAccessPropertyPersisting;
+  CHECK_OK(cudaStreamSetAttribute(first, cudaStreamAttributeAccessPolicyWindow, &value));
+  CHECK_OK(cudaStreamCopyAttributes(second, first));
+  CHECK_OK(cudaStreamGetAttribute(second, cudaStreamAttributeAccessPolicyWindow, &got));
+  CHECK(got.accessPolicyWindow.base_ptr == &value && got.accessPolicyWindow.num_bytes == 1 << 20);
+  value.priority = -100;  // as when a stream is made, the nearest that there is
+  CHECK_OK(cudaStreamSetAttribute(second, cudaStreamAttributePriority, &value));
+  int priority = 0, greatest = 0;
+  CHECK_OK(cudaStreamGetPriority(second, &priority));
+  CHECK_OK(cudaDeviceGetStreamPriorityRange(nullptr, &greatest));
+  CHECK(priority == greatest && greatest < 0);
+  // A ratio above one, and an attribute of launches alone.
+  value.accessPolicyWindow.num_bytes = 1 << 20;
+  value.accessPolicyWindow.hitRatio = 1.5f;
+  CHECK(cudaStreamSetAttribute(first, cudaStreamAttributeAccessPolicyWindow, &value) == cudaErrorInvalidValue);
+  CHECK(cudaStreamSetAttribute(first, cudaLaunchAttributeCooperative, &value) == cudaErrorInvalidValue);
+  CHECK(cudaGetLastError() == cudaErrorInvalidValue);
+}
+
 void streams() {
   cudaStream_t first = nullptr;
   cudaStream_t second = nullptr;
@@ -224,6 +250,7 @@ void streams() {
   CHECK_OK(cudaStreamGetId(first, &id_first));
   CHECK_OK(cudaStreamGetId(second, &id_second));
   CHECK(id_first != id_second);
+  stream_attributes(first, second);
 
   constexpr int kCount = 1 << 16;
   int* values = nullptr;

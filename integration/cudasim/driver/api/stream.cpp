@@ -16,8 +16,6 @@ namespace {
 // What the device's callback thread takes to wake up and return; the program's own function is on no clock.
 constexpr Duration kHostFunctionTime{10'000};
 
-constexpr int kLeastPriority = 0, kGreatestPriority = -5;
-
 using StreamBody = std::function<CUresult(Driver&, Stream&)>;
 
 CUresult on_stream(CallSite& site, CUstream handle, StreamMode mode, const StreamBody& body) {

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -17,6 +18,8 @@ namespace cudasim {
 struct Capture;    // graph/captures.h
 struct GraphNode;  // graph/graph.h
 
+inline constexpr int kLeastPriority = 0, kGreatestPriority = -5;
+
 enum class StreamKind : std::uint8_t { kCreated, kLegacy, kPerThread };
 
 class Stream {
@@ -27,6 +30,7 @@ class Stream {
   std::uint64_t id = 0;
   unsigned flags = CU_STREAM_DEFAULT;
   int priority = 0;
+  std::map<CUstreamAttrID, CUstreamAttrValue> attributes;  // that were set; the priority is kept above
   bool destroyed = false;
 
   OperationPtr tail;               // last operation queued; null before the first

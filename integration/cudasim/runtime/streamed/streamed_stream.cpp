@@ -33,6 +33,26 @@ cudaError_t cudaStreamGetDevice(cudaStream_t hStream, int* device) {
   return call_context<&DriverTable::cuStreamGetDevice>(kDefaultStream, hStream, device);
 }
 
+// The runtime's attributes are the driver's under other names.
+static_assert(sizeof(cudaLaunchAttributeValue) == sizeof(CUlaunchAttributeValue) &&
+              static_cast<int>(cudaLaunchAttributePriority) == static_cast<int>(CU_LAUNCH_ATTRIBUTE_PRIORITY) &&
+              static_cast<int>(cudaLaunchAttributeMemSyncDomain) ==
+                  static_cast<int>(CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN));
+
+cudaError_t cudaStreamSetAttribute(cudaStream_t hStream, cudaStreamAttrID attr, const cudaStreamAttrValue* value) {
+  return call_context<&DriverTable::cuStreamSetAttribute>(kDefaultStream, hStream, static_cast<CUstreamAttrID>(attr),
+                                                          reinterpret_cast<const CUstreamAttrValue*>(value));
+}
+
+cudaError_t cudaStreamGetAttribute(cudaStream_t hStream, cudaStreamAttrID attr, cudaStreamAttrValue* value_out) {
+  return call_context<&DriverTable::cuStreamGetAttribute>(kDefaultStream, hStream, static_cast<CUstreamAttrID>(attr),
+                                                          reinterpret_cast<CUstreamAttrValue*>(value_out));
+}
+
+cudaError_t cudaStreamCopyAttributes(cudaStream_t dst, cudaStream_t src) {
+  return call_context<&DriverTable::cuStreamCopyAttributes>(kDefaultStream, dst, src);
+}
+
 cudaError_t cudaStreamIsCapturing(cudaStream_t stream, enum cudaStreamCaptureStatus* pCaptureStatus) {
   return call_context<&DriverTable::cuStreamIsCapturing>(kDefaultStream, stream,
                                                          reinterpret_cast<CUstreamCaptureStatus*>(pCaptureStatus));
