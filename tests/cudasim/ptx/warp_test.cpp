@@ -93,6 +93,44 @@ TEST(WarpOperations, VoteMatchRedux) {
   }
 }
 
+// As cooperative groups' labeled_partition does: lanes of one instruction, each with the mask of its group.
+TEST(WarpOperations, GroupsWithMasksOfTheirOwn) {
+  Values a{}, b{};
+  for (std::size_t l = 0; l < 32; ++l) {
+    a[l] = l * 7 % 13;
+    b[l] = l % 3;
+  }
+  const auto run = [&](const std::string& body) {
+    return computed("cvt.u32.u64 %r1, %rd1; cvt.u32.u64 %r2, %rd2; match.any.sync.b32 %r3, %r2, -1;" + body +
+                        "cvt.u64.u32 %rd0, %r0;",
+                    a, b);
+  };
+  const Values most = run("redux.sync.max.u32 %r0, %r1, %r3;");
+  const Values odd = run("and.b32 %r4, %r1, 1; setp.ne.u32 %p1, %r4, 0; vote.sync.ballot.b32 %r0, %p1, %r3;");
+  const Values any = run("setp.gt.u32 %p1, %r1, 11; vote.sync.any.pred %p2, %p1, %r3; selp.u32 %r0, 1, 0, %p2;");
+  const Values same = run("and.b32 %r4, %r1, 1; match.any.sync.b32 %r0, %r4, %r3;");
+  // The groups' lanes come by two ways: each group is complete where the later ones have come.
+  const Values met = run(R"(
+setp.lt.u32 %p1, %lane, 16; @%p1 bra LOW; add.u32 %r1, %r1, 100; bra BOTH;
+LOW: add.u32 %r1, %r1, 200;
+BOTH: redux.sync.max.u32 %r0, %r1, %r3;)");
+  for (std::size_t l = 0; l < 32; ++l) {
+    std::uint64_t want_most = 0, want_odd = 0, want_any = 0, want_same = 0, want_met = 0;
+    for (std::size_t other = l % 3; other < 32; other += 3) {
+      want_most = std::max(want_most, a[other]);
+      want_odd |= (a[other] & 1) << other;
+      want_any |= a[other] > 11 ? 1 : 0;
+      want_same |= std::uint64_t{(a[other] & 1) == (a[l] & 1)} << other;
+      want_met = std::max(want_met, a[other] + (other < 16 ? 200 : 100));
+    }
+    EXPECT_EQ(most[l], want_most) << l;
+    EXPECT_EQ(odd[l], want_odd) << l;
+    EXPECT_EQ(any[l], want_any) << l;
+    EXPECT_EQ(same[l], want_same) << l;
+    EXPECT_EQ(met[l], want_met) << l;
+  }
+}
+
 TEST(Predicates, CombineAndSelect) {
   Values a{};
   for (std::size_t l = 0; l < 32; ++l) a[l] = l;
@@ -301,6 +339,137 @@ cvt.u64.u32 %rd0, %r8; cvt.u64.u32 %rd4, %r9; shl.b64 %rd4, %rd4, 32; or.b64 %rd
     const std::uint64_t g = l / 4, t = l % 4 * 2;
     EXPECT_EQ(got[l], (g * 8 + t) | (g * 8 + t + 1) << 16 | (t * 8 + g) << 32 | ((t + 1) * 8 + g) << 48);
   }
+}
+
+struct WmmaCase {
+  const char* shape;
+  int m, n, k;
+  const char *a, *b, *c, *d;  // types
+  int a_registers, b_registers;
+  bool a_rows, b_rows, c_rows, shared;
+};
+
+// Small whole numbers: exact in all types.
+void put(std::vector<std::byte>& bytes, std::size_t at, const std::string& type, int x) {
+  const auto write = [&](auto value) {
+    bytes.resize(std::max(bytes.size(), (at + 1) * sizeof value));
+    std::memcpy(bytes.data() + at * sizeof value, &value, sizeof value);
+  };
+  const auto single = std::bit_cast<std::uint32_t>(static_cast<float>(x));
+  if (type == "f64") return write(static_cast<double>(x));
+  if (type == "f32" || type == "tf32") return write(single);
+  if (type == "s32") return write(x);
+  if (type == "s8" || type == "u8") return write(static_cast<std::int8_t>(x));
+  if (type == "bf16") return write(static_cast<std::uint16_t>(single >> 16));
+  // The same exponent and mantissa, of f32's with a bias of 127 and 23 bits.
+  write(
+      static_cast<std::uint16_t>(x == 0 ? 0 : (single >> 16 & 0x8000) | ((single & 0x7fffffff) - (112u << 23)) >> 13));
+}
+
+std::string registers(const char* prefix, int count) {
+  std::string text = "{";
+  for (int at = 0; at < count; ++at) text += (at == 0 ? "%" : ", %") + std::string(prefix) + std::to_string(at);
+  return text + "}";
+}
+
+void check_wmma(const WmmaCase& w) {
+  const bool least = *w.a == 'u';  // types without a sign
+  const auto a_of = [&](int row, int k) { return (row * 5 + k * 3) % 7 - (least ? 0 : 3); };
+  const auto b_of = [&](int k, int column) { return (k * 2 + column * 11) % 5 - (least ? 0 : 2); };
+  const auto c_of = [](int row, int column) { return (row * 3 + column) % 9 - 4; };
+  // A stride that is longer than a row.
+  const std::size_t a_stride = static_cast<std::size_t>(w.a_rows ? w.k : w.m) + 8,
+                    b_stride = static_cast<std::size_t>(w.b_rows ? w.n : w.k) + 16,
+                    c_stride = static_cast<std::size_t>(w.c_rows ? w.n : w.m) + 4;
+  const auto at = [](bool rows, std::size_t stride, int row, int column) {
+    return rows ? static_cast<std::size_t>(row) * stride + static_cast<std::size_t>(column)
+                : static_cast<std::size_t>(column) * stride + static_cast<std::size_t>(row);
+  };
+  std::vector<std::byte> a, b, c, wanted, got(32 * 64 * 8, std::byte{0xee});
+  for (int row = 0; row < w.m; ++row)
+    for (int k = 0; k < w.k; ++k) put(a, at(w.a_rows, a_stride, row, k), w.a, a_of(row, k));
+  for (int k = 0; k < w.k; ++k)
+    for (int column = 0; column < w.n; ++column) put(b, at(w.b_rows, b_stride, k, column), w.b, b_of(k, column));
+  wanted = got;
+  for (int row = 0; row < w.m; ++row) {
+    for (int column = 0; column < w.n; ++column) {
+      put(c, at(w.c_rows, c_stride, row, column), w.c, c_of(row, column));
+      int sum = c_of(row, column);
+      for (int k = 0; k < w.k; ++k) sum += a_of(row, k) * b_of(k, column);
+      put(wanted, at(!w.c_rows, w.c_rows ? static_cast<std::size_t>(w.m) : static_cast<std::size_t>(w.n), row, column),
+          w.d, sum);
+    }
+  }
+  const auto accumulators = [&](const char* type) {
+    return *type == 'f' && type[1] == '1' ? w.m * w.n / 64 : w.m * w.n / 32;
+  };
+  const auto layout = [](bool rows) { return std::string(rows ? ".row" : ".col"); };
+  const std::string shape = std::string(".") + w.shape, sync = ".sync.aligned";
+  const auto bits = [](const char* type) { return std::string(std::strcmp(type, "f64") == 0 ? "b64" : "b32"); };
+  const std::string types = std::strcmp(w.a, "f16") == 0 ? std::string(".") + w.d + "." + w.c
+                                                         : std::string(".") + w.d + "." + w.a + "." + w.b + "." + w.c;
+  std::string text = R"(.version 8.6
+.target sm_80
+.address_size 64
+.shared .align 32 .b8 tile[4096];
+.entry k(.param .u64 a, .param .u64 b, .param .u64 c, .param .u64 d)
+{
+.reg .pred %more; .reg .b32 %s, %lane, %x, %y; .reg .b64 %p<5>, %q;
+.reg .)" + bits(w.a) +
+                     " %a<8>, %b<8>; .reg ." + bits(w.c) + " %c<8>, %d<8>;\n" +
+                     "ld.param.u64 %p1, [a]; ld.param.u64 %p2, [b]; ld.param.u64 %p3, [c]; ld.param.u64 %p4, [d];\n";
+  text += "wmma.load.a" + sync + layout(w.a_rows) + shape + ".global." + w.a + " " + registers("a", w.a_registers) +
+          ", [%p1], " + std::to_string(a_stride) + ";\n";
+  text += "mov.u32 %s, " + std::to_string(b_stride) + "; wmma.load.b" + sync + layout(w.b_rows) + shape + "." + w.b +
+          " " + registers("b", w.b_registers) + ", [%p2], %s;\n";
+  text += "wmma.load.c" + sync + layout(w.c_rows) + shape + "." + w.c + " " + registers("c", accumulators(w.c)) +
+          ", [%p3], " + std::to_string(c_stride) + ";\n";
+  text += "wmma.mma" + sync + layout(w.a_rows) + layout(w.b_rows) + shape + types + " " +
+          registers("d", accumulators(w.d)) + ", " + registers("a", w.a_registers) + ", " +
+          registers("b", w.b_registers) + ", " + registers("c", accumulators(w.c)) + ";\n";
+  const std::string store = "wmma.store.d" + sync + layout(!w.c_rows) + shape;
+  const std::string values = registers("d", accumulators(w.d));
+  if (w.shared) {
+    text += store + ".shared." + w.d + " [tile], " + values + R"(;
+bar.sync 0; mov.u32 %lane, %tid.x; shl.b32 %x, %lane, 2;
+COPY: mov.u32 %y, tile; add.u32 %y, %y, %x; ld.shared.b32 %y, [%y]; cvt.u64.u32 %q, %x; add.s64 %q, %q, %p4; st.global.b32 [%q], %y;
+add.u32 %x, %x, 128; setp.lt.u32 %more, %x, )" +
+            std::to_string(w.m * w.n * (std::strcmp(w.d, "f16") == 0 ? 2 : 4)) + "; @%more bra COPY;\n";
+  } else {
+    text += store + "." + w.d + " [%p4], " + values + ";\n";
+  }
+  Module module(text + "ret;\n}\n");
+  ASSERT_EQ(module.make("k"), "") << text;
+  EXPECT_EQ(module.run({{1, 1, 1}, {32, 1, 1}}, {}, a.data(), b.data(), c.data(), got.data()).stop, ptx::Stop::kDone);
+  EXPECT_EQ(got, wanted) << text;
+}
+
+TEST(Matrices, LoadedMultipliedAndStoredAsAWhole) {
+  for (const WmmaCase& w :
+       {WmmaCase{"m16n16k16", 16, 16, 16, "f16", "f16", "f32", "f32", 8, 8, true, false, true, false},
+        {"m16n16k16", 16, 16, 16, "f16", "f16", "f16", "f32", 8, 8, false, true, false, true},
+        {"m32n8k16", 32, 8, 16, "f16", "f16", "f16", "f16", 8, 8, true, true, true, true},
+        {"m8n32k16", 8, 32, 16, "f16", "f16", "f32", "f16", 8, 8, false, false, false, false},
+        {"m16n16k16", 16, 16, 16, "bf16", "bf16", "f32", "f32", 4, 4, true, false, true, false},
+        {"m32n8k16", 32, 8, 16, "bf16", "bf16", "f32", "f32", 8, 2, false, true, true, false},
+        {"m16n16k8", 16, 16, 8, "tf32", "tf32", "f32", "f32", 4, 4, true, false, false, true},
+        {"m8n8k4", 8, 8, 4, "f64", "f64", "f64", "f64", 1, 1, true, false, true, false},
+        {"m16n16k16", 16, 16, 16, "s8", "s8", "s32", "s32", 2, 2, true, false, true, true},
+        {"m8n32k16", 8, 32, 16, "u8", "u8", "s32", "s32", 1, 4, false, true, false, false}})
+    check_wmma(w);
+}
+
+TEST(Matrices, FragmentsOfOtherSizesAreMissing) {
+  const auto problem = [](const std::string& body) {
+    Module module(kernel_text(body));
+    return module.make("k");
+  };
+  EXPECT_NE(problem("wmma.load.a.sync.aligned.row.m16n16k16.f16 {%r1, %r2}, [%rd1], 16;"), "");
+  EXPECT_NE(problem("wmma.load.a.sync.aligned.row.m16n16k16.f32 {%f1, %f2, %f3, %f4}, [%rd1], 16;"), "");
+  EXPECT_NE(problem("wmma.store.a.sync.aligned.row.m8n8k4.f64 [%rd1], {%rd1, %rd2}, 16;"), "");
+  EXPECT_NE(problem("wmma.mma.sync.aligned.row.col.m8n8k4.f64.f64 {%rd1, %rd2}, {%rd1}, {%rd1}, {%rd1, %rd2};"), "");
+  EXPECT_NE(problem("wmma.load.a.sync.aligned.row.m8n8k4.f64 {%rd2}, %rd1, 16;"), "");
+  EXPECT_NE(problem("wmma.load.a.sync.aligned.m8n8k4.f64 {%rd2}, [%rd1], 16;"), "");
 }
 
 }  // namespace

@@ -59,7 +59,8 @@ struct Step {
 
 // Steps whose operands are lists alone: destinations, as many as their count, then sources, as many as aux.
 constexpr bool has_lists(Op op) {
-  return op == Op::kTex || op == Op::kTld4 || op == Op::kTxq || op == Op::kSuld || op == Op::kSust || op == Op::kSuq;
+  return op == Op::kTex || op == Op::kTld4 || op == Op::kTxq || op == Op::kSuld || op == Op::kSust || op == Op::kSuq ||
+         op == Op::kWmma;
 }
 
 struct Copy {

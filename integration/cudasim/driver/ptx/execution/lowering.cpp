@@ -280,7 +280,8 @@ void Lowering::lower(const Instruction& i) {
       break;
   }
   if (lower_move(*this, i, step) || lower_mbarrier(*this, i, step) || lower_memory(*this, i, step) ||
-      lower_atomic(*this, i, step) || lower_matrix(*this, i, step) || lower_texture(*this, i, step))
+      lower_atomic(*this, i, step) || lower_matrix(*this, i, step) || lower_wmma(*this, i, step) ||
+      lower_texture(*this, i, step))
     return;
   // d, then up to four sources.
   Ref Step::*const sources[] = {&Step::a, &Step::b, &Step::c, &Step::e};

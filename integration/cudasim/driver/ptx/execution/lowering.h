@@ -67,6 +67,7 @@ bool lower_move(Lowering& lowering, const Instruction& instruction, Step& step);
 bool lower_memory(Lowering& lowering, const Instruction& instruction, Step& step);
 bool lower_atomic(Lowering& lowering, const Instruction& instruction, Step& step);
 bool lower_matrix(Lowering& lowering, const Instruction& instruction, Step& step);
+bool lower_wmma(Lowering& lowering, const Instruction& instruction, Step& step);
 bool lower_mbarrier(Lowering& lowering, const Instruction& instruction, Step& step);
 bool lower_texture(Lowering& lowering, const Instruction& instruction, Step& step);
 // A function that the device brings: vprintf and its like. Null for others.

@@ -21,7 +21,11 @@ std::uint32_t Warp::interpret_step(void* warp, std::uint32_t step, Mask mask) no
   // Clocks go by what is counted.
   ++self.block.counts.instructions;
   try {
-    s.run(self, s, mask);
+    if (s.control == Control::kWarpOperation) {
+      self.run_operation(s, mask);
+    } else {
+      s.run(self, s, mask);
+    }
     return 0;
   } catch (...) {
     self.native_problem_ = std::current_exception();

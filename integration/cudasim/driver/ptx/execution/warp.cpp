@@ -135,7 +135,7 @@ bool Warp::release_warp_waits() {
   const std::uint32_t pc = paths_[same[0]].pc;
   enter(same[0]);
   const Step& step = code_->steps[pc];
-  if (step.control == Control::kWarpOperation) step.run(*this, step, together);
+  if (step.control == Control::kWarpOperation) run_operation(step, together);
   for (const std::uint32_t p : same) {
     ++paths_[p].pc;
     paths_[p].state = State::kRunnable;
@@ -241,13 +241,27 @@ void Warp::give_way(std::uint32_t path) {
   gave_way_ = true;
 }
 
+// Lanes that name different masks at one place do it in groups of their own. What shfl reads is named by lanes.
+void Warp::run_operation(const Step& step, Mask mask) {
+  if (step.e == kNoRef || step.source->op == Op::kShfl) return step.run(*this, step, mask);
+  const Row& masks = source(step.e);
+  while (mask != 0) {
+    const auto named = static_cast<Mask>(masks.lane[std::countr_zero(mask)]);
+    Mask group = 0;
+    for_lanes(mask, [&](int l) { group |= Mask{static_cast<Mask>(masks.lane[l]) == named} << l; });
+    step.run(*this, step, group);
+    mask &= ~group;
+  }
+}
+
 // At once where all lanes that it is for are here, else when nothing else of the warp can run.
 bool Warp::meet(std::uint32_t path, const Step& step, Mask mask) {
   Path& p = paths_[path];
-  Mask needed = step.e == kNoRef ? mask : static_cast<Mask>(source(step.e).lane[std::countr_zero(mask)]);
+  Mask needed = step.e == kNoRef ? mask : 0;
+  if (step.e != kNoRef) for_lanes(mask, [&](int l) { needed |= static_cast<Mask>(source(step.e).lane[l]); });
   needed &= live;
   if ((needed & ~mask) == 0 || mask != p.mask) {
-    if (step.control == Control::kWarpOperation) step.run(*this, step, mask);
+    if (step.control == Control::kWarpOperation) run_operation(step, mask);
     ++p.pc;
     return true;
   }

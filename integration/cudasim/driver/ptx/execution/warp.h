@@ -92,6 +92,7 @@ class Warp {
   void copy_results(const Frame& frame, Mask lanes);
   bool leave(std::uint32_t path, Mask mask, bool exits);
   bool meet(std::uint32_t path, const Step& step, Mask mask);
+  void run_operation(const Step& step, Mask mask);
   bool release_warp_waits();
   void fill_specials();
   void give_way(std::uint32_t path);

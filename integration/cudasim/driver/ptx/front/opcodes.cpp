@@ -207,6 +207,15 @@ constexpr ModifierRow kModifiers[] = {
     {Modifier::kTryWait, "try_wait"},
     {Modifier::kParity, "parity"},
     {Modifier::kPendingCount, "pending_count"},
+    {Modifier::kLoad, "load"},
+    {Modifier::kStore, "store"},
+    {Modifier::kMma, "mma"},
+    {Modifier::kC, "c"},
+    {Modifier::kD, "d"},
+    {Modifier::kM16n16k16, "m16n16k16"},
+    {Modifier::kM32n8k16, "m32n8k16"},
+    {Modifier::kM8n32k16, "m8n32k16"},
+    {Modifier::kM16n16k8, "m16n16k8"},
 };
 static_assert([] {
   std::size_t at = 0;
@@ -345,6 +354,10 @@ constexpr Opcode kOpcodes[] = {
     {Op::kTrap, "trap", 0, 0, "", "", ""},
     {Op::kTxq, "txq", 1, 1, "b32", kQueries, "dm"},
     {Op::kVote, "vote", 1, 1, "pred b32", "sync all any uni ballot", "ds?s"},
+    {Op::kWmma, "wmma", 1, 4, "f16 bf16 tf32 f32 f64 s8 u8 s32",
+     "load store mma a b c d sync aligned row col m16n16k16 m32n8k16 m8n32k16 m16n16k8 m8n8k4 global shared "
+     "shared::cta rn satfinite",
+     "xx?xx"},
     {Op::kXor, "xor", 1, 1, kBits, "", "dss"},
 };
 

@@ -146,6 +146,7 @@ enum class Op : std::uint8_t {
   kTrap,
   kTxq,
   kVote,
+  kWmma,
   kXor,
 };
 
@@ -327,6 +328,15 @@ enum class Modifier : std::uint8_t {
   kTryWait,
   kParity,
   kPendingCount,
+  kLoad,
+  kStore,
+  kMma,
+  kC,
+  kD,
+  kM16n16k16,
+  kM32n8k16,
+  kM8n32k16,
+  kM16n16k8,
   kCount,
 };
 std::optional<Modifier> modifier_named(std::string_view word);

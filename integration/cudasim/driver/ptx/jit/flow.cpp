@@ -207,6 +207,7 @@ void find_live(const Code& code, Flow& flow) {
 }  // namespace
 
 bool is_frame(Ref ref) { return ref != kNoRef && ref >> 28 == static_cast<std::uint32_t>(Base::kFrame); }
+bool is_constant(Ref ref) { return ref != kNoRef && ref >> 28 == static_cast<std::uint32_t>(Base::kConstants); }
 std::uint32_t row_of(Ref ref) { return ref & 0xfffffff; }
 
 Touched touched(const Code& code, const Step& s) {

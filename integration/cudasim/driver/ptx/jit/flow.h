@@ -36,6 +36,7 @@ struct Touched {
 };
 Touched touched(const Code& code, const Step& step);
 bool is_frame(Ref ref);
+bool is_constant(Ref ref);  // the same in all lanes, known when the code is made
 std::uint32_t row_of(Ref ref);
 
 struct Flow {

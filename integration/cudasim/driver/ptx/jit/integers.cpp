@@ -6,8 +6,6 @@ namespace {
 
 unsigned width_of(Type type) { return 8 * bytes_of(type); }
 
-bool is_constant(Ref ref) { return ref != kNoRef && ref >> 28 == static_cast<std::uint32_t>(Base::kConstants); }
-
 }  // namespace
 
 bool Translator::integer_step(const Step& step) {

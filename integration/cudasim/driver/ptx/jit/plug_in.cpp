@@ -16,7 +16,7 @@ namespace cudasim::ptx::jit {
 namespace {
 
 // Changes with what the translator makes of the same steps.
-constexpr std::uint32_t kTranslatorVersion = 4;
+constexpr std::uint32_t kTranslatorVersion = 5;
 
 // All that the code depends on, as bytes. Addresses are read when it runs.
 std::string description_of(const Executable& executable, const Code& code, const Machine& machine) {

@@ -178,8 +178,14 @@ void Translator::wait_for_lanes(const Step& step) {
   if (step.e == kNoRef) return;
   const auto ended = [&](Value variable) { return LLVMBuildLoad2(e_.builder, e_.integer(32), variable, ""); };
   const Value living = e_.without(live_, e_.either(ended(returned_), ended(exited_)));
-  const Value first = e_.both(e_.first_lane(e_.either(active_, e_.constant(32, 0x80000000))), e_.constant(32, 31));
-  const Value needed = e_.both(e_.lane(read(step.e, 32), first), living);
+  Value named = nullptr;
+  if (is_constant(step.e)) {
+    named = e_.lane(read(step.e, 32), e_.constant(32, 0));
+  } else {
+    const Value masks = e_.select(e_.lanes(active_), read(step.e, 32), e_.all(32, 0));
+    named = e_.intrinsic("llvm.vector.reduce.or", {e_.integers(32)}, {masks});
+  }
+  const Value needed = e_.both(named, living);
   Value complete = e_.is_zero(e_.without(needed, active_));
   complete = e_.either(complete, e_.is(LLVMIntNE, active_, mask_));
   const LLVMBasicBlockRef all = e_.block("all"), some = e_.block("missing");

@@ -10,6 +10,8 @@ bool Translator::warp_step(const Step& step) {
       write(step.d, e_.spread(active_));
       return true;
     case Op::kVote: {
+      // Masks that may be another one in each lane: groups.
+      if (step.e != kNoRef && !is_constant(step.e)) return false;
       const Value yes = e_.both(read_mask(step.a), active_);
       if (i.has(Modifier::kBallot)) {
         write(step.d, e_.spread(yes));
