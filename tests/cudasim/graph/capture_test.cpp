@@ -89,6 +89,28 @@ TEST_F(CaptureTest, AForkThatDoesNotJoin) {
   EXPECT_EQ(value(y), 1) << "the streams are as before";
 }
 
+TEST_F(CaptureTest, AForkMayEndBeforeTheCapture) {
+  CUstream joins = nullptr, stays = nullptr;
+  OK(cuStreamCreate(&joins, CU_STREAM_NON_BLOCKING));
+  OK(cuStreamCreate(&stays, CU_STREAM_NON_BLOCKING));
+  begin(a);
+  OK(cuEventRecord(event, a));
+  OK(cuStreamWaitEvent(joins, event, 0));
+  OK(cuMemsetD8Async(x, 4, kSize, joins));
+  OK(cuEventRecord(joined, joins));
+  OK(cuStreamDestroy(joins));
+  OK(cuStreamWaitEvent(a, joined, 0));  // by the event, as the stream has gone
+  OK(cuMemcpyDtoDAsync(y, x, kSize, a));
+  OK(cuGraphLaunch(instantiate(end(a)), a));
+  EXPECT_EQ(value(y), 4);
+  begin(a);
+  OK(cuEventRecord(event, a));
+  OK(cuStreamWaitEvent(stays, event, 0));
+  OK(cuMemsetD8Async(x, 5, kSize, stays));
+  OK(cuStreamDestroy(stays));
+  EXPECT_EQ(end_result(a), CUDA_ERROR_STREAM_CAPTURE_UNJOINED);
+}
+
 TEST_F(CaptureTest, WaitsSpoil) {
   for (int way = 0; way < 4; ++way) {
     begin(a);

@@ -171,6 +171,11 @@ TEST_F(ArrayTest, Objects) {
   EXPECT_EQ(cuTexObjectDestroy(surface), CUDA_ERROR_INVALID_VALUE) << "a surface is no texture";
   resource.res.array.hArray = plain;
   EXPECT_EQ(cuSurfObjectCreate(&surface, &resource), CUDA_ERROR_INVALID_VALUE) << "not made for it";
+  CUmipmappedArray whole = nullptr;
+  CUDA_ARRAY3D_DESCRIPTOR levels = floats(4, 4);
+  ASSERT_EQ(cuMipmappedArrayCreate(&whole, &levels, 2), CUDA_SUCCESS);
+  ASSERT_EQ(cuMipmappedArrayGetLevel(&resource.res.array.hArray, whole, 1), CUDA_SUCCESS);
+  EXPECT_EQ(cuSurfObjectCreate(&surface, &resource), CUDA_SUCCESS) << "a level may be written";
   EXPECT_EQ(cuTexObjectDestroy(texture), CUDA_SUCCESS);
   EXPECT_EQ(cuTexObjectDestroy(texture), CUDA_ERROR_INVALID_VALUE);
 

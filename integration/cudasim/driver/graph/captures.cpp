@@ -200,7 +200,7 @@ void Captures::stream_gone(Stream& stream) {
   if (stream.capture == nullptr) return;
   const std::shared_ptr<Capture> capture = stream.capture;
   if (capture->origin == &stream) return finish(*capture);
-  spoil(*capture);  // its nodes can't be joined any more
+  // What it has done may be joined already, or is by an event that was recorded on it; end() says where it is not.
   std::erase(capture->streams, &stream);
   stream.capture = nullptr;
 }

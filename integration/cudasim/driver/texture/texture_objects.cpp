@@ -121,7 +121,9 @@ CUresult TextureObjects::create(Driver& driver, const TextureObject& object, std
   if (object.is_surface) {
     if (object.resource.resType != CU_RESOURCE_TYPE_ARRAY) return CUDA_ERROR_INVALID_VALUE;
     const Array* const array = driver.arrays->find(object.resource.res.array.hArray);
-    if ((array->description.Flags & CUDA_ARRAY3D_SURFACE_LDST) == 0) return CUDA_ERROR_INVALID_VALUE;
+    // Levels of mipmapped arrays are written without the flag by NVIDIA's own samples (bindlessTexture).
+    if (!array->is_level && (array->description.Flags & CUDA_ARRAY3D_SURFACE_LDST) == 0)
+      return CUDA_ERROR_INVALID_VALUE;
   } else if (const CUresult bad = set_description(object.description, texture); bad != CUDA_SUCCESS) {
     return bad;
   }
