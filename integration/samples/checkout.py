@@ -5,7 +5,7 @@ import re
 import tomllib
 
 LIST = os.path.join(os.path.dirname(os.path.abspath(__file__)), "samples.toml")
-KNOWN = {"path", "runs", "verdict", "modules", "options", "libraries", "headers", "ignored", "left_out", "note"}
+KNOWN = {"path", "runs", "verdict", "modules", "options", "libraries", "headers", "ignored", "zeros", "left_out", "note"}
 
 
 class Wrong(Exception):
@@ -24,6 +24,7 @@ class Sample:
     libraries: tuple = ()
     headers: tuple = ()
     ignored: str = ""
+    zeros: bool = False
     left_out: str = ""
     note: str = ""
 
