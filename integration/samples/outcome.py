@@ -46,12 +46,12 @@ class Outcome:
             return page.TOO_LONG
         if self.report.get("counters", {}).get("unknown_kernels"):
             return "kernels that are not executed: " + "; ".join(self.missing or self.report["unknown_kernels"])
+        if self.report.get("counters", {}).get("races"):  # its exit code says so, too
+            return f"{self.report['counters']['races']} races"
         if self.code == WAIVED:
             return "waives itself: " + self._last_line()
         if self.code != 0:
             return "; ".join([f"exit code {self.code}" if self.code > 0 else f"signal {-self.code}", *self.missing, self._last_line()])
-        if self.report.get("counters", {}).get("races"):
-            return f"{self.report['counters']['races']} races"
         if not re.search(verdict, self.output) if verdict else FAILED.search(self.output):
             return "; ".join(["its own check fails", *self.missing, self._last_line()])
         return ""

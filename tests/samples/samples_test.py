@@ -190,7 +190,7 @@ class Comparison(unittest.TestCase):
         self.assertIn("own check", outcome.Outcome(output="comparison FAILED").failure(""))
         self.assertIn("waives", outcome.Outcome(code=outcome.WAIVED, output="no second device").failure(""))
         self.assertIn("signal 11", outcome.Outcome(code=-11).failure(""))
-        self.assertIn("races", outcome.Outcome(report={"counters": {"unknown_kernels": 0, "races": 2}}).failure(""))
+        self.assertIn("races", outcome.Outcome(code=86, report={"counters": {"unknown_kernels": 0, "races": 2}}).failure(""))
 
 
 class Rows(unittest.TestCase):
