@@ -1,6 +1,7 @@
 #include "planner/swap/search/covering.h"
 
 #include <algorithm>
+#include <functional>
 #include <utility>
 
 #include "planner/swap/model/load.h"
@@ -128,12 +129,13 @@ void Covering::use(std::uint32_t eviction, bool now) {
   add(away_[eviction], now ? -size : size);
 }
 
-bool Covering::cover(std::uint64_t goal, std::span<const double> factors) {
+bool Covering::cover(std::uint64_t goal, std::span<const double> factors, const std::function<bool()>& ends) {
   std::vector<std::uint32_t> order;
   for (std::uint32_t a = 0; a < used_.size(); ++a) {
     if (used_[a] != 0) order.push_back(a);
   }
   while (load() > goal) {
+    if (ends && ends()) return false;
     find_excess(goal);
     const std::uint32_t chosen = best(factors);
     if (chosen == kNone) return false;
@@ -144,6 +146,7 @@ bool Covering::cover(std::uint64_t goal, std::span<const double> factors) {
   for (bool changed = true; std::exchange(changed, false);) {
     for (auto last = order.rbegin(); last != order.rend(); ++last) {
       if (used_[*last] == 0) continue;
+      if (ends && ends()) return true;
       use(*last, false);
       if (load() > goal) {
         use(*last, true);

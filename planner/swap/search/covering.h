@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <utility>
@@ -33,8 +34,10 @@ class Covering {
 
   // More are used until nothing is above the goal, and then fewer as long as nothing is. `factors`: by eviction, what
   // its cost is multiplied by; empty: 1. False: some operation needs more at once, or all that could leave is too
-  // small; those that were of use are used. O(s (n + e)) for s swaps of e candidates among n operations.
-  bool cover(std::uint64_t goal, std::span<const double> factors = {});
+  // small; those that were of use are used. O(s (n + e)) for s swaps of e candidates among n operations, so that `ends`
+  // is asked before each of them, unless empty: where it says yes there are too few then (false), or there may be some
+  // too many.
+  bool cover(std::uint64_t goal, std::span<const double> factors = {}, const std::function<bool()>& ends = {});
   // What is on the device at most. Where covering has just failed, about the least that can be covered.
   std::uint64_t load();
 

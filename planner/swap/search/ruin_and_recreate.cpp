@@ -59,12 +59,12 @@ RuinAndRecreate::RuinAndRecreate(const Problem& problem, const Liveness& livenes
       random_(seed) {}
 
 // The least load that was found to be covered, where `goal` is not: by halving what is between, each time from nothing.
-double RuinAndRecreate::least_covered(double goal) {
+double RuinAndRecreate::least_covered(double goal, const Ends& ends) {
   auto least = static_cast<double>(covering_.load());
-  for (int i = 0; i < kTriesToBegin && goal < kAlmost * least; ++i) {
+  for (int i = 0; i < kTriesToBegin && goal < kAlmost * least && !(ends && ends()); ++i) {
     use_none();
     const double half = (goal + least) / 2;
-    if (covering_.cover(static_cast<std::uint64_t>(half))) {
+    if (covering_.cover(static_cast<std::uint64_t>(half), {}, ends)) {
       least = half;
     } else {
       goal = half;
@@ -74,13 +74,14 @@ double RuinAndRecreate::least_covered(double goal) {
   return least;
 }
 
-bool RuinAndRecreate::begin() {
+bool RuinAndRecreate::begin(const Ends& ends) {
   const auto limit = static_cast<double>(limit_);
   double goal = limit;
   for (int i = 0; i < kTriesToBegin; ++i) {
-    if (!covering_.cover(static_cast<std::uint64_t>(goal))) {
+    if (!covering_.cover(static_cast<std::uint64_t>(goal), {}, ends)) {
+      if (ends && ends()) break;
       // Half of the way back to what can be covered, if there is anything yet.
-      least_ = kept_.empty() ? least_covered(goal) : goal;
+      least_ = kept_.empty() ? least_covered(goal, ends) : goal;
       goal = kept_.empty() ? least_ : (goal + goal_) / 2;
       kept_.empty() ? use_none() : return_to_kept();
       continue;

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <random>
 #include <vector>
@@ -27,14 +28,17 @@ namespace memopt::swap {
 // Not thread-safe. What it is given must outlive it.
 class RuinAndRecreate {
  public:
+  using Ends = std::function<bool()>;
+
   // The problem has a limit. `layout`: for each layout at the beginning; `thorough`: where that is above the limit, and
   // need not be. A layout that has begun is not cancelled before it has found something better. What holds is offered
   // to the incumbent.
   RuinAndRecreate(const Problem& problem, const Liveness& liveness, const layout::Limits& layout,
                   const layout::Limits& thorough, std::uint64_t seed, Incumbent& incumbent);
 
-  // A covering within the limit, whatever it costs; or the smallest that was found. False: there is none at all.
-  bool begin();
+  // A covering within the limit, whatever it costs; or the smallest that was found. False: there is none at all, or
+  // `ends` said yes before there was one.
+  bool begin(const Ends& ends = {});
   // For so much of the budget's time, from its beginning, and so many tries at most, each of some milliseconds. Above
   // the limit it begins with what it takes to come below it, which may be longer by a quarter, or three fifths of all
   // the budget's time, or half as many thorough layouts as there are tries, while they come nearer; then it has the
@@ -49,7 +53,7 @@ class RuinAndRecreate {
     std::vector<Place> places;
   };
 
-  double least_covered(double goal);
+  double least_covered(double goal, const Ends& ends);
   // At this temperature, in nanoseconds of the time that is added.
   void attempt(double temperature);
   double fraction() { return static_cast<double>(random_() >> 11) * 0x1p-53; }  // in [0, 1)

@@ -256,7 +256,8 @@ class Search {
   // What fits into the limit, whatever it costs; then, what operations wait for in that is how long they are delayed.
   void begin_within_limit() {
     ruining_.emplace(problem_, liveness_, layouts_.brief(), layouts_.longer(), limits_.seed, incumbent_);
-    if (!ruining_->begin()) {
+    const auto ends = [this] { return limits_.in_time ? all_.elapsed() >= all_.seconds() : all_.is_cancelled(); };
+    if (!ruining_->begin(ends)) {
       ruining_.reset();
     } else if (!is_over()) {
       const double left = timed() ? std::max(kLittleRuining, kRuining - all_.part_used()) : kRuining;

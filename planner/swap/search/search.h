@@ -27,12 +27,15 @@ enum class Objective {
   kTime,       // the least added time within problem.limit
 };
 
-// Ends at whichever comes first; about a second later at most, for a layout that may be all that is missing. Where one
-// operation needs more than the limit, it has two seconds of the time. Without a time limit the same seed and number of
-// threads give the same plan.
+// Ends at whichever comes first; about a second later at most, for a layout that may be all that is missing, and many
+// seconds later where blocks are very many, for a covering that may be (unless `in_time`). Where one operation needs
+// more than the limit, it has two seconds of the time. Without a time limit the same seed and number of threads give
+// the same plan.
 struct SearchLimits {
   std::chrono::nanoseconds time = std::chrono::seconds(2);
-  std::uint64_t attempts = ~std::uint64_t{0};    // plans tried by each thread
+  std::uint64_t attempts = ~std::uint64_t{0};  // plans tried by each thread
+  // A covering that has not ended by then is given up, though nothing else may find a plan within the limit.
+  bool in_time = false;
   const std::atomic<bool>* cancelled = nullptr;  // may be set by another thread; what was found until then counts
   unsigned threads = 1;
   std::uint64_t seed = 1;

@@ -28,6 +28,7 @@ class Sweeper {
     search_.threads = options.threads != 0 ? options.threads : std::max(1U, std::thread::hardware_concurrency());
     search_.seed = options.seed;
     search_.in_step = true;
+    search_.in_time = true;
     search_.cancelled = &end_at_interrupt();
   }
 

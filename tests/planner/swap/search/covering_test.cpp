@@ -80,5 +80,32 @@ TEST(Covering, WhatOneOperationNeedsCantBeLess) {
   EXPECT_FALSE(cover_load(plan.problem, liveness, 99).has_value());
 }
 
+// Asked before each swap, of which very many take long.
+TEST(Covering, EndsWhenItIsToldTo) {
+  const Problem problem = testing::layers(40, 1 << 20);
+  const Liveness liveness = find_liveness(problem);
+  const std::uint64_t goal = liveness.peak / 2;
+  Covering whole(problem, liveness);
+  ASSERT_TRUE(whole.cover(goal));
+  int too_few = 0, some_more = 0;
+  for (int most = 0;; ++most) {
+    Covering covering(problem, liveness);
+    int asked = 0;
+    const bool covers = covering.cover(goal, {}, [&] { return asked++ >= most; });
+    const auto used = std::count(covering.used().begin(), covering.used().end(), 1);
+    EXPECT_EQ(covers, covering.load() <= goal) << most;
+    EXPECT_LE(used, most);
+    EXPECT_LE(asked, most + 1);
+    if (asked <= most) {
+      EXPECT_EQ(covering.used(), whole.used());
+      break;
+    }
+    too_few += covers ? 0 : 1;
+    some_more += covers ? 1 : 0;
+  }
+  EXPECT_GT(too_few, 10);
+  EXPECT_GT(some_more, 10);
+}
+
 }  // namespace
 }  // namespace memopt::swap

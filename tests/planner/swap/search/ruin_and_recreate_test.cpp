@@ -79,6 +79,30 @@ TEST(RuinAndRecreate, AddsLessThanTheCoveringThatItBeginsWith) {
   EXPECT_GE(better, begun / 4);
 }
 
+// Whatever it is about then, nothing more is begun.
+TEST(RuinAndRecreate, BeginsNoLongerThanItIsTold) {
+  Problem problem = testing::layers(40, 1 << 20);
+  const Liveness liveness = find_liveness(problem);
+  layout::Limits layout;
+  layout.work = 300;
+  for (const std::uint64_t part : {60, 1}) {  // one that can be covered, and one that can't
+    problem.limit = liveness.peak * part / 100;
+    int begun = 0, not_begun = 0;
+    for (int most = 0;; most = most * 5 / 4 + 1) {
+      Incumbent incumbent(problem, liveness, Objective::kTime, layout);
+      RuinAndRecreate search(problem, liveness, layout, layout, 1, incumbent);
+      int asked = 0;
+      const bool begins = search.begin([&] { return asked++ >= most; });
+      begins ? ++begun : ++not_begun;
+      EXPECT_EQ(begins, incumbent.has_plan()) << most;
+      if (asked <= most) break;
+      EXPECT_LE(asked, most + 6) << most;
+    }
+    EXPECT_GT(begun, 0);
+    EXPECT_GT(not_begun, 5);
+  }
+}
+
 // A plan that fits is worth more than a better one.
 TEST(RuinAndRecreate, GoesOnUntilItIsBelowTheLimit) {
   int below = 0;

@@ -367,6 +367,24 @@ TEST(Search, WithoutTimeThereIsAPlanAllTheSame) {
   }
 }
 
+// A covering is all that may find a plan, and takes as long as it takes; or it is given up.
+TEST(Search, CoversLateOrNotAtAll) {
+  Problem problem = testing::layers(60, 1 << 20);
+  const Liveness liveness = find_liveness(problem);
+  problem.limit = liveness.peak / 3;
+  SearchLimits limits;
+  limits.time = std::chrono::nanoseconds(1);
+  for (const bool in_time : {false, true}) {
+    limits.in_time = in_time;
+    const SearchPlan found = search(problem, liveness, Objective::kTime, limits);
+    EXPECT_EQ(found.feasible, !in_time);
+    EXPECT_EQ(found.decisions.places.size(), problem.blocks.size());
+    problem.limit = std::max(*problem.limit, found.footprint);
+    EXPECT_EQ(verify(problem, found.decisions).fault, std::nullopt);
+    problem.limit = liveness.peak / 3;
+  }
+}
+
 // With slow copies: loads may be above what leaves room for places, and a layout within the limit all the same.
 TEST(Search, EndsWithAPlanForAnyLimit) {
   Problem problem = testing::layers(12, 1 << 20);
