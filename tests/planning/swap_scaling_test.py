@@ -1,12 +1,10 @@
 #!/usr/bin/env python3
-"""swap_scaling.py still prints and draws: small iterations, little time."""
+"""swap_scaling.py still prints: small iterations, little time."""
 import os
 import re
 import subprocess
 import sys
-import tempfile
 import unittest
-import xml.etree.ElementTree as ElementTree
 
 import cases
 import patience
@@ -20,19 +18,15 @@ def scaling(*arguments):
 
 class SwapScaling(unittest.TestCase):
     def test_a_row_for_each_size(self):
-        with tempfile.TemporaryDirectory() as folder:
-            picture = os.path.join(folder, "scaling.svg")
-            done = scaling("--layers", "12,30", "--time-budget", "0.2", "--plot", picture)
-            self.assertEqual(done.returncode, 0, done.stderr)
-            rows = [[float(text) for text in line.split()] for line in done.stdout.splitlines() if re.match(r" +\d", line)]
-            self.assertEqual([row[:2] for row in rows], [[479, 120], [1199, 300]])
-            for _, _, without, first, first_seconds, better, part, seconds, memory in rows:
-                self.assertLessEqual(first, without)
-                self.assertLessEqual(better, without)
-                self.assertAlmostEqual(part, better / without, delta=0.001)
-                self.assertGreater(min(first_seconds, seconds, memory), 0)
-            root = ElementTree.parse(picture).getroot()
-            self.assertEqual(len(list(root.iter("{http://www.w3.org/2000/svg}circle"))), 4)
+        done = scaling("--layers", "12,30", "--time-budget", "0.2")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        rows = [[float(text) for text in line.split()] for line in done.stdout.splitlines() if re.match(r" +\d", line)]
+        self.assertEqual([row[:2] for row in rows], [[479, 120], [1199, 300]])
+        for _, _, without, first, first_seconds, better, part, seconds, memory in rows:
+            self.assertLessEqual(first, without)
+            self.assertLessEqual(better, without)
+            self.assertAlmostEqual(part, better / without, delta=0.001)
+            self.assertGreater(min(first_seconds, seconds, memory), 0)
 
     def test_what_is_refused(self):
         for layers in ("0", "many", ""):
