@@ -68,8 +68,9 @@ class Fitting {
   int exit_code() const {
     bool any = false, failed = true, iteration = false;
     for (const FitRow& row : report_.rows) {
-      failed = failed && !row.fault.empty();
-      if (!row.fault.empty()) continue;
+      // Of a part of a recording nothing is known to fit: the rest may need more.
+      if (!row.fault.empty() || !row.needs.damage.empty()) continue;
+      failed = false;
       iteration = iteration || row.needs.layout.has_value();
       for (std::size_t way = 0; way < kWays; ++way) any = any || fits(row.needs, way, device_.capacity);
     }

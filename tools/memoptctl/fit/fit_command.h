@@ -22,7 +22,7 @@ struct FitOptions {
 };
 
 // 0: it fits in some way, or with some value; 3: in none; 4: memopt finds no iteration, and it does not fit without; 1:
-// it can't be run or read; 2: wrong use.
+// it can't be run or read, or not to its end; 2: wrong use.
 int fit(const FitOptions& options);
 
 }  // namespace memopt::tools

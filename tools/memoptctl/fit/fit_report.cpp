@@ -90,7 +90,10 @@ std::string way_key(std::size_t way) {
 }
 
 std::optional<std::uint64_t> needed(const Needs& needs, std::size_t way) {
-  if (way == kPlain) return needs.peak_load;
+  if (way == kPlain) {
+    const bool unread = needs.peak_load == 0 && !needs.damage.empty();
+    return unread ? std::nullopt : std::optional(needs.peak_load);
+  }
   if (way == kCaching) return needs.caching == 0 ? std::nullopt : std::optional(needs.caching);
   if (way == kLayout) return needs.layout;
   return needs.swapped[way - kSwapped];

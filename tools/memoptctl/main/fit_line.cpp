@@ -50,9 +50,9 @@ CLI::App* FitLine::add_to(CLI::App& app) {
   command->footer(
       "Form: memoptctl fit [OPTION...] -- COMMAND [ARGUMENT...]\n"
       "      memoptctl fit [OPTION...] FILE   (a recording, or what memoptctl import reads)\n"
-      "Exit code: 0 it fits in some way; 1 it can't be run or read; 2 wrong use; 3 it does not fit in any; 4 it does "
-      "not "
-      "fit as it is, and no iteration was found.");
+      "Exit code: 0 it fits in some way; 1 it can't be run or read, or not to its end; 2 wrong use; 3 it does not fit "
+      "in "
+      "any; 4 it does not fit as it is, and no iteration was found.");
   return command;
 }
 

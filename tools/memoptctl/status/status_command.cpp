@@ -30,7 +30,8 @@ void read_plan(const nlohmann::json& status, StatusRow& row) {
   if (ratio != nullptr && ratio->is_number()) row.ratio = printable(fmt::format("{:.3f}", ratio->get<double>()), 12);
   for (const char* reason : {"note", "planner_reason"}) {
     std::string text = text_member(status, {"plan", reason});
-    if (!text.empty()) row.why_not.push_back(std::move(text));
+    const bool said = std::find(row.why_not.begin(), row.why_not.end(), text) != row.why_not.end();
+    if (!text.empty() && !said) row.why_not.push_back(std::move(text));
   }
   if (const auto dropped = count_member(status, {"plan", "dropped_events"}); dropped && *dropped != 0) {
     row.why_not.push_back(

@@ -203,11 +203,14 @@ class Failing(unittest.TestCase):
             with open(GRU, "rb") as file:
                 whole = file.read()
             cut = os.path.join(folder, "cut.rec")
-            with open(cut, "wb") as file:
-                file.write(whole[:-30])
-            done = run("fit", "--no-swaps", cut)
-            self.assertEqual(done.returncode, 0, done.stderr)
-            self.assertIn("damaged: ", done.stdout)
+            # What was read is said, and is no answer: what is missing may need more.
+            for length, plain in ((len(whole) - 30, "379.8 MiB +yes"), (len(whole) // 2, "- +-")):
+                with open(cut, "wb") as file:
+                    file.write(whole[:length])
+                done = run("fit", "--no-swaps", cut)
+                self.assertEqual(done.returncode, 1, done.stderr)
+                self.assertIn("damaged: ", done.stdout)
+                self.assertRegex(done.stdout, rf"(?m)^plain allocation +{plain}$")
 
     def test_no_accesses_are_no_swaps(self):
         with tempfile.TemporaryDirectory() as folder:

@@ -118,6 +118,11 @@ TEST(Join, ReadsThePlan) {
   EXPECT_TRUE(rows[0].problems.empty());
 }
 
+TEST(Join, SaysAReasonOnce) {
+  const char* text = R"({"plan": {"note": "no connection", "planner_reason": "no connection"}})";
+  EXPECT_EQ(join({agent(kNobody, text)}, {}).at(0).why_not, std::vector<std::string>{"no connection"});
+}
+
 TEST(Join, SurvivesAPlanOfTheWrongType) {
   for (const char* plan : {"3", "[]", "null", R"({"iterations": "x", "ratio": "1.0", "footprint": -1, "note": 5})",
                            R"({"iterations": 1.5, "ratio": 1e308, "deviations": [1], "dropped_events": {}})"}) {
