@@ -34,6 +34,8 @@ int limit(const LimitOptions& options) {
   if (::geteuid() != 0) std::erase_if(agents, [](const Agent& agent) { return agent.uid != ::geteuid(); });
   query_one(agents, options.pid, fmt::format("{}{}\n", shm::kLimitRequest, options.value), kPatience);
   if (agents.empty()) {
+    const std::string why = why_out_of_reach(options.pid, ::geteuid());
+    if (!why.empty()) return fail(options.pid, why);
     return fail(options.pid,
                 "expected a process of this user that runs under memopt and has called CUDA "
                 "(memoptctl status lists them)");

@@ -1,6 +1,7 @@
 #include "tools/memoptctl/status/processes.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -77,6 +78,13 @@ std::string command_of(pid_t pid, const std::string& proc) {
   while (!text->empty() && text->back() == '\0') text->pop_back();
   std::replace(text->begin(), text->end(), '\0', ' ');
   return printable(*text);
+}
+
+std::string why_out_of_reach(pid_t pid, uid_t user, const std::string& proc) {
+  struct stat found {};
+  if (::stat((proc + "/" + std::to_string(pid)).c_str(), &found) != 0) return "there is no such process";
+  if (user == 0 || found.st_uid == user) return "";
+  return "it is another user's, and only that user or root may look at it";
 }
 
 Scan scan_processes(const std::string& proc) {

@@ -29,4 +29,7 @@ Scan scan_processes(const std::string& proc = "/proc");
 // Printable command line of one process; "?" where it is gone or can't be read.
 std::string command_of(pid_t pid, const std::string& proc = "/proc");
 
+// Why this user can know nothing of a process: there is none, or it is another user's. Empty: it can be looked at.
+std::string why_out_of_reach(pid_t pid, uid_t user, const std::string& proc = "/proc");
+
 }  // namespace memopt::tools

@@ -170,8 +170,7 @@ nlohmann::json to_json(const StatusRow& row) {
 
 void say_none(const StatusOptions& options, std::size_t unreadable) {
   if (options.pid) {
-    fmt::print(stderr, "memoptctl: process {} does not run under memopt, or has not loaded the CUDA driver\n",
-               *options.pid);
+    say_not_seen(*options.pid);
   } else {
     fmt::print(stderr,
                "memoptctl: no process under memopt has loaded the CUDA driver\n{}"
@@ -181,6 +180,15 @@ void say_none(const StatusOptions& options, std::size_t unreadable) {
 }
 
 }  // namespace
+
+void say_not_seen(pid_t pid) {
+  const std::string why = why_out_of_reach(pid, ::geteuid());
+  if (why.empty()) {
+    fmt::print(stderr, "memoptctl: process {} does not run under memopt, or has not loaded the CUDA driver\n", pid);
+  } else {
+    fmt::print(stderr, "memoptctl: process {}: {}\n", pid, why);
+  }
+}
 
 std::string precise_amount(const std::optional<std::uint64_t>& bytes) {
   if (!bytes) return "-";

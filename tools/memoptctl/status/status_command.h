@@ -69,6 +69,9 @@ nlohmann::json to_json(const Snapshot& snapshot);
 // A line, or nothing.
 std::string note_on_others(std::size_t unreadable);
 
+// Says on standard error why nothing is known of a process.
+void say_not_seen(pid_t pid);
+
 int status(const StatusOptions& options);
 
 }  // namespace memopt::tools

@@ -56,7 +56,7 @@ int watch(const StatusOptions& options) {
   for (bool seen = false;; seen = true) {
     const Snapshot found = take_snapshot(options.pid);
     if (found.rows.empty() && options.pid) {
-      if (!seen) fmt::print(stderr, "memoptctl: process {} does not run under memopt\n", *options.pid);
+      if (!seen) say_not_seen(*options.pid);
       return seen ? 0 : kExitNone;
     }
     if (options.json) {

@@ -50,6 +50,15 @@ constexpr std::string_view kNeither =
     "7f04-7f05 rw-p 00000000 00:00 0 \n"
     "7f06-7f07 r--p 00000000 08:01 3   /opt/libcudart.so.13\n";
 
+TEST_F(Processes, OthersAndThoseThatAreGoneAreOutOfReach) {
+  add(30, kNeither);
+  const auto why = [this](int pid, uid_t user) { return why_out_of_reach(pid, user, proc_.string()); };
+  EXPECT_EQ(why(30, ::getuid()), "");
+  EXPECT_EQ(why(30, 0), "");
+  EXPECT_NE(why(30, ::getuid() + 1).find("another user's"), std::string::npos);
+  EXPECT_EQ(why(31, 0), "there is no such process");
+}
+
 TEST_F(Processes, FindsThoseWithMemopt) {
   add(30, std::string(kMemopt) + std::string(kDriver), "python3\0train.py\0"sv);
   add(20, kDeleted);
