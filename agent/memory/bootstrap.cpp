@@ -25,6 +25,9 @@ constexpr std::size_t kMostSharedChunks = 16;
 constexpr std::uint64_t kMovesForOne = 4;
 constexpr std::uint64_t kBelowReferencePart = 16;
 constexpr std::uint64_t kSlackPartForMoves = 2;
+// Blocks that are made one after the other, none being freed, until further ones stand side by side. Between two frees
+// of a network's forward or backward pass there are hardly more.
+constexpr std::uint64_t kRow = 8;
 // Windows that are asked about at one trim() in vain: work on some of them may go on for long.
 constexpr std::size_t kTries = 64;
 // So many chunks at once are not asked for without asking first whether there are as many.
@@ -48,11 +51,13 @@ std::uint64_t room_of(std::uint64_t bytes, std::uint64_t chunk_bytes) {
 CUresult Bootstrap::serve(Block& block, bool only_held) noexcept {
   try {
     wanted_ = round_up(block.bytes, chunks_.chunk_bytes());
-    CUresult result =
-        block.bytes >= chunks_.chunk_bytes() ? serve_large(block, only_held) : serve_shared(block, only_held);
+    CUresult result = CUDA_SUCCESS;
+    if (!serve_in_row(block))
+      result = block.bytes >= chunks_.chunk_bytes() ? serve_large(block, only_held) : serve_shared(block, only_held);
     if (result == CUDA_ERROR_OUT_OF_MEMORY && !only_held && serve_between(block)) result = CUDA_SUCCESS;
     if (result == CUDA_SUCCESS) {
       ++served_blocks_;
+      ++made_in_a_row_;
       served_bytes_ += block.span->end - block.span->begin;
       served_peak_ = std::max(served_peak_, served_bytes_);
       needs_.served(served_bytes_);
@@ -61,6 +66,13 @@ CUresult Bootstrap::serve(Block& block, bool only_held) noexcept {
   } catch (const std::bad_alloc&) {
     return CUDA_ERROR_OUT_OF_MEMORY;
   }
+}
+
+// Many blocks that are made while none is freed stay, as a rule, as an optimizer's states do, or go together. Where
+// each fits best is between blocks that go, and chunks of which these have a part would be in the way of whatever needs
+// whole ones. At a limit pages leave for host memory, and it matters more what is used together.
+bool Bootstrap::serve_in_row(Block& block) {
+  return made_in_a_row_ >= kRow && chunks_.limit() == 0 && region_.serve_in_row(block);
 }
 
 // The last resort: bytes that are free between blocks of another kind.
@@ -308,6 +320,7 @@ void Bootstrap::take_back(Block& block, const Release& uses) noexcept {
   const std::uint64_t begin = block.span->begin;
   const std::uint64_t end = block.span->end;
   served_bytes_ -= end - begin;
+  made_in_a_row_ = 0;
   if (window->kind == Window::Kind::kRegion) {
     region_.take_back(block, uses);
     if (kept_chunks_ != 0) return_kept(*window, begin, end, uses);
@@ -437,6 +450,14 @@ Chunk* Bootstrap::find_free_chunk() noexcept {
     if (free_[searched_free_]->slab_slot < 0) return free_[searched_free_];
   }
   return region_.find_free_chunk();
+}
+
+bool Bootstrap::free_empty_window() noexcept {
+  std::size_t tries = kTries;
+  for (auto at = empty_shared_.begin(); at != empty_shared_.end() && tries != 0; --tries) {
+    if (dismantle(&*at++)) return true;
+  }
+  return false;
 }
 
 void Bootstrap::hand_over(const std::vector<Chunk*>& added, OwnershipMap& slab_map) {

@@ -1,7 +1,8 @@
 // Serves blocks before there is a plan, and what a plan does not know. Blocks of at least one chunk lie in one region
-// (region.h), smaller ones share windows (shared_windows.h). Freed bytes stay mapped and serve whatever fits, joined
-// with what is free beside them, as long as what is held stays near what has been needed; then chunks that are free as
-// a whole are moved to where they serve. Serving and freeing never look at each block, window or chunk.
+// (region.h), smaller ones share windows (shared_windows.h), or lie in the region too where they are some of many in a
+// row of which none is freed. Freed bytes stay mapped and serve whatever fits, joined with what is free beside them, as
+// long as what is held stays near what has been needed; then chunks that are free as a whole are moved to where they
+// serve. Serving and freeing never look at each block, window or chunk.
 //
 // Not thread-safe: guarded by the arena's lock.
 #pragma once
@@ -54,6 +55,9 @@ class Bootstrap {
     Chunk* const chunk = find_free_chunk();
     return chunk != nullptr ? chunk : region_.find_chunk_for_slab(stays);
   }
+  // Windows of small blocks in which none lies, and work on which is over, become free chunks, one at a time: the
+  // next find_free_chunk() finds these. False: there is none.
+  bool free_empty_window() noexcept;
   bool is_free(const Chunk& chunk) const noexcept {
     return chunk.home == nullptr || (chunk.home->kind == Window::Kind::kRegion && region_.is_free(chunk.page));
   }
@@ -146,6 +150,7 @@ class Bootstrap {
  private:
   CUresult serve_large(Block& block, bool only_held);
   CUresult serve_shared(Block& block, bool only_held);
+  bool serve_in_row(Block& block);
   bool serve_between(Block& block);
   bool take_shared(Window& window, std::uint64_t bytes, Block& block) noexcept;
   // Gives its window what the block does not need. Returns how much; throws std::bad_alloc.
@@ -177,6 +182,7 @@ class Bootstrap {
   std::uint64_t served_bytes_ = 0;  // of live blocks, rounded up as they are held
   std::uint64_t served_peak_ = 0;
   std::uint64_t served_blocks_ = 0;    // so far
+  std::uint64_t made_in_a_row_ = 0;    // blocks, since one was freed
   std::uint64_t wanted_ = 0;           // by the block that is being served
   std::uint64_t reference_bytes_ = 0;  // see set_reference
   std::uint64_t moved_ = 0;            // chunks that were unmapped where they were free, to serve elsewhere

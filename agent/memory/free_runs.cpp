@@ -113,6 +113,18 @@ bool FreeRuns::find_beside(std::uint64_t bytes, std::uint64_t alignment, std::ui
   return find_best(bytes, alignment, 0, begin) == 0;
 }
 
+bool FreeRuns::begins_at(std::uint64_t begin, std::uint64_t bytes) const noexcept {
+  const auto run = by_begin_.find(begin);
+  return run != by_begin_.end() && bytes <= run->second - run->first;
+}
+
+bool FreeRuns::find_in_largest(std::uint64_t bytes, std::uint64_t* begin) const noexcept {
+  if (by_size_.empty()) return false;
+  const auto [size, at] = *by_size_.rbegin();
+  *begin = round_up(at, unit_);
+  return units_in(at, at + size) != 0 && bytes <= at + size - *begin;
+}
+
 std::uint64_t FreeRuns::begin_of_last(std::uint64_t end) const noexcept {
   if (by_begin_.empty()) return end;
   const auto last = std::prev(by_begin_.end());

@@ -38,6 +38,10 @@ class FreeRuns {
   bool find(std::uint64_t bytes, std::uint64_t alignment, std::uint64_t* begin) const noexcept;
   // Likewise, without breaking any whole unit; looks at some runs only.
   bool find_beside(std::uint64_t bytes, std::uint64_t alignment, std::uint64_t* begin) const noexcept;
+  // Are `bytes` free from `begin` on, where a run begins?
+  bool begins_at(std::uint64_t begin, std::uint64_t bytes) const noexcept;
+  // Where `bytes` can be taken from the beginning of a whole unit of the largest run. False: nowhere.
+  bool find_in_largest(std::uint64_t bytes, std::uint64_t* begin) const noexcept;
   // The run that ends at `end`: where it begins; `end` itself if there is none.
   std::uint64_t begin_of_last(std::uint64_t end) const noexcept;
 

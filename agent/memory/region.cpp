@@ -36,10 +36,14 @@ bool Region::start() {
 
 // Blocks that share chunks give fewer of them back, when some are freed, than if each had its own. That is not to
 // matter on a device that is full.
-bool Region::is_aligned(const Block& block) const noexcept {
+bool Region::may_share(const Block& block) const noexcept {
   const std::uint64_t part = chunks_.device_bytes() / 8;
+  return side_by_side_ <= part && block.bytes <= part - side_by_side_;
+}
+
+bool Region::is_aligned(const Block& block) const noexcept {
   const bool small = block.bytes < kSmall * chunks_.chunk_bytes();
-  return (closed_ && !small) || side_by_side_ > part || block.bytes > part - side_by_side_;
+  return (closed_ && !small) || !may_share(block);
 }
 
 namespace {
@@ -93,6 +97,17 @@ bool Region::serve_small(Block& block, std::uint64_t room, bool may_break) {
   if (!(may_break ? free_.find(room, kAlignment, &begin) : free_.find_beside(room, kAlignment, &begin))) return false;
   make_room(0);
   return take(block, begin, room);
+}
+
+bool Region::serve_in_row(Block& block) {
+  if (!may_share(block)) return false;
+  const std::uint64_t room = room_for(block, chunks_.chunk_bytes(), false);
+  std::uint64_t begin = row_end_;
+  if (!free_.begins_at(begin, room) && !free_.find_in_largest(room, &begin)) return false;
+  make_room(0);
+  if (!take(block, begin, room)) return false;
+  row_end_ = begin + room;
+  return true;
 }
 
 void Region::take_back(Block& block, const Release& uses) noexcept {
@@ -418,6 +433,7 @@ void Region::release_all() noexcept {
   free_.clear();
   live_ = 0;
   side_by_side_ = 0;
+  row_end_ = 0;
   pages_.clear();
   leaving_ = 0;
   copied_ = 0;

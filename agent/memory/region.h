@@ -4,7 +4,8 @@
 //
 // Blocks that are made before one is freed (weights, as a rule, that live to the end) stand side by side, whatever
 // their size: each in chunks of its own would waste half a chunk. From then on only those do of which a large part
-// would be wasted; the others begin with a chunk, so that their chunks are free when they are.
+// would be wasted, and many in a row of which none is freed (an optimizer's states); the others begin with a chunk, so
+// that their chunks are free when they are.
 //
 // Not thread-safe: guarded by the arena's lock.
 #pragma once
@@ -44,6 +45,10 @@ class Region {
   bool serve(Block& block, bool anywhere);
   // A block of less than a chunk, in `room` bytes; without `may_break`, of chunks that others lie in.
   bool serve_small(Block& block, std::uint64_t room, bool may_break);
+  // One of many that are made while none is freed, of whatever size: behind the last one of these, else from the
+  // beginning of a chunk on that is free as a whole. Never aligned, so that they stand side by side. May throw
+  // std::bad_alloc.
+  bool serve_in_row(Block& block);
   void take_back(Block& block, const Release& uses) noexcept;
 
   // What has to be mapped so that the block can be served: behind the end, or where chunks were given up.
@@ -244,6 +249,7 @@ class Region {
   };
 
   bool start();
+  bool may_share(const Block& block) const noexcept;
   bool is_aligned(const Block& block) const noexcept;
   bool shares_chunks(const Span& span) const noexcept;
   void make_room(std::size_t chunks);
@@ -274,6 +280,7 @@ class Region {
   std::size_t live_ = 0;            // blocks
   std::uint64_t side_by_side_ = 0;  // bytes of blocks that may share chunks
   bool closed_ = false;             // a block was freed
+  std::uint64_t row_end_ = 0;       // behind the last block that was served in a row
   std::size_t searched_free_ = 0;   // chunks
   std::size_t searched_owned_ = 0;  // likewise
   std::vector<Retiring> retiring_;

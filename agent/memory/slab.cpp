@@ -252,6 +252,7 @@ CUresult Slab::fill(std::size_t slot, Chunk* chunk, Made* made) {
   Chunk* const there = slot < window_.chunks.size() ? window_.chunks[slot] : nullptr;
   made->replaced += there != nullptr ? 1 : 0;
   if (chunk == nullptr) chunk = bootstrap_.find_free_chunk();
+  if (chunk == nullptr && bootstrap_.free_empty_window()) chunk = bootstrap_.find_free_chunk();
   if (chunk == nullptr) {
     ++made->made;
     if (const CUresult result = chunks_.create(&chunk); result != CUDA_SUCCESS) {

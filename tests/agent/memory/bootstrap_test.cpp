@@ -33,6 +33,42 @@ TEST_F(BootstrapTest, WhatIsMadeBeforeAnythingIsFreedStandsSideBySide) {
   EXPECT_EQ(held(), 21 * kChunk);
 }
 
+// As an optimizer's states are, between gradients and where activations were.
+TEST_F(BootstrapTest, ManyThatAreMadeWhileNothingIsFreedStandSideBySideInFreeChunks) {
+  constexpr int kHoles = 24;
+  std::vector<Block*> go;
+  for (int i = 0; i < kHoles; ++i) {
+    go.push_back(make(kChunk));
+    ASSERT_NE(make(kChunk), nullptr);
+  }
+  go.push_back(make(24 * kChunk));
+  for (Block* const block : go) free(block);
+  const std::uint64_t before = held();
+  // Each would fit into one of the holes.
+  for (int i = 0; i < 8; ++i) ASSERT_NE(make(kChunk), nullptr);
+  std::uint64_t end = 0;
+  for (int i = 0; i < 8; ++i) {
+    for (const std::uint64_t bytes : {kChunk / 2, kChunk * 3 / 4, std::uint64_t{512}}) {
+      const Block* const block = make(bytes);
+      ASSERT_NE(block, nullptr);
+      if (end == 0) {
+        EXPECT_EQ(block->base % kChunk, 0u);
+      } else {
+        EXPECT_EQ(block->base, end);
+      }
+      end = block->span->end - block->span->begin + block->base;
+    }
+  }
+  const Block* const large = make(5 * kChunk + 1024);
+  ASSERT_NE(large, nullptr);
+  EXPECT_EQ(large->base, end) << "a large one too";
+  check();
+  EXPECT_EQ(held(), before);
+  // Whatever else is made then goes where it fits best.
+  free(blocks.begin()->second.get());
+  EXPECT_NE(make(kChunk)->base, large->base + (large->span->end - large->span->begin));
+}
+
 // As on a large device in a process that has few addresses: blocks could be away, and more of them than fit the device.
 TEST(Bootstrap, ServesLargeBlocksWhereAddressesAreScarce) {
   constexpr std::uint64_t kGib = std::uint64_t{1} << 30;

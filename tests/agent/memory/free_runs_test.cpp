@@ -86,6 +86,16 @@ TEST(FreeRuns, KnowWhatIsFree) {
         ASSERT_EQ(model.whole_units(), units);
         std::fill_n(model.free.begin() + static_cast<std::ptrdiff_t>(at), bytes, true);
       }
+      if (runs.find_in_largest(bytes, &at)) {
+        ASSERT_EQ(at % kUnit, 0u);
+        for (std::uint64_t i = at; i < at + bytes; ++i) ASSERT_TRUE(model.free[i]);
+      } else {
+        ASSERT_LT(model.longest(), std::max(bytes + kUnit - 1, 2 * kUnit - 1));
+      }
+      bool starts = model.free[begin] && (begin == 0 || !model.free[begin - 1]);
+      ASSERT_EQ(runs.begins_at(begin, 1), starts);
+      for (std::size_t i = begin; i < begin + bytes; ++i) starts = starts && i < model.free.size() && model.free[i];
+      ASSERT_EQ(runs.begins_at(begin, bytes), starts);
       std::size_t last = model.free.size();
       while (last > 0 && model.free[last - 1]) --last;
       ASSERT_EQ(runs.begin_of_last(model.free.size()), last);

@@ -57,6 +57,34 @@ TEST_F(SlabTest, GrowsAgainAfterwards) {
   EXPECT_TRUE(fake.mapped.empty());
 }
 
+// What small blocks of the iteration before were in is free at its end, and would be held beside the slab.
+TEST_F(SlabTest, WindowsInWhichNoBlockLiesServeItRatherThanNewChunks) {
+  std::vector<Block*> small;
+  for (int i = 0; i < 5; ++i) small.push_back(make(kChunk - 1024));
+  ASSERT_EQ(held(), 5 * kChunk);
+  for (std::size_t i = 0; i < 4; ++i) free(small[i]);
+  EXPECT_FALSE(bootstrap.free_empty_window()) << "whether work is over is not known yet";
+  {
+    ArenaLock lock;
+    streams.record_wanted(lock);
+  }
+  go_live(3 * kChunk);
+  EXPECT_EQ(held(), 5 * kChunk);
+  check();
+  go_live(6 * kChunk);
+  EXPECT_EQ(held(), 7 * kChunk) << "one was still free, and two are new";
+}
+
+TEST_F(SlabTest, WindowsOnWhichWorkGoesOnAreNotWaitedFor) {
+  Block* const small = make(kChunk - 1024);
+  fake.busy = true;
+  free(small);
+  go_live(kChunk);
+  EXPECT_EQ(held(), 2 * kChunk);
+  EXPECT_EQ(fake.host_waits, 0);
+  fake.busy = false;
+}
+
 // Of three blocks side by side in two chunks the one in the middle goes at the end of each iteration, and the others
 // stay.
 TEST_F(SlabTest, WhatBlocksThatStayLeaveOfTheirChunksIsThePlans) {
