@@ -513,8 +513,9 @@ void before_graph(CUgraphExec graph, StreamName stream) noexcept {
   for (const GraphUses::Payload& payload : uses->payloads) scan_copied(payload.from, payload.bytes, payload.to);
   if (uses->sets_half && arena_has_limit()) scan_missed();
   for (const std::uint64_t address : uses->addresses) touch.add(address);
-  touch.use_what_graphs_keep();
   touch.end();
+  // Behind its place, which it may have given up on the way.
+  touch.use_what_graphs_keep();
   if (visible) touch.make_visible(true);
   count(stream);
   if (!recorded) return;
