@@ -72,7 +72,8 @@ CUresult Bootstrap::serve(Block& block, bool only_held) noexcept {
 // each fits best is between blocks that go, and chunks of which these have a part would be in the way of whatever needs
 // whole ones. At a limit pages leave for host memory, and it matters more what is used together.
 bool Bootstrap::serve_in_row(Block& block) {
-  return made_in_a_row_ >= kRow && chunks_.limit() == 0 && region_.serve_in_row(block);
+  return made_in_a_row_ >= kRow && chunks_.limit() == 0 &&
+         region_.serve_in_row(block, room_of(block.bytes, chunks_.chunk_bytes()));
 }
 
 // The last resort: bytes that are free between blocks of another kind.

@@ -99,9 +99,9 @@ bool Region::serve_small(Block& block, std::uint64_t room, bool may_break) {
   return take(block, begin, room);
 }
 
-bool Region::serve_in_row(Block& block) {
+bool Region::serve_in_row(Block& block, std::uint64_t room) {
   if (!may_share(block)) return false;
-  const std::uint64_t room = room_for(block, chunks_.chunk_bytes(), false);
+  if (block.bytes >= chunks_.chunk_bytes()) room = room_for(block, chunks_.chunk_bytes(), false);
   std::uint64_t begin = row_end_;
   if (!free_.begins_at(begin, room) && !free_.find_in_largest(room, &begin)) return false;
   make_room(0);

@@ -46,9 +46,9 @@ class Region {
   // A block of less than a chunk, in `room` bytes; without `may_break`, of chunks that others lie in.
   bool serve_small(Block& block, std::uint64_t room, bool may_break);
   // One of many that are made while none is freed, of whatever size: behind the last one of these, else from the
-  // beginning of a chunk on that is free as a whole. Never aligned, so that they stand side by side. May throw
-  // std::bad_alloc.
-  bool serve_in_row(Block& block);
+  // beginning of a chunk on that is free as a whole. Never aligned, so that they stand side by side; one of less than a
+  // chunk in `room` bytes. May throw std::bad_alloc.
+  bool serve_in_row(Block& block, std::uint64_t room);
   void take_back(Block& block, const Release& uses) noexcept;
 
   // What has to be mapped so that the block can be served: behind the end, or where chunks were given up.

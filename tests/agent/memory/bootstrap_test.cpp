@@ -33,6 +33,21 @@ TEST_F(BootstrapTest, WhatIsMadeBeforeAnythingIsFreedStandsSideBySide) {
   EXPECT_EQ(held(), 21 * kChunk);
 }
 
+// Side by side they need no more than the chunks that they would fill otherwise.
+TEST_F(BootstrapTest, ManyInARowFillChunksAsExactlyAsOthers) {
+  constexpr std::uint64_t kEach = kChunk / 8;
+  Block* const first = make(16 * kChunk);
+  ASSERT_NE(first, nullptr);
+  free(first);
+  const std::uint64_t before = held();
+  for (int i = 0; i < 8 * 8; ++i) ASSERT_NE(make(kEach), nullptr);
+  check();
+  EXPECT_EQ(held(), before);
+  Block* last = nullptr;
+  for (auto& [base, block] : blocks) last = block.get();
+  EXPECT_EQ(last->span->end - last->span->begin, kEach);
+}
+
 // As an optimizer's states are, between gradients and where activations were.
 TEST_F(BootstrapTest, ManyThatAreMadeWhileNothingIsFreedStandSideBySideInFreeChunks) {
   constexpr int kHoles = 24;
