@@ -370,6 +370,8 @@ TEST(Search, WithoutTimeThereIsAPlanAllTheSame) {
 // A covering is all that may find a plan, and takes as long as it takes; or it is given up.
 TEST(Search, CoversLateOrNotAtAll) {
   Problem problem = testing::layers(60, 1 << 20);
+  problem.layout = false;  // which would take time, too
+  problem.limit = 1;
   const Liveness liveness = find_liveness(problem);
   problem.limit = liveness.peak / 3;
   SearchLimits limits;
@@ -378,7 +380,6 @@ TEST(Search, CoversLateOrNotAtAll) {
     limits.in_time = in_time;
     const SearchPlan found = search(problem, liveness, Objective::kTime, limits);
     EXPECT_EQ(found.feasible, !in_time);
-    EXPECT_EQ(found.decisions.places.size(), problem.blocks.size());
     problem.limit = std::max(*problem.limit, found.footprint);
     EXPECT_EQ(verify(problem, found.decisions).fault, std::nullopt);
     problem.limit = liveness.peak / 3;
