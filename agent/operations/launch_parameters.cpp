@@ -236,7 +236,8 @@ const FunctionLayout& layout_of_graphs() noexcept {
     const LockGuard guard(g_lock);
     layout = g_graphs;
     // No kernel has such a name.
-    if (layout == nullptr) layout = store({true, "(graph)", 0, 0, 0}, nullptr);
+    const ParameterExtent none{};
+    if (layout == nullptr) layout = store({true, "(graph)", 0, 0, 0}, &none);
     __atomic_store_n(&g_graphs, layout, __ATOMIC_RELEASE);
   }
   return layout != nullptr ? *layout : g_unknown;
