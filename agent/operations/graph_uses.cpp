@@ -20,7 +20,8 @@ constexpr std::size_t kMostWords = std::size_t{1} << 18;
 
 using Uses = std::map<CUgraphExec, std::shared_ptr<GraphUses>>;
 constinit int g_lock = 0;
-constinit Uses* g_uses = nullptr;
+alignas(Uses) constinit unsigned char g_memory[sizeof(Uses)] = {};
+constinit Uses* g_uses = nullptr;  // in g_memory
 constinit bool g_lost = false;
 
 template <typename Value>
@@ -52,7 +53,7 @@ void change(const Change& with) noexcept {
   const KeptErrno kept;
   const LockGuard guard(g_lock);
   try {
-    if (g_uses == nullptr) g_uses = new Uses();
+    if (g_uses == nullptr) g_uses = new (g_memory) Uses();
     with(*g_uses);
   } catch (const std::bad_alloc&) {
     // Half of it may be there.
@@ -142,7 +143,7 @@ std::shared_ptr<const GraphUses> uses_of(CUgraphExec graph) noexcept {
 }
 
 void forget_graph_uses_after_fork() noexcept {
-  // Left alone: another thread may have been in the middle of it.
+  // What is in it is left alone: another thread may have been in the middle of it.
   g_lock = 0;
   g_uses = nullptr;
   g_lost = false;

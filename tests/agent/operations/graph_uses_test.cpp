@@ -36,6 +36,7 @@ class Graphs : public testing::Test {
   }
   void TearDown() override {
     stop_recording();
+    for (CUgraphExec graph : {kGraph, kOther}) forget_graph_uses(graph);
     forget_graph_uses_after_fork();
   }
 
