@@ -35,12 +35,27 @@ CUresult instantiate(CUgraphExec* made, CUgraph graph, Arguments... arguments) n
   return result;
 }
 
+bool may_copy(const CUDA_MEMCPY3D&) noexcept { return true; }
+bool may_copy(const CUgraphNodeParams& params) noexcept {
+  return params.type == CU_GRAPH_NODE_TYPE_MEMCPY || params.type == CU_GRAPH_NODE_TYPE_GRAPH;
+}
+template <typename KernelOrFill>
+bool may_copy(const KernelOrFill&) noexcept {
+  return false;
+}
+
 // A node of an executable graph is given other parameters.
 template <Hook hook, typename Parameters, typename... Arguments>
-CUresult set_node(CUgraphExec graph, const Parameters* parameters, Arguments... arguments) noexcept {
+CUresult set_node(CUgraphExec graph, CUgraphNode node, const Parameters* parameters, Arguments... more) noexcept {
   // Before the call: what is launched by another thread meanwhile has the one or the other.
-  if (parameters != nullptr && agent::operations_are_watched()) agent::add_graph_uses(graph, uses_of_node(*parameters));
-  return with_relief([&] { return real<hook>()(graph, arguments...); });
+  if (parameters != nullptr && agent::operations_are_watched()) {
+    agent::add_graph_uses(graph, may_copy(*parameters) ? node : nullptr, uses_of_node(*parameters));
+  }
+  const CUresult result =
+      with_relief([&] { return real<hook>()(graph, node, const_cast<Parameters*>(parameters), more...); });
+  // What it has now is not said.
+  if (result != CUDA_SUCCESS) agent::forget_graph_uses(graph);
+  return result;
 }
 
 template <Hook hook, typename... Arguments>
@@ -133,7 +148,7 @@ CUresult cuGraphNodeSetParams(CUgraphNode node, CUgraphNodeParams* params) noexc
 }
 
 CUresult cuGraphExecNodeSetParams(CUgraphExec exec, CUgraphNode node, CUgraphNodeParams* params) noexcept {
-  const CUresult result = set_node<Hook::cuGraphExecNodeSetParams>(exec, params, node, params);
+  const CUresult result = set_node<Hook::cuGraphExecNodeSetParams>(exec, node, params);
   if (result == CUDA_SUCCESS && params != nullptr && params->type == CU_GRAPH_NODE_TYPE_GRAPH) {
     agent::note_graph_added(params->graph.graph, exec);
   }
@@ -142,19 +157,19 @@ CUresult cuGraphExecNodeSetParams(CUgraphExec exec, CUgraphNode node, CUgraphNod
 
 CUresult cuGraphExecKernelNodeSetParams(CUgraphExec exec, CUgraphNode node,
                                         const CUDA_KERNEL_NODE_PARAMS_v1* params) noexcept {
-  return set_node<Hook::cuGraphExecKernelNodeSetParams>(exec, params, node, params);
+  return set_node<Hook::cuGraphExecKernelNodeSetParams>(exec, node, params);
 }
 CUresult cuGraphExecKernelNodeSetParams_v2(CUgraphExec exec, CUgraphNode node,
                                            const CUDA_KERNEL_NODE_PARAMS_v2* params) noexcept {
-  return set_node<Hook::cuGraphExecKernelNodeSetParams_v2>(exec, params, node, params);
+  return set_node<Hook::cuGraphExecKernelNodeSetParams_v2>(exec, node, params);
 }
 CUresult cuGraphExecMemcpyNodeSetParams(CUgraphExec exec, CUgraphNode node, const CUDA_MEMCPY3D* params,
                                         CUcontext context) noexcept {
-  return set_node<Hook::cuGraphExecMemcpyNodeSetParams>(exec, params, node, params, context);
+  return set_node<Hook::cuGraphExecMemcpyNodeSetParams>(exec, node, params, context);
 }
 CUresult cuGraphExecMemsetNodeSetParams(CUgraphExec exec, CUgraphNode node, const CUDA_MEMSET_NODE_PARAMS_v1* params,
                                         CUcontext context) noexcept {
-  return set_node<Hook::cuGraphExecMemsetNodeSetParams>(exec, params, node, params, context);
+  return set_node<Hook::cuGraphExecMemsetNodeSetParams>(exec, node, params, context);
 }
 CUresult cuGraphExecBatchMemOpNodeSetParams(CUgraphExec exec, CUgraphNode node,
                                             const CUDA_BATCH_MEM_OP_NODE_PARAMS_v1* params) noexcept {
@@ -169,9 +184,13 @@ CUresult cuGraphNodeSetEnabled(CUgraphExec exec, CUgraphNode node, unsigned int 
 }
 
 CUresult cuGraphExecChildGraphNodeSetParams(CUgraphExec exec, CUgraphNode node, CUgraph child) noexcept {
-  if (agent::operations_are_watched()) agent::add_graph_uses(exec, uses_of_graph(child));
+  if (agent::operations_are_watched()) agent::add_graph_uses(exec, node, uses_of_graph(child));
   const CUresult result = real<Hook::cuGraphExecChildGraphNodeSetParams>()(exec, node, child);
-  if (result == CUDA_SUCCESS) agent::note_graph_added(child, exec);
+  if (result == CUDA_SUCCESS) {
+    agent::note_graph_added(child, exec);
+  } else {
+    agent::forget_graph_uses(exec);
+  }
   return result;
 }
 

@@ -116,8 +116,12 @@ void add_graph(CUgraph graph, agent::GraphUses& uses, int depth) {
   std::vector<CUgraphNode> nodes(count);
   if (count == 0) return;
   uses.known = uses.known && real<Hook::cuGraphGetNodes>()(graph, nodes.data(), &count) == CUDA_SUCCESS;
-  for (std::size_t i = 0; i < nodes.size() && uses.known; ++i)
+  for (std::size_t i = 0; i < nodes.size() && uses.known; ++i) {
+    const std::size_t before = uses.payloads.size();
     uses.known = add_node(nodes[i], uses, depth) && uses.known;
+    // In the end it is the node of the outermost graph, by which the whole child is given something else.
+    for (std::size_t k = before; k < uses.payloads.size(); ++k) uses.payloads[k].node = nodes[i];
+  }
 }
 
 template <typename Add>

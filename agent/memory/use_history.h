@@ -34,7 +34,7 @@ class UseHistory {
     return next_ == kUnknown ? 0 : next_;
   }
 
-  // What the order of leaving goes by, `now` being so many operations after its last use: the larger, the sooner. Of
+  // What the order of leaving goes by, `age` operations after its last use: the larger, the sooner it leaves. Of
   // what nothing is known is expected that it takes as long again as it has taken; what is overdue is no longer known.
   std::uint64_t until_next(std::uint64_t age) noexcept {
     const std::uint64_t distance = next();

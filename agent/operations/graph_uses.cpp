@@ -79,7 +79,7 @@ void GraphUses::add_launch(const LaunchCall& call) {
 void GraphUses::add_copy(const CopyCall& call) {
   if (call.bytes == 0) return;
   if (call.from_host != nullptr)
-    payloads.push_back({call.from_host, call.from_extent != 0 ? call.from_extent : call.bytes, call.to});
+    payloads.push_back({call.from_host, call.from_extent != 0 ? call.from_extent : call.bytes, call.to, nullptr});
   add_extent(addresses, call.from, call.from_extent);
   add_extent(addresses, call.to, call.to_extent);
   if (call.to_host != nullptr || call.kind == shm::CopyKind::kToHost) shows_host = true;
@@ -102,20 +102,24 @@ void set_graph_uses(CUgraphExec graph, GraphUses uses) noexcept {
   });
 }
 
-void add_graph_uses(CUgraphExec graph, const GraphUses& uses) noexcept {
+void add_graph_uses(CUgraphExec graph, CUgraphNode node, const GraphUses& uses) noexcept {
   change([&](Uses& all) {
     const auto found = all.find(graph);
     if (found == all.end()) return;
     // A launch may be looking at it.
     auto sum = std::make_shared<GraphUses>(*found->second);
     sum->known = sum->known && uses.known;
+    if (node != nullptr && !sum->payloads.empty()) {
+      const auto is_its = [&](const GraphUses::Payload& payload) { return payload.node == node; };
+      sum->known = std::erase_if(sum->payloads, is_its) != 0 && sum->known;
+    }
     sum->shows_host = sum->shows_host || uses.shows_host;
     sum->sets_half = sum->sets_half || uses.sets_half;
     append(sum->addresses, uses.addresses);
     append(sum->pinned, uses.pinned);
-    for (const GraphUses::Payload& payload : uses.payloads) {
-      if (std::find(sum->payloads.begin(), sum->payloads.end(), payload) == sum->payloads.end())
-        sum->payloads.push_back(payload);
+    for (GraphUses::Payload payload : uses.payloads) {
+      payload.node = node;
+      sum->payloads.push_back(payload);
     }
     sort_out(*sum);
     if (sum->known) {

@@ -20,13 +20,13 @@
 namespace memopt::agent {
 
 struct GraphUses {
-  // A copy from the host, which is made from what stands there at the launch.
+  // A copy from the host, which is made from what stands there at the launch. `node`: of the executable's graph; when
+  // it is given something else, this memory may be gone.
   struct Payload {
     const void* from;
     std::size_t bytes;
     std::uint64_t to;
-
-    bool operator==(const Payload&) const = default;
+    CUgraphNode node;
   };
 
   bool known = true;
@@ -46,9 +46,11 @@ struct GraphUses {
   void count_node() { ++nodes; }
 };
 
-// The executable graph's launches use this, instead of or beside what is known.
+// The executable graph's launches use this, instead of what is known.
 void set_graph_uses(CUgraphExec graph, GraphUses uses) noexcept;
-void add_graph_uses(CUgraphExec graph, const GraphUses& uses) noexcept;
+// Beside what is known: a node is given other parameters. `node`: null of one that can't be a copy. Where what it
+// copied before can't be told from what others do, nothing is known any more.
+void add_graph_uses(CUgraphExec graph, CUgraphNode node, const GraphUses& uses) noexcept;
 // Of this one nothing is known any more; before the driver destroys it. Of none: a kernel may launch any of them.
 void forget_graph_uses(CUgraphExec graph) noexcept;
 void lose_all_graph_uses() noexcept;

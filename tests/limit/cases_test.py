@@ -53,6 +53,9 @@ class Cases(LimitCase):
     def test_graphs_that_are_made_by_hand(self):
         self.same("graphs-by-hand", moved=4)
 
+    def test_graphs_that_copy_and_have_children(self):
+        self.same("graphs-copies", moved=4, kept=False)
+
     def test_graphs_whose_blocks_are_beside_others(self):
         self.same("graphs-freed", moved=0)
         reference = native(PROGRAM, "graphs-freed")

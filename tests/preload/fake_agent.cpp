@@ -45,7 +45,9 @@ void GraphUses::add_launch(const LaunchCall& call) { before_launch(call); }
 void GraphUses::add_copy(const CopyCall& call) { before_copy(call); }
 void GraphUses::add_memset(const MemsetCall& call) { before_memset(call); }
 void set_graph_uses(CUgraphExec, GraphUses uses) noexcept { note(uses.known ? "uses" : "uses unknown"); }
-void add_graph_uses(CUgraphExec, const GraphUses& uses) noexcept { note(uses.known ? "more uses" : "uses unknown"); }
+void add_graph_uses(CUgraphExec, CUgraphNode, const GraphUses& uses) noexcept {
+  note(uses.known ? "more uses" : "uses unknown");
+}
 void forget_graph_uses(CUgraphExec) noexcept { note("uses forgotten"); }
 void lose_all_graph_uses() noexcept { note("uses lost"); }
 void note_escape(std::uint64_t address) noexcept {

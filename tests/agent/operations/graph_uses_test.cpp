@@ -99,11 +99,11 @@ TEST_F(Graphs, ALaunchUsesWhatItsNodesName) {
 
 TEST_F(Graphs, WhatANodeIsGivenLaterIsUsedAsWell) {
   set_graph_uses(kGraph, of_launch({kRange + 0x1000}));
-  add_graph_uses(kGraph, of_launch({kRange + 0x8000}));
-  add_graph_uses(kGraph, of_launch({kRange + 0x8000}));
+  add_graph_uses(kGraph, nullptr, of_launch({kRange + 0x8000}));
+  add_graph_uses(kGraph, nullptr, of_launch({kRange + 0x8000}));
   EXPECT_EQ(launched(kGraph), (std::vector<std::uint64_t>{a_, c_}));
   // Of one of which nothing is known, one node says nothing.
-  add_graph_uses(kOther, of_launch({kRange + 0x8000}));
+  add_graph_uses(kOther, nullptr, of_launch({kRange + 0x8000}));
   launched(kOther, true);
   set_graph_uses(kGraph, of_launch({kRange + 0x4000}));
   EXPECT_EQ(launched(kGraph), (std::vector<std::uint64_t>{b_}));
@@ -126,7 +126,7 @@ TEST_F(Graphs, WhatCantBeReadIsEverything) {
 
   set_graph_uses(kGraph, of_launch({word}));
   EXPECT_EQ(launched(kGraph), (std::vector<std::uint64_t>{a_}));
-  add_graph_uses(kGraph, unknown);
+  add_graph_uses(kGraph, nullptr, unknown);
   launched(kGraph, true);
   set_graph_uses(kGraph, of_launch({word}));
   forget_graph_uses(kGraph);
@@ -189,6 +189,33 @@ TEST_F(Graphs, HostMemoryIsLookedAtWhenTheGraphIsLaunched) {
   set_graph_uses(kOther, back);
   launched(kOther);
   EXPECT_EQ(test::visible_operations(), 2);
+}
+
+// The memory that a node copied from may be gone once it has another source.
+TEST_F(Graphs, WhatACopyCameFromIsForgottenWithIt) {
+  const auto node = [](std::uintptr_t number) { return reinterpret_cast<CUgraphNode>(number); };
+  const auto copy = [](const std::uint64_t* from) {
+    GraphUses uses;
+    uses.add_copy({.kind = shm::CopyKind::kToDevice,
+                   .to = kRange + 0x8000,
+                   .from_host = from,
+                   .bytes = 8,
+                   .to_extent = 8,
+                   .from_extent = 8});
+    return uses;
+  };
+  const std::uint64_t first = 1, second = 2, third = 3;
+  GraphUses uses = copy(&first);
+  uses.payloads.back().node = node(1);
+  set_graph_uses(kGraph, uses);
+  add_graph_uses(kGraph, nullptr, of_launch({kRange + 0x1000}));
+  add_graph_uses(kGraph, node(1), copy(&second));
+  ASSERT_NE(uses_of(kGraph), nullptr);
+  ASSERT_EQ(uses_of(kGraph)->payloads.size(), 1u);
+  EXPECT_EQ(uses_of(kGraph)->payloads[0].from, &second);
+  // One that is not known by this name, as after an update to another graph.
+  add_graph_uses(kGraph, node(2), copy(&third));
+  EXPECT_EQ(uses_of(kGraph), nullptr);
 }
 
 }  // namespace

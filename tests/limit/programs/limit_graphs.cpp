@@ -1,4 +1,6 @@
 // Graphs, captured and made by hand: what they name must be there whenever they run, whatever else left the device.
+#include <sys/mman.h>
+
 #include "limit_program.h"
 
 namespace limit {
@@ -167,11 +169,66 @@ void each() {
   }
 }
 
-constexpr Case kCases[] = {{"graphs-captured", captured},
-                           {"graphs-by-hand", by_hand},
-                           {"graphs-freed", freed},
-                           {"graphs-allocated", allocated},
-                           {"graphs-each", each}};
+CUDA_MEMCPY3D copy_of(CUdeviceptr to, const void* from, std::size_t bytes) {
+  CUDA_MEMCPY3D copy{};
+  copy.srcMemoryType = CU_MEMORYTYPE_HOST;
+  copy.srcHost = from;
+  copy.dstMemoryType = CU_MEMORYTYPE_DEVICE;
+  copy.dstDevice = to;
+  copy.WidthInBytes = bytes;
+  copy.Height = copy.Depth = 1;
+  return copy;
+}
+
+// Fills, copies from the host and a graph within a graph. What a copy came from is gone when the node has another
+// source.
+void copies() {
+  constexpr std::size_t kPage = 4096;
+  Block to(kBytes, 1), from(kBytes, 2);
+  Crowd crowd;
+  CUcontext context = nullptr;
+  check(cuCtxGetCurrent(&context), "cuCtxGetCurrent");
+  const CUstream stream = make_stream();
+  check(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL), "cuStreamBeginCapture");
+  check(launch(kernels.add, stream, to.words.size(), to.address(), from.address(), to.count()), "limit_add");
+  const CUgraph child = end_capture(stream);
+  CUgraph graph = nullptr;
+  check(cuGraphCreate(&graph, 0), "cuGraphCreate");
+  CUDA_MEMSET_NODE_PARAMS fill{};
+  fill.dst = to.address();
+  fill.value = 3;
+  fill.elementSize = 4;
+  fill.width = to.words.size();
+  fill.height = 1;
+  CUgraphNode filled = nullptr, copied = nullptr, added = nullptr;
+  check(cuGraphAddMemsetNode(&filled, graph, nullptr, 0, &fill, context), "cuGraphAddMemsetNode");
+  auto* page = static_cast<unsigned*>(mmap(nullptr, kPage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+  CUDA_MEMCPY3D copy = copy_of(to.address(), page, kPage);
+  check(cuGraphAddMemcpyNode(&copied, graph, &filled, 1, &copy, context), "cuGraphAddMemcpyNode");
+  check(cuGraphAddChildGraphNode(&added, graph, &copied, 1, child), "cuGraphAddChildGraphNode");
+  const CUgraphExec exec = instantiate(graph);
+  for (unsigned i = 0; i < 4; ++i) {
+    if (i == 2) {
+      auto* const next =
+          static_cast<unsigned*>(mmap(nullptr, kPage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+      copy = copy_of(to.address(), next, kPage);
+      check(cuGraphExecMemcpyNodeSetParams(exec, copied, &copy, context), "cuGraphExecMemcpyNodeSetParams");
+      munmap(page, kPage);
+      page = next;
+    }
+    for (unsigned k = 0; k < kPage / 4; ++k) page[k] = 11 * i + k;
+    crowd.drive_away();
+    run(exec, stream);
+    check(cuStreamSynchronize(stream), "cuStreamSynchronize");
+    for (std::size_t k = 0; k < to.words.size(); ++k) to.words[k] = (k < kPage / 4 ? page[k] : 3) + from.words[k];
+    say("filled, copied and added", to.wrong() + from.wrong());
+  }
+  munmap(page, kPage);
+  say("the crowd", crowd.wrong());
+}
+
+constexpr Case kCases[] = {{"graphs-captured", captured},   {"graphs-by-hand", by_hand}, {"graphs-freed", freed},
+                           {"graphs-allocated", allocated}, {"graphs-each", each},       {"graphs-copies", copies}};
 
 }  // namespace
 

@@ -156,14 +156,17 @@ class PlanCommand(PlanCase):
     def test_the_least_limit_that_is_named_is_looked_for(self):
         """Of a recorded program, of which 444 MiB of 1,243 hold; what one operation touches is 431 MiB, so that nothing is tried for an hour below."""
         recording = os.path.join(os.environ["TEST_SOURCE"], "tests", "data", "recordings", "gpt.rec")
-        for limit, seconds, proven in (("435MiB", str(patience.seconds(2)), False), ("5%", "3600", True)):
-            done = run(MEMOPTCTL, "plan", recording, "--machine", "a100-40g", "--no-bound", "--limit", limit, "--time-budget", seconds)
-            self.assertEqual(done.returncode, 3, done.stdout + done.stderr)
-            named = re.search(r"the least feasible limit it reaches is .* \((\d+) bytes\)", done.stderr)
-            self.assertTrue(named, done.stderr)
-            # A sanitised build on a slow machine comes to 460 in its time.
-            self.assertLess(int(named.group(1)), 500 << 20)
-            self.assertEqual(proven, "no plan is within 62.16 MiB: pinned blocks and what one operation touches are 431.28 MiB" in done.stderr, done.stderr)
+        # A loaded machine may cut the search short; where nothing can be within the limit it has two seconds, whatever it is given.
+        for limit, times, proven in (("435MiB", ("1", "5", "20"), False), ("5%", ("3600",) * 3, True)):
+            for seconds in times:
+                done = run(MEMOPTCTL, "plan", recording, "--machine", "a100-40g", "--no-bound", "--limit", limit, "--time-budget", seconds)
+                self.assertEqual(done.returncode, 3, done.stdout + done.stderr)
+                self.assertEqual(proven, "no plan is within 62.16 MiB: pinned blocks and what one operation touches are 431.28 MiB" in done.stderr, done.stderr)
+                named = re.search(r"the least feasible limit it reaches is .* \((\d+) bytes\)", done.stderr)
+                self.assertTrue(named, done.stderr)
+                if int(named.group(1)) < 450 << 20:
+                    break
+            self.assertLess(int(named.group(1)), 450 << 20)
 
     def test_a_table_of_limits(self):
         table = os.path.join(os.environ["TEST_SOURCE"], "tests", "planner", "swap", "search", "limits_table.py")
