@@ -484,9 +484,11 @@ Step look_for(LanePosition& at, std::uint64_t bytes, std::uint64_t return_addres
     go_on_larger(at, bytes, return_address);
     return Step::kOff;
   }
-  const std::uint64_t most = alone ? std::min(count, kMostAhead) : 1;
+  // As many as have to fit can only be those from there on where something else came between (an evaluation, say).
+  const std::uint32_t here = needed(at, 0);
+  const std::uint64_t most = alone ? std::min(count, kMostAhead) : std::min<std::uint64_t>(count, here);
   for (std::uint64_t ahead = 0; ahead < most; ++ahead) {
-    const std::uint32_t wanted = needed(at, ahead);
+    const std::uint32_t wanted = alone ? needed(at, ahead) : here;
     if (wanted > at.off) break;
     const std::uint64_t position = (at.position + ahead) % count;
     if (fits(at, position, wanted)) return rejoin(at, position, expected);

@@ -207,27 +207,30 @@ TEST(Follower, MallocsThatAreAlikeAreToldByTheOtherLane) {
   EXPECT_EQ(place_of(second), 6u);
 }
 
-// A lane of as many rounds as there are gaps: two mallocs each, so many operations before the first, one between them.
+// A lane of as many rounds as there are gaps: so many mallocs each, so many operations before the first, one between
+// them.
 struct Rounds {
-  explicit Rounds(std::vector<std::uint64_t> its_gaps) : gaps(std::move(its_gaps)) {
+  explicit Rounds(std::vector<std::uint64_t> its_gaps, std::uint32_t mallocs = 2)
+      : gaps(std::move(its_gaps)), length(mallocs) {
     plan.generation = 1;
     plan.operations = 100;
-    for (std::uint32_t i = 0; i < 2 * gaps.size(); ++i) {
-      plan.mallocs.push_back({10 + i % 2, kCaller, i, 1, 2 * i, 2 * i + 1, i % 2 == 0 ? gaps[i / 2] : 1});
+    for (std::uint32_t i = 0; i < length * gaps.size(); ++i) {
+      plan.mallocs.push_back({10 + i % length, kCaller, i, 1, 2 * i, 2 * i + 1, i % length == 0 ? gaps[i / length] : 1});
       plan.places.push_back({i * 512u, 512});
     }
     plan.lanes.push_back({0, 1, std::span(plan.mallocs), gaps.size()});
   }
   // The malloc as which the program's next one is taken; -1: none. `more` operations lie before it than are planned.
   int next(Thread& thread, std::uint64_t malloc, int more = 0) const {
-    const auto gap = malloc % 2 == 0 ? gaps[malloc / 2 % gaps.size()] : 1;
+    const auto gap = malloc % length == 0 ? gaps[malloc / length % gaps.size()] : 1;
     thread.queued += static_cast<std::uint32_t>(static_cast<int>(gap) + more);
-    const Step step = thread.malloc(10 + malloc % 2);
+    const Step step = thread.malloc(10 + malloc % length);
     const bool follows = step == Step::kFollows || step == Step::kRejoins;
     return follows ? static_cast<int>(thread.expected - thread.at.lane->mallocs.data()) : -1;
   }
 
   std::vector<std::uint64_t> gaps;
+  std::uint32_t length;
   Plan plan;
 };
 
@@ -249,6 +252,27 @@ TEST(Follower, RoundsAreToldByTheOperationsBetweenThem) {
   EXPECT_EQ(rounds.next(thread, 3), 3);
   // A round is left out: it is noticed where the next iteration begins.
   for (std::uint64_t malloc = 0; malloc < 6; ++malloc) EXPECT_EQ(rounds.next(thread, malloc), static_cast<int>(malloc));
+}
+
+// An evaluation, say. Which malloc comes next is known, and two of the plan tell that it has come.
+TEST(Follower, ARoundGoesOnBehindManyOffThePlan) {
+  const Rounds rounds({9, 2, 2}, 4);
+  for (const std::uint64_t left : {1u, 5u, 8u, 9u}) {
+    FollowedPlan followed(rounds.plan);
+    Thread thread(followed);
+    rounds.next(thread, 11);
+    for (std::uint64_t malloc = 0; malloc < left; ++malloc) {
+      ASSERT_EQ(rounds.next(thread, malloc), static_cast<int>(malloc));
+    }
+    for (int i = 0; i < 20; ++i) {
+      ++thread.queued;
+      thread.malloc(99);
+    }
+    EXPECT_EQ(rounds.next(thread, left), -1);
+    for (std::uint64_t malloc = left + 1; malloc < 24; ++malloc) {
+      EXPECT_EQ(rounds.next(thread, malloc), static_cast<int>(malloc % 12)) << left << " " << malloc;
+    }
+  }
 }
 
 TEST(Follower, RoundsOfSeveralIterationsAreToldAsFarAsTheyDiffer) {
