@@ -147,10 +147,13 @@ CUresult arena_serve_dynamically(Arena& arena, ArenaLock& lock, Block& block, bo
   // in each iteration. Nor does a program that has left its plan get what could not leave any more: idle chunks of the
   // slab serve it elsewhere.
   const bool limited = arena.chunks.limit() != 0;
-  const SlabUse use = from_slab && !(limited && arena.deviating) ? SlabUse::kFirst
-                      : limited                                  ? SlabUse::kNever
-                                                                 : SlabUse::kLast;
-  arena.bootstrap.set_reference(framework_reserved());
+  const std::uint64_t natively = framework_reserved();
+  // Rather in the way of others than holding more than the framework's own allocator would.
+  const bool too_much = !limited && natively != 0 && arena.chunks.counts().held_bytes + block.bytes > natively;
+  const SlabUse use = (from_slab || too_much) && !(limited && arena.deviating) ? SlabUse::kFirst
+                      : limited                                                ? SlabUse::kNever
+                                                                               : SlabUse::kLast;
+  arena.bootstrap.set_reference(natively);
   CUresult result = serve_from_chunks(arena, block, use);
   for (int i = 0; result == CUDA_ERROR_NOT_READY; ++i) {
     const Release uses = arena.bootstrap.awaited();

@@ -304,18 +304,7 @@ TEST_F(PlansOfTheArena, OneThatHasNoPlaceForSomeBlocksIsKeptTo) {
     free(allocate(kOther));
   };
   both();
-  {
-    Plan plan;
-    plan.generation = 1;
-    plan.mallocs = {{kBlock, 0, 0, 1, 0, 1}, {kOther, 0, 0, 0, 2, 3}};
-    plan.places = {{0, kBlock}};
-    plan.slab_bytes = plan.peak_load = kBlock;
-    plan.operations = 4;
-    plan.lanes.push_back({current_lane(), 1, std::span<const shm::PlannedMalloc>(plan.mallocs)});
-    ArenaLock lock;
-    arena_adopt(*arena(), plan);
-    while (arena()->phase == Arena::Phase::kBuilding) arena_build(*arena());
-  }
+  send_without_place(1, kBlock);
   for (int i = 0; i < 3; ++i) both();
   ASSERT_NE(arena()->plan, nullptr);
   EXPECT_EQ(arena()->deviations, 0u);
@@ -326,6 +315,38 @@ TEST_F(PlansOfTheArena, OneThatHasNoPlaceForSomeBlocksIsKeptTo) {
   EXPECT_EQ(arena()->displaced - displaced, 200u);
   EXPECT_GE(arena()->kept_iterations, 200u);
 }
+
+constexpr std::uint64_t kSlab = 8 * kChunk;
+
+// What the framework's own allocator would hold; 0: not known.
+class BesideANativeAllocator : public PlansOfTheArena, public testing::WithParamInterface<std::uint64_t> {
+ public:
+  static constexpr std::uint64_t kBoth = kSlab + kOther;
+};
+
+TEST_P(BesideANativeAllocator, WhatHasNoPlaceLiesInTheSlabWhereItWouldBeMoreThanNatively) {
+  link_control()->framework_reserved.store(GetParam());
+  for (int i = 0; i < 4; ++i) free(allocate(kSlab));
+  const auto both = [] {
+    iterate();
+    const CUdeviceptr other = allocate(kOther);
+    const bool in_slab = arena()->slab.covers(other);
+    free(other);
+    return in_slab;
+  };
+  both();
+  send_without_place(1, kSlab);
+  for (int i = 0; i < 20; ++i) both();
+  link_control()->framework_reserved.store(0);
+  ASSERT_NE(arena()->plan, nullptr) << status().note;
+  EXPECT_EQ(arena()->deviations, 0u);
+  const bool too_much = GetParam() != 0 && GetParam() < kBoth;
+  EXPECT_EQ(held(), too_much ? kSlab : kBoth);
+  EXPECT_EQ(both(), false) << "there is room beside it, or it is not known any more";
+}
+
+INSTANTIATE_TEST_SUITE_P(Holding, BesideANativeAllocator,
+                         testing::Values(0, BesideANativeAllocator::kBoth, kSlab + kChunk, kSlab));
 
 // As an optimizer's states, which come behind the loop that is planned: they would be in the way of more.
 TEST_F(PlansOfTheArena, WhatIsMadeWhenTheFirstPlanIsLeftLiesAtTheSlabsEnd) {

@@ -114,6 +114,20 @@ class PlansOfTheArena : public testing::Test, protected ArenaCalls {
       free(allocate(kOther));
     }
   }
+  // Of that one and the other, which has no place.
+  static void send_without_place(std::uint64_t generation, std::uint64_t slab_bytes) {
+    Plan plan;
+    plan.generation = generation;
+    plan.mallocs = {{kBlock, 0, 0, 1, 0, 1}, {kOther, 0, 0, 0, 2, 3}};
+    plan.places = {{0, kBlock}};
+    plan.slab_bytes = slab_bytes;
+    plan.peak_load = kBlock;
+    plan.operations = 4;
+    plan.lanes.push_back({current_lane(), 1, std::span<const shm::PlannedMalloc>(plan.mallocs)});
+    ArenaLock lock;
+    arena_adopt(*arena(), plan);
+    while (arena()->phase == Arena::Phase::kBuilding) arena_build(*arena());
+  }
   static void send_outer(std::uint64_t generation, int loops, std::uint64_t slab_bytes) {
     auto plan = std::make_unique<Plan>();
     plan->generation = generation;
