@@ -30,6 +30,10 @@ constexpr std::uint64_t kOffInThem = kTimedTogether / 2;
 // plan where it is not kept to. Longer than most of what comes only now and then, as an evaluation.
 constexpr std::uint64_t kLookedAt = 32;
 constexpr std::uint64_t kBeside = 8;
+// Nor is it a gain where in so many of them, one after the other, more is held than by the framework's own allocator,
+// by more than the last chunks of the slab and of what lies beside it.
+constexpr std::uint64_t kAbove = 4;
+constexpr std::uint64_t kSpareChunks = 2;
 // Iterations after which it is known what the program needs without it.
 constexpr std::uint64_t kSettles = 16;
 
@@ -144,13 +148,17 @@ void arena_watch_gain(Arena& arena) noexcept {
     return;
   }
   if (watch.due) return;
-  watch.held = std::max({watch.held, arena.held_of_late, arena.chunks.counts().held_bytes});
-  if (++watch.begun < kLookedAt) return;
+  const std::uint64_t held = std::max(arena.held_of_late, arena.chunks.counts().held_bytes);
+  const std::uint64_t natively = framework_reserved();
+  watch.held = std::max(watch.held, held);
+  watch.above = natively != 0 && held > natively + kSpareChunks * arena.chunks.chunk_bytes() ? watch.above + 1 : 0;
+  if (++watch.begun < kLookedAt && watch.above < kAbove) return;
   const std::uint64_t made = arena.mallocs - watch.mallocs;
   const std::uint64_t beside = beside_plan(arena) - watch.beside;
   // What is a loop of something longer, or will be, is kept to.
   const bool known = arena.next != nullptr || arena.declined.plan != nullptr;
-  watch.due = !known && beside * kBeside >= made && watch.held > arena.footprint_before;
+  const bool vain = watch.above >= kAbove || beside * kBeside >= made;
+  watch.due = !known && vain && watch.held > arena.footprint_before;
   // What is said goes by these.
   if (!watch.due) watch = anew;
 }
@@ -162,9 +170,11 @@ bool arena_leave_vain_plan(Arena& arena, ArenaLock& lock) noexcept {
   const std::uint64_t generation = arena.plan->generation;
   const std::uint64_t mallocs = arena.plan->mallocs_an_iteration();
   try {
-    arena.abandoned = fmt::format("it was not kept to: {} of {} blocks lay beside it, and {} were held, {} before it",
+    const std::uint64_t natively = framework_reserved();
+    arena.abandoned = fmt::format("it was not kept to: {} of {} blocks lay beside it, and {} were held, {} before it{}",
                                   beside_plan(arena) - watch.beside, arena.mallocs - watch.mallocs,
-                                  in_units(watch.held), in_units(arena.footprint_before));
+                                  in_units(watch.held), in_units(arena.footprint_before),
+                                  natively == 0 ? "" : ", " + in_units(natively) + " by the framework's own allocator");
     log(LogLevel::kInfo, "the plan is left: {}", arena.abandoned);
   } catch (const std::bad_alloc&) {
   }

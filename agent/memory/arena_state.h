@@ -177,8 +177,9 @@ struct GainWatch {
   // When the first of these began.
   std::uint64_t mallocs = 0;
   std::uint64_t beside = 0;
-  std::uint64_t held = 0;  // at most, in them
-  bool due = false;        // the plan is to be left
+  std::uint64_t held = 0;   // at most, in them
+  std::uint64_t above = 0;  // in so many of the last ones, in a row, more than by the framework's own allocator
+  bool due = false;         // the plan is to be left
 };
 
 // What goes on when memory is served in another context, because the first one is gone.

@@ -378,6 +378,34 @@ TEST_F(PlansOfTheArena, OneThatIsSeldomLeftStays) {
   EXPECT_NE(arena()->plan, nullptr);
 }
 
+// What comes seldom and stays for long is held beside it.
+TEST_F(PlansOfTheArena, OneByWhichMoreIsHeldThanNativelyIsLeftSoon) {
+  constexpr int kTimes = 12;
+  const auto left_after = [&](std::uint64_t natively) {
+    link_control()->framework_reserved.store(natively);
+    for (int i = 0; i < kTimes; ++i) {
+      if (arena()->plan == nullptr) return i;
+      iterate();
+    }
+    return kTimes;
+  };
+  iterate();
+  send(1, kBlock);
+  for (int i = 0; i < 3; ++i) iterate();
+  const CUdeviceptr states = allocate(8 * kChunk);
+  iterate();
+  ASSERT_NE(arena()->plan, nullptr);
+  const std::uint64_t now = held();
+  EXPECT_EQ(now, 8 * kChunk + kBlock);
+  EXPECT_EQ(left_after(0), kTimes) << "it is not known";
+  EXPECT_EQ(left_after(now - 2 * kChunk), kTimes) << "the last chunks";
+  EXPECT_LT(left_after(now - 3 * kChunk), kTimes);
+  EXPECT_EQ(status().note.substr(0, 19), "it was not kept to:") << status().note;
+  EXPECT_EQ(link_control()->refused_generation.load(), 1u);
+  link_control()->framework_reserved.store(0);
+  free(states);
+}
+
 TEST_F(PlansOfTheArena, OneThatIsOftenLeftAndSavesMemoryStays) {
   for (int i = 0; i < 3; ++i) {
     const CUdeviceptr block = allocate(kBlock);

@@ -215,7 +215,8 @@ struct Rounds {
     plan.generation = 1;
     plan.operations = 100;
     for (std::uint32_t i = 0; i < length * gaps.size(); ++i) {
-      plan.mallocs.push_back({10 + i % length, kCaller, i, 1, 2 * i, 2 * i + 1, i % length == 0 ? gaps[i / length] : 1});
+      plan.mallocs.push_back(
+          {10 + i % length, kCaller, i, 1, 2 * i, 2 * i + 1, i % length == 0 ? gaps[i / length] : 1});
       plan.places.push_back({i * 512u, 512});
     }
     plan.lanes.push_back({0, 1, std::span(plan.mallocs), gaps.size()});
