@@ -196,21 +196,38 @@ void say_how_limit_was_kept(const Arena& arena) noexcept {
   }
 }
 
+// A program that allocates less often ends before a plan could be of use, as a rule.
+constexpr std::uint64_t kWorthALine = 1000;
+
+// Of one that had no plan, why not.
+std::string why_no_plan() {
+  const LinkStatus link = link_status();
+  if (!link.connected) return link.reason.empty() ? "no planner has answered yet" : link.reason;
+  return link.note.empty() ? "the planner has said nothing yet" : link.note;
+}
+
 }  // namespace
 
 void say_goodbye() noexcept {
   const Arena* const now = arena();
   if (now == nullptr || !log_wants(LogLevel::kWarn)) return;
   say_how_limit_was_kept(*now);
-  if (now->iteration_at_live == 0) return;
+  const bool planned = now->iteration_at_live != 0;
+  const bool worth = now->mallocs >= kWorthALine && now->service == Arena::Service::kChunks && !now->record_only;
+  if (!planned && !worth) return;
   // Without the lock: threads may still run, or have been killed with it; these are words that only grow.
   try {
     const std::uint64_t reserved = framework_reserved();
-    log_notice(fmt::format("planned at iteration {}{}; {} → {}{}", now->iteration_at_live,
-                           now->left_for_good ? ", and left, as it was not kept to" : "",
-                           in_units(now->footprint_before),
-                           in_units(now->footprint_at_end != 0 ? now->footprint_at_end : arena_footprint(*now)),
-                           reserved == 0 ? "" : "; PyTorch's caching allocator: " + in_units(reserved)));
+    const std::string natively = reserved == 0 ? "" : "; PyTorch's caching allocator: " + in_units(reserved);
+    if (!planned) {
+      log_notice(fmt::format("no plan went live in {} allocations: {}; {} held at most{}", now->mallocs, why_no_plan(),
+                             in_units(arena_footprint_peak(*now)), natively));
+      return;
+    }
+    log_notice(
+        fmt::format("planned at iteration {}{}; {} → {}{}", now->iteration_at_live,
+                    now->left_for_good ? ", and left, as it was not kept to" : "", in_units(now->footprint_before),
+                    in_units(now->footprint_at_end != 0 ? now->footprint_at_end : arena_footprint(*now)), natively));
   } catch (...) {
   }
 }

@@ -60,6 +60,18 @@ class Loop(PlanningCase):
                     self.assertRegex(run.errors, r"memopt: planned at iteration \d+, and left, as it was not kept to; ")
                     self.assertLessEqual(run.steady_footprint, 1.05 * without.steady_footprint)
 
+    def test_why_there_was_no_plan_is_said(self):
+        """Of a program that allocates often, at its end, with what it held."""
+        said = re.compile(r"^memopt: no plan went live in (\d+) allocations: (.+); ([\d.]+) MiB held at most$", re.MULTILINE)
+        run = self.succeed([LOOP, "400", "--keep"], **WITHOUT_A_PLANNER)
+        [(allocations, why, held)] = said.findall(run.errors)
+        self.assertGreaterEqual(int(allocations), 1000)
+        self.assertIn("planner", why)
+        self.assertAlmostEqual(float(held), run.report["counters"]["bytes_held_peak"] / 2**20, delta=4)
+        for iterations, environment in (("400", {}), ("3", WITHOUT_A_PLANNER), ("400", WITHOUT_A_PLANNER | {"MEMOPT_LOG": "error"})):
+            with self.subTest(iterations=iterations, environment=environment):
+                self.assertNotIn("no plan went live", self.succeed([LOOP, iterations, "--keep"], **environment).errors)
+
     @cases.in_plain_builds
     def test_the_steady_state_asks_the_driver_for_no_memory(self):
         """Twice as many iterations make not one call more; also where each has a thread of its own, which takes over the last one's
