@@ -293,6 +293,58 @@ TEST_F(CaptureTest, AllocationsOfACaptureLiveFromLaunchToFree) {
   EXPECT_EQ(reserved, 0u);
 }
 
+// Where the free of the one is in front of the other, and only there.
+TEST_F(CaptureTest, AllocationsOfACaptureShareAddressesOneAfterTheOther) {
+  const auto held = [] {
+    cuuint64_t bytes = 0;
+    EXPECT_EQ(cuDeviceGetGraphMemAttribute(0, CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT, &bytes), CUDA_SUCCESS);
+    return bytes;
+  };
+  constexpr std::size_t kLarge = std::size_t{8} << 20;
+  begin(a);
+  CUdeviceptr first = 0, second = 0, larger = 0, beside = 0, last = 0;
+  OK(cuMemAllocAsync(&first, kLarge, a));
+  OK(cuEventRecord(event, a));
+  OK(cuStreamWaitEvent(b, event, 0));
+  OK(cuMemsetD8Async(first, 3, kLarge, a));
+  OK(cuMemcpyDtoDAsync(x, first, kSize, a));
+  OK(cuMemFreeAsync(first, a));
+  const cuuint64_t of_one = held();
+  OK(cuMemAllocAsync(&second, kLarge, a));
+  EXPECT_EQ(second, first);
+  EXPECT_EQ(held(), of_one);
+  OK(cuMemAllocAsync(&larger, kLarge + 512, a));
+  EXPECT_NE(larger, first);
+  OK(cuMemAllocAsync(&beside, kLarge, b)) << "nothing is in front of it but the first allocation";
+  EXPECT_NE(beside, first);
+  OK(cuMemsetD8Async(second, 4, kLarge, a));
+  OK(cuMemsetD8Async(beside, 5, kLarge, b));
+  OK(cuMemFreeAsync(beside, b));
+  OK(cuEventRecord(event, b));
+  OK(cuStreamWaitEvent(a, event, 0));
+  OK(cuMemAllocAsync(&last, kLarge, a));
+  EXPECT_EQ(last, beside) << "the second lives";
+  OK(cuMemcpyDtoDAsync(y, second, kSize, a));
+  for (const CUdeviceptr block : {second, larger, last}) OK(cuMemFreeAsync(block, a));
+  const CUgraph graph = end(a);
+  const CUgraphExec exec = instantiate(graph);
+  for (int i = 0; i < 3; ++i) {
+    OK(cuMemsetD8Async(x, 0, kSize, a));
+    OK(cuMemsetD8Async(y, 0, kSize, a));
+    OK(cuGraphLaunch(exec, a));
+    EXPECT_EQ(value(x), 3);
+    EXPECT_EQ(value(y), 4);
+  }
+  OK(cuStreamSynchronize(a));
+  cuuint64_t used = 1;
+  OK(cuDeviceGetGraphMemAttribute(0, CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT, &used));
+  EXPECT_EQ(used, 0u);
+  OK(cuGraphExecDestroy(exec));
+  OK(cuGraphDestroy(graph));
+  OK(cuDeviceGraphMemTrim(0));
+  EXPECT_EQ(held(), 0u);
+}
+
 TEST_F(CaptureTest, AllocationsThatTheProgramFrees) {
   CUgraph graph = nullptr;
   OK(cuGraphCreate(&graph, 0));
@@ -318,6 +370,10 @@ TEST_F(CaptureTest, AllocationsThatTheProgramFrees) {
   CUgraph clone = nullptr;
   EXPECT_EQ(cuGraphClone(&clone, graph), CUDA_ERROR_NOT_SUPPORTED);
   EXPECT_EQ(cuGraphDestroyNode(made), CUDA_ERROR_NOT_SUPPORTED);
+  const std::vector<CUgraphNode> nodes = nodes_of(graph);
+  ASSERT_EQ(nodes.size(), 2u);
+  EXPECT_EQ(cuGraphDestroyNode(nodes[1]), CUDA_ERROR_NOT_SUPPORTED) << "addresses go by the order of all";
+  EXPECT_EQ(cuGraphRemoveDependencies(graph, &nodes[0], &nodes[1], nullptr, 1), CUDA_ERROR_NOT_SUPPORTED);
   // A block of the program's own is not a graph's to free.
   CUgraphNode node = nullptr;
   EXPECT_EQ(cuGraphAddMemFreeNode(&node, graph, nullptr, 0, x), CUDA_ERROR_INVALID_VALUE);

@@ -48,9 +48,9 @@ CUresult end(CallSite& site, CUstream stream, CUgraph* out, StreamMode mode) {
     *out = nullptr;
     std::shared_ptr<Graph> graph;
     const std::shared_ptr<Capture> capture = found.capture;
+    const CUgraph its = capture != nullptr ? capture->graph->handle : nullptr;
     const CUresult result = driver.graphs->captures.end(found, graph);
-    if (capture != nullptr && !capture->active && graph == nullptr && capture->own_graph)
-      driver.graphs->destroy(capture->graph->handle);
+    if (capture != nullptr && !capture->active && graph == nullptr && capture->own_graph) driver.graphs->destroy(its);
     if (graph != nullptr) *out = driver.graphs->find(graph->handle) ? graph->handle : driver.graphs->add(graph);
     return result;
   });

@@ -80,6 +80,7 @@ CUresult change_edges(CallSite& site, CUgraph handle, const CUgraphNode* from, c
                       const CUgraphEdgeData* data, size_t count, bool add) {
   return on_graph(site, handle, [&](Driver& driver, const std::shared_ptr<Graph>& graph) {
     if (count != 0 && (from == nullptr || to == nullptr)) return CUDA_ERROR_INVALID_VALUE;
+    if (!add && count != 0 && graph->has_memory_nodes()) return CUDA_ERROR_NOT_SUPPORTED;
     std::vector<GraphEdge> edges;
     for (std::size_t i = 0; i < count; ++i) {
       GraphNode* const a = driver.graphs->find(from[i]);
@@ -138,8 +139,7 @@ CUDASIM_API cuGraphNodeFindInClone(CUgraphNode* out, CUgraphNode original, CUgra
 CUDASIM_API cuGraphDestroyNode(CUgraphNode handle) {
   static CallSite site{"cuGraphDestroyNode"};
   return on_node(site, handle, [](Driver& driver, GraphNode& node) {
-    if (std::holds_alternative<AllocateNode>(node.work) || std::holds_alternative<FreeNode>(node.work))
-      return CUDA_ERROR_NOT_SUPPORTED;
+    if (node.graph->has_memory_nodes()) return CUDA_ERROR_NOT_SUPPORTED;
     driver.graphs->captures.node_gone(node);
     node.graph->remove(node);
     return CUDA_SUCCESS;

@@ -24,7 +24,13 @@ inline CUresult on_node(CallSite& site, CUgraphNode handle, const std::function<
   });
 }
 
+// A new node: of which graph, and behind which of its nodes.
+struct NodePlace {
+  const Graph* graph = nullptr;
+  std::span<GraphNode* const> behind;
+};
 // The work of a node, from what the program said of it.
-CUresult make_work(Driver& driver, ContextId context, const CUgraphNodeParams& parameters, NodeWork& out);
+CUresult make_work(Driver& driver, ContextId context, const CUgraphNodeParams& parameters, NodeWork& out,
+                   const NodePlace& place = {});
 
 }  // namespace cudasim

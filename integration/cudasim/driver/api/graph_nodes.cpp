@@ -30,7 +30,8 @@ CUresult add_node(CallSite& site, CUgraphNode* out, CUgraph handle, const Behind
       before.push_back(node);
     }
     NodeWork work;
-    if (const CUresult bad = make_work(driver, context, parameters, work); bad != CUDA_SUCCESS) return bad;
+    const CUresult bad = make_work(driver, context, parameters, work, {graph.get(), before});
+    if (bad != CUDA_SUCCESS) return bad;
     GraphNode& node = graph->add(std::move(work));
     for (std::size_t i = 0; i < before.size(); ++i)
       graph->connect(*before[i], node, behind.data != nullptr ? behind.data[i] : CUgraphEdgeData{});

@@ -23,7 +23,8 @@ CUresult make_child(Driver& driver, const CUDA_CHILD_GRAPH_NODE_PARAMS& paramete
 }
 
 CUresult make_allocation(Driver& driver, ContextId context, const CUDA_MEM_ALLOC_NODE_PARAMS_v2& parameters,
-                         NodeWork& out) {
+                         const NodePlace& place, NodeWork& out) {
+  if (place.graph == nullptr) return CUDA_ERROR_NOT_SUPPORTED;
   const CUmemPoolProps& wanted = parameters.poolProps;
   if (wanted.handleTypes != CU_MEM_HANDLE_TYPE_NONE || wanted.allocType != CU_MEM_ALLOCATION_TYPE_PINNED)
     return CUDA_ERROR_INVALID_VALUE;
@@ -33,8 +34,8 @@ CUresult make_allocation(Driver& driver, ContextId context, const CUDA_MEM_ALLOC
       return CUDA_ERROR_INVALID_VALUE;
   }
   GraphMemoryPtr memory;
-  if (const CUresult bad = driver.graphs->allocate(context, parameters.bytesize, memory); bad != CUDA_SUCCESS)
-    return bad;
+  const CUresult bad = driver.graphs->allocate(context, *place.graph, place.behind, parameters.bytesize, memory);
+  if (bad != CUDA_SUCCESS) return bad;
   out = AllocateNode{std::move(memory), wanted};
   return CUDA_SUCCESS;
 }
@@ -46,7 +47,8 @@ ContextId context_or(Driver& driver, CUcontext handle, ContextId current) {
 
 }  // namespace
 
-CUresult make_work(Driver& driver, ContextId context, const CUgraphNodeParams& parameters, NodeWork& out) {
+CUresult make_work(Driver& driver, ContextId context, const CUgraphNodeParams& parameters, NodeWork& out,
+                   const NodePlace& place) {
   for (const int reserved : parameters.reserved0) {
     if (reserved != 0) return CUDA_ERROR_INVALID_VALUE;
   }
@@ -95,7 +97,7 @@ CUresult make_work(Driver& driver, ContextId context, const CUgraphNodeParams& p
       return result;
     }
     case CU_GRAPH_NODE_TYPE_MEM_ALLOC:
-      return make_allocation(driver, context, parameters.alloc, out);
+      return make_allocation(driver, context, parameters.alloc, place, out);
     case CU_GRAPH_NODE_TYPE_MEM_FREE: {
       FreeNode node{driver.graphs->find_memory(parameters.free.dptr), parameters.free.dptr};
       if (!node.memory) return CUDA_ERROR_INVALID_VALUE;

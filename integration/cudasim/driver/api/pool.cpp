@@ -39,7 +39,9 @@ CUresult allocate_or_capture(Driver& driver, CUmemoryPool pool, Stream& stream, 
   properties.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
   properties.location = {CU_MEM_LOCATION_TYPE_DEVICE, kDevice};
   GraphMemoryPtr memory;
-  if (const CUresult bad = driver.graphs->allocate(stream.context, size, memory); bad != CUDA_SUCCESS) return bad;
+  const CUresult bad =
+      driver.graphs->allocate(stream.context, *stream.capture->graph, stream.capture_behind, size, memory);
+  if (bad != CUDA_SUCCESS) return bad;
   *out = memory->base;
   captures.add(stream, AllocateNode{std::move(memory), properties});
   return CUDA_SUCCESS;

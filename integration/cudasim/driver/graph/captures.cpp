@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <string_view>
+#include <utility>
 
 #include "device/event.h"
 #include "device/stream.h"
@@ -170,15 +171,18 @@ CUresult Captures::end(Stream& stream, std::shared_ptr<Graph>& out) {
   if (capture->mode != CU_STREAM_CAPTURE_MODE_RELAXED && capture->thread != std::this_thread::get_id())
     return CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;
   const bool whole = joined(capture->nodes, stream.capture_behind);
+  std::shared_ptr<Graph> graph = capture->graph;
   finish(*capture);
   if (capture->invalid) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
   if (!whole) return CUDA_ERROR_STREAM_CAPTURE_UNJOINED;
-  out = capture->graph;
+  out = std::move(graph);
   return CUDA_SUCCESS;
 }
 
 void Captures::finish(Capture& capture) {
   capture.active = false;
+  // An event that was recorded in it keeps it, and is not to keep the graph's memory.
+  capture.graph = nullptr;
   for (Stream* stream : capture.streams) {
     stream->capture = nullptr;
     stream->capture_behind.clear();

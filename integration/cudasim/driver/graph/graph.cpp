@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <unordered_map>
+#include <unordered_set>
 
 namespace cudasim {
 namespace {
@@ -100,6 +101,30 @@ std::shared_ptr<Graph> Graph::clone() const {
 GraphNode* Graph::clone_of(CUgraphNode original_handle) const {
   for (const auto& node : nodes) {
     if (node->original == original_handle) return node.get();
+  }
+  return nullptr;
+}
+
+GraphMemoryPtr Graph::freed_before(std::span<GraphNode* const> behind, std::size_t size) const {
+  std::unordered_map<const GraphMemory*, int> open;  // allocations of the graph, and frees in front
+  for (const auto& node : nodes) {
+    const auto* const made = std::get_if<AllocateNode>(&node->work);
+    if (made != nullptr && made->memory->size == size) ++open[made->memory.get()];
+  }
+  if (open.empty()) return nullptr;
+  std::unordered_set<const GraphNode*> seen(behind.begin(), behind.end());
+  std::vector<const GraphNode*> left(behind.begin(), behind.end());
+  while (!left.empty()) {
+    const GraphNode* const node = left.back();
+    left.pop_back();
+    if (const auto* const freed = std::get_if<FreeNode>(&node->work); freed != nullptr && freed->memory != nullptr) {
+      const auto found = open.find(freed->memory.get());
+      // Of any two allocations of it the free of one is in front of the other: as many frees are all of them.
+      if (found != open.end() && --found->second == 0) return freed->memory;
+    }
+    for (const GraphEdge& edge : node->behind) {
+      if (seen.insert(edge.from).second) left.push_back(edge.from);
+    }
   }
   return nullptr;
 }

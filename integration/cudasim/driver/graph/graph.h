@@ -53,6 +53,11 @@ struct Graph {
   std::shared_ptr<Graph> clone() const;
   GraphNode* clone_of(CUgraphNode original_handle) const;
   bool has_memory_nodes() const;
+  // So many bytes that nodes of the graph have allocated before and freed again, all in front of a node behind these:
+  // an address may serve several allocations of a graph whose lifetimes do not overlap (CUDA Programming Guide, "Graph
+  // Memory Nodes", "Address Reuse within a Graph"). Only as many exactly: what else CUDA makes of it is not said. Null:
+  // there are none. O(nodes and edges).
+  GraphMemoryPtr freed_before(std::span<GraphNode* const> behind, std::size_t size) const;
 };
 
 }  // namespace cudasim

@@ -141,7 +141,10 @@ void Graphs::release_all(Graph& graph) {
   graph.objects.clear();
 }
 
-CUresult Graphs::allocate(ContextId context, std::size_t size, GraphMemoryPtr& out) {
+CUresult Graphs::allocate(ContextId context, const Graph& graph, std::span<GraphNode* const> behind, std::size_t size,
+                          GraphMemoryPtr& out) {
+  out = graph.freed_before(behind, size);
+  if (out != nullptr) return CUDA_SUCCESS;
   CUdeviceptr base = 0;
   const CUresult result = driver_.pools->give_to_graph(context, size, &base);
   if (result != CUDA_SUCCESS) return result;

@@ -35,7 +35,9 @@ class Graphs {
 
   // Memory of an allocation node by its address; null: none.
   GraphMemoryPtr find_memory(CUdeviceptr base) const;
-  CUresult allocate(ContextId context, std::size_t size, GraphMemoryPtr& out);
+  // For a node of the graph behind these.
+  CUresult allocate(ContextId context, const Graph& graph, std::span<GraphNode* const> behind, std::size_t size,
+                    GraphMemoryPtr& out);
 
   Captures captures;
 

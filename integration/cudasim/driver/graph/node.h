@@ -52,8 +52,8 @@ struct RecordNode {
 struct WaitNode {
   EventPtr event;
 };
-// The memory of an allocation node: it has its address, and here its bytes too, from when the node is made until the
-// last graph that has the node is gone.
+// The memory of an allocation node, or of several, one after the other: it has its address, and here its bytes too,
+// from when the first node is made until the last graph that has one is gone.
 class GraphMemory {
  public:
   GraphMemory(Driver& driver, CUdeviceptr at, std::size_t bytes) : base(at), size(bytes), driver_(driver) {}
