@@ -148,6 +148,9 @@ class Bootstrap {
   std::uint64_t cached_bytes() const noexcept;  // held, without an owner
 
  private:
+  // Windows without a block that are asked about at once in vain: work on some of them may go on for long.
+  static constexpr std::size_t kTries = 64;
+
   CUresult serve_large(Block& block, bool only_held);
   CUresult serve_shared(Block& block, bool only_held);
   bool serve_in_row(Block& block);
