@@ -367,11 +367,15 @@ int Line::run(int argc, char** argv, std::span<const std::string_view> missing) 
       fmt::print(stderr, "memoptctl: {}\n", unknown);
       return 2;
     }
+    if (error.get_exit_code() != 0) {
+      const std::string whole = &command == &app_ ? "memoptctl" : "memoptctl " + command.get_name();
+      fmt::print(stderr, "memoptctl: {}; {} --help says what it takes\n", printable_lines(error.what()), whole);
+      return 2;
+    }
     std::ostringstream help, wrong;
-    const int code = app_.exit(error, help, wrong);
+    app_.exit(error, help, wrong);
     fmt::print("{}", std::move(help).str());
-    fmt::print(stderr, "{}", printable_lines(wrong.str()));
-    return code == 0 ? 0 : 2;
+    return 0;
   }
   return run_command(words);
 }

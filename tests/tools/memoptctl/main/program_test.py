@@ -209,7 +209,13 @@ class Run(unittest.TestCase):
                           ["status", "--", "x"], ["status", "x"]):
             done = ctl(*arguments)
             self.assertEqual(done.returncode, 2, arguments)
-            self.assertTrue(done.stderr, arguments)
+            self.assertRegex(done.stderr, r"(?m)\Amemoptctl: .+$", arguments)
+        for arguments, wrong in ((["plan"], "file is required"), (["show", "a", "b", "c"], "b"), (["limit", "x", "5GiB"], "pid: expected a whole number"),
+                                 (["plan", "x", "--time-budget"], "--time-budget: .* missing"), (["fit", "--device"], "--device: .* missing")):
+            with self.subTest(arguments=arguments):
+                done = ctl(*arguments)
+                self.assertEqual((done.returncode, done.stdout), (2, ""))
+                self.assertRegex(done.stderr, rf"\Amemoptctl: .*{wrong}.*; memoptctl {arguments[0]} --help says what it takes\n\Z")
 
 
 class Status(unittest.TestCase):
