@@ -238,7 +238,7 @@ void Pools::free_at_once(const std::string& symbol, Allocation block) {
   if (block.pool == graphs_) {
     driver_.engine.free_in_order(symbol, bytes_of(block.base, taken_size));
     pools_.at(graphs_)->used -= taken_size;
-    driver_.graphs->find_memory(block.base)->allocated = false;
+    driver_.graphs->find_memory(block.base)->end_allocation();
     return;
   }
   driver_.engine.impl().show_unless_known(allocated_by_.at(block.base));
@@ -272,7 +272,6 @@ CUresult Pools::give_to_graph(ContextId context, std::uint64_t size, CUdeviceptr
 
 void Pools::take_back_from_graph(const GraphMemory& memory) {
   Pool& pool = *pools_.at(graphs_);
-  if (memory.allocated) pool.used -= rounded(memory.size);
   driver_.memory.impl().blocks.remove_pooled(memory.base);
   FreedByPtr by;
   if (memory.last) by = std::make_shared<const FreedBy>(FreedBy{memory.last, 0});
@@ -281,7 +280,7 @@ void Pools::take_back_from_graph(const GraphMemory& memory) {
 
 void Pools::allocate_in_graph(Stream& stream, GraphMemory& memory) {
   Pool& pool = *pools_.at(graphs_);
-  memory.allocated = true;
+  memory.begin_allocation();
   pool.used += rounded(memory.size);
   pool.used_high = std::max(pool.used_high, pool.used);
   Work work;
@@ -294,8 +293,7 @@ void Pools::allocate_in_graph(Stream& stream, GraphMemory& memory) {
 }
 
 CUresult Pools::free_in_graph(Stream& stream, GraphMemory& memory) {
-  if (!memory.allocated) return CUDA_ERROR_INVALID_VALUE;
-  memory.allocated = false;
+  if (!memory.allocated()) return CUDA_ERROR_INVALID_VALUE;
   pools_.at(graphs_)->used -= rounded(memory.size);
   Work work;
   work.name = named("graph free node", memory.size);
@@ -308,6 +306,7 @@ CUresult Pools::free_in_graph(Stream& stream, GraphMemory& memory) {
     return CUDA_SUCCESS;
   };
   memory.last = driver_.engine.impl().queue_marker(stream, std::move(work), {}, {});
+  memory.end_allocation();
   return CUDA_SUCCESS;
 }
 

@@ -293,6 +293,31 @@ TEST_F(CaptureTest, AllocationsOfACaptureLiveFromLaunchToFree) {
   EXPECT_EQ(reserved, 0u);
 }
 
+// The program has to free it, whatever has become of the graph.
+TEST_F(CaptureTest, AllocationsThatAGraphLeavesOutliveIt) {
+  begin(a);
+  CUdeviceptr block = 0;
+  OK(cuMemAllocAsync(&block, kSize, a));
+  OK(cuMemsetD8Async(block, 7, kSize, a));
+  const CUgraph graph = end(a);
+  const CUgraphExec exec = instantiate(graph);
+  OK(cuGraphLaunch(exec, a));
+  OK(cuGraphExecDestroy(exec));
+  OK(cuGraphDestroy(graph));
+  EXPECT_EQ(value(block), 7);
+  cuuint64_t used = 0, reserved = 0;
+  OK(cuDeviceGetGraphMemAttribute(0, CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT, &used));
+  EXPECT_GE(used, kSize);
+  OK(cuMemFreeAsync(block, a));
+  OK(cuStreamSynchronize(a));
+  EXPECT_EQ(cuMemFreeAsync(block, a), CUDA_ERROR_INVALID_VALUE);
+  OK(cuDeviceGraphMemTrim(0));
+  OK(cuDeviceGetGraphMemAttribute(0, CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT, &used));
+  OK(cuDeviceGetGraphMemAttribute(0, CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT, &reserved));
+  EXPECT_EQ(used, 0u);
+  EXPECT_EQ(reserved, 0u);
+}
+
 // Where the free of the one is in front of the other, and only there.
 TEST_F(CaptureTest, AllocationsOfACaptureShareAddressesOneAfterTheOther) {
   const auto held = [] {

@@ -149,7 +149,7 @@ CUresult free_left_over(Driver& driver, const Graph& graph, bool may_free, Strea
       if (const CUresult bad = free_left_over(driver, *child->graph, may_free, stream); bad != CUDA_SUCCESS) return bad;
     }
     const auto* allocation = std::get_if<AllocateNode>(&node->work);
-    if (allocation == nullptr || !allocation->memory->allocated) continue;
+    if (allocation == nullptr || !allocation->memory->allocated()) continue;
     if (!may_free) return CUDA_ERROR_INVALID_VALUE;
     driver.pools->free_in_graph(stream, *allocation->memory);
   }

@@ -53,21 +53,28 @@ struct WaitNode {
   EventPtr event;
 };
 // The memory of an allocation node, or of several, one after the other: it has its address, and here its bytes too,
-// from when the first node is made until the last graph that has one is gone.
-class GraphMemory {
+// from when the first node is made until the last graph that has one is gone and what a launch has allocated is freed
+// ("does not change the behavior of graph destruction", CUDA Programming Guide on nodes that nothing frees).
+class GraphMemory : public std::enable_shared_from_this<GraphMemory> {
  public:
   GraphMemory(Driver& driver, CUdeviceptr at, std::size_t bytes) : base(at), size(bytes), driver_(driver) {}
   ~GraphMemory();
   GraphMemory(const GraphMemory&) = delete;
   GraphMemory& operator=(const GraphMemory&) = delete;
 
+  // By a launch, and not freed yet.
+  bool allocated() const { return kept_ != nullptr; }
+  void begin_allocation() { kept_ = shared_from_this(); }
+  // It may be gone behind this.
+  void end_allocation() { kept_ = nullptr; }
+
   const CUdeviceptr base;
   const std::size_t size;
-  bool allocated = false;  // by a launch, and not freed yet
-  OperationPtr last;       // of the launches that had it
+  OperationPtr last;  // of the launches that had it
 
  private:
   Driver& driver_;
+  std::shared_ptr<GraphMemory> kept_;
 };
 using GraphMemoryPtr = std::shared_ptr<GraphMemory>;
 
