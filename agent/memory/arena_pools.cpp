@@ -48,7 +48,12 @@ void arena_pool_trim(CUmemoryPool pool, std::size_t keep) noexcept {
   if (arena() == nullptr) return;
   ArenaLock lock;
   Arena& now = *arena();
-  if (now.pools.serves(pool) && now.bootstrap.cached_bytes() > keep) now.bootstrap.trim(~std::size_t{0});
+  if (now.pools.serves(pool) && now.bootstrap.cached_bytes() > keep) arena_trim(now);
+}
+
+void arena_trim(Arena& arena) noexcept {
+  arena.slab.give_up_unfinished();
+  arena.bootstrap.trim(~std::size_t{0});
 }
 
 }  // namespace memopt::agent

@@ -395,6 +395,9 @@ Block* arena_settled(Arena& arena, ArenaLock& lock, Block* block) noexcept;
 // What the plan holds for nothing now, so many chunks of it where that will do, is given up, and made anew later;
 // false: nothing. Gives the lock back, and may wait.
 bool arena_take_from_slab(Arena& arena, ArenaLock& lock, std::size_t count) noexcept;
+// The program wants it so: what is idle goes back to the driver, as far as work on it is over, and what has been mapped
+// for a plan that is not live yet is mapped when it goes live, if it does.
+void arena_trim(Arena& arena) noexcept;
 // Where the program has left a plan that does not swap, as that of a loop within its iteration: up to so many chunks of
 // the slab that are idle serve before any block leaves. False: none.
 bool arena_take_left(Arena& arena, std::size_t count) noexcept;

@@ -22,6 +22,7 @@ def arguments(batch, **more):
     parser.add_argument("--save-every", type=int, default=0, metavar="STEPS", help="copy the state to the host")
     parser.add_argument("--epoch", type=int, default=0, metavar="STEPS", help="the last batch of so many is smaller")
     parser.add_argument("--side-stream", action="store_true", help="copy batches from pinned memory, one ahead")
+    parser.add_argument("--graph", action="store_true", help="capture a step into a CUDA graph, and replay it")
     parser.add_argument("--workers", type=int, default=0, metavar="N", help="processes that make batches (DataLoader)")
     for name, default in more.items():
         parser.add_argument("--" + name, type=type(default), default=default)
@@ -30,11 +31,11 @@ def arguments(batch, **more):
     return parser.parse_args()
 
 
-def optimizer_of(parameters, a):
+def optimizer_of(parameters, a, capturable=False):
     kind = {"foreach": {"foreach": True}, "fused": {"fused": True}, "single": {"foreach": False}}[a.kernels]
     if a.optimizer == "sgd":
         return torch.optim.SGD(parameters, lr=0.1, momentum=0.9, **kind)
-    return {"adam": torch.optim.Adam, "adamw": torch.optim.AdamW}[a.optimizer](parameters, lr=1e-3, **kind)
+    return {"adam": torch.optim.Adam, "adamw": torch.optim.AdamW}[a.optimizer](parameters, lr=1e-3, capturable=capturable, **kind)
 
 
 def autocast(a):
@@ -89,6 +90,8 @@ def batches(make, a):
 
 def train(model, make, loss_of, a):
     """Trains `model` on what `make(rows)` gives; `loss_of(model, *batch)`."""
+    if a.graph:
+        return replay(model, make, loss_of, a)
     optimizer, data = optimizer_of(model.parameters(), a), batches(make, a)
     scaler = torch.amp.GradScaler("cuda", enabled=a.autocast == "float16")
     for step in range(1, a.steps + 1):
@@ -108,6 +111,34 @@ def train(model, make, loss_of, a):
             model.train()
         if a.save_every and step % a.save_every == 0:
             kept = {name: value.cpu() for name, value in model.state_dict().items()}  # noqa: F841
+    finish()
+
+
+def replay(model, make, loss_of, a):
+    """Behind three steps one is captured, and replayed with each further batch."""
+    optimizer, batch = optimizer_of(model.parameters(), a, capturable=True), [tensor.cuda() for tensor in make(a.batch)]
+
+    def step():
+        optimizer.zero_grad(set_to_none=True)
+        with autocast(a):
+            loss = loss_of(model, *batch)
+        loss.backward()
+        optimizer.step()
+
+    side = torch.cuda.Stream()
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):
+        for _ in range(3):
+            step()
+    torch.cuda.current_stream().wait_stream(side)
+    graph = torch.cuda.CUDAGraph()
+    optimizer.zero_grad(set_to_none=True)
+    with torch.cuda.graph(graph):
+        step()
+    for _ in range(3, a.steps):
+        for held, made in zip(batch, make(a.batch)):
+            held.copy_(made)
+        graph.replay()
     finish()
 
 

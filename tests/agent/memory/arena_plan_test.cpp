@@ -244,6 +244,28 @@ TEST_F(PlansOfTheArena, NoMoreIsHeldWhileAPlanIsSwitchedIn) {
   EXPECT_EQ(arena()->slab.lent_chunks(), 0u);
 }
 
+// As PyTorch does before it captures a step that it replays from then on.
+TEST_F(PlansOfTheArena, WhereTheProgramWantsIdleMemoryBackItGoesThoughAPlanWaitsForIt) {
+  for (int i = 0; i < 2; ++i) free(allocate(8 * kChunk));
+  iterate();
+  send(1, 6 * kChunk);
+  ASSERT_EQ(arena()->phase, Arena::Phase::kArmed);
+  EXPECT_EQ(held(), 8 * kChunk);
+  {
+    ArenaLock lock;
+    arena_trim(*arena());
+  }
+  EXPECT_EQ(held(), 0u);
+  for (int i = 0; i < 3; ++i) iterate();
+  ASSERT_NE(arena()->plan, nullptr) << "it goes live all the same";
+  EXPECT_EQ(held(), 6 * kChunk);
+  {
+    ArenaLock lock;
+    arena_trim(*arena());
+  }
+  EXPECT_EQ(held(), 6 * kChunk) << "what a live plan has is not idle";
+}
+
 // Of a batch of another size, for whose chunks new ones would be made.
 TEST_F(PlansOfTheArena, OneGoesLiveWhereMostlyBlocksLiveThatItKnows) {
   iterate();
