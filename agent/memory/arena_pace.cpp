@@ -30,10 +30,8 @@ constexpr std::uint64_t kOffInThem = kTimedTogether / 2;
 // plan where it is not kept to. Longer than most of what comes only now and then, as an evaluation.
 constexpr std::uint64_t kLookedAt = 32;
 constexpr std::uint64_t kBeside = 8;
-// Nor is it a gain where in so many of them, one after the other, more is held than by the framework's own allocator,
-// by more than the last chunks of the slab and of what lies beside it.
+// Nor is it a gain where in so many of them, one after the other, more is held than by the framework's own allocator.
 constexpr std::uint64_t kAbove = 4;
-constexpr std::uint64_t kSpareChunks = 2;
 // Iterations after which it is known what the program needs without it.
 constexpr std::uint64_t kSettles = 16;
 

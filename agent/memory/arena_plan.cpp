@@ -31,8 +31,6 @@ constexpr std::uint32_t kPatienceForLanes = 2;
 constexpr std::uint32_t kPatienceForKnown = 32;
 // Iterations at whose beginnings chunks that a plan has no use for may still be in use.
 constexpr std::uint32_t kPatienceForChunks = 4;
-// A plan may need so many chunks more than are held without it: the slab ends in one, and so do the blocks beside it.
-constexpr std::uint64_t kSpareChunks = 2;
 // Host memory that is page-locked at one allocation, for a plan that swaps.
 constexpr std::uint64_t kPinned = std::uint64_t{256} << 20;
 

@@ -171,6 +171,10 @@ struct PaceWatch {
   bool due = false;  // the plan is to be left
 };
 
+// By a plan so many chunks more may be held than without it, or than natively: the slab ends in one, and so do the
+// blocks beside it.
+inline constexpr std::uint64_t kSpareChunks = 2;
+
 // Whether a plan without swaps is kept to, and is a gain: some iterations at a time, since it went live.
 struct GainWatch {
   std::uint64_t begun = 0;  // iterations, by their plan or not
