@@ -210,8 +210,8 @@ class Run(unittest.TestCase):
             done = ctl(*arguments)
             self.assertEqual(done.returncode, 2, arguments)
             self.assertRegex(done.stderr, r"(?m)\Amemoptctl: .+$", arguments)
-        for arguments, wrong in ((["plan"], "file is required"), (["show", "a", "b", "c"], "b"), (["limit", "x", "5GiB"], "pid: expected a whole number"),
-                                 (["plan", "x", "--time-budget"], "--time-budget: .* missing"), (["fit", "--device"], "--device: .* missing")):
+        for arguments, wrong in ((["show"], "file is required"), (["show", "a", "b", "c"], "b"), (["limit", "x", "5GiB"], "pid: expected a whole number"),
+                                 (["show", "x", "--operations"], "--operations: .* missing"), (["status", "--pid"], "--pid: .* missing")):
             with self.subTest(arguments=arguments):
                 done = ctl(*arguments)
                 self.assertEqual((done.returncode, done.stdout), (2, ""))
