@@ -4,6 +4,7 @@
 #include <memory>
 #include <new>
 
+#include "agent/memory/rounding.h"
 #include "shm/plan.h"
 
 namespace memopt::agent {
@@ -32,8 +33,6 @@ constexpr std::uint64_t kRow = 8;
 constexpr std::size_t kLarge = 64;
 // Blocks from this size on are not to need more of the device than they need of the driver.
 constexpr std::uint64_t kCounts = std::uint64_t{64} << 10;
-
-constexpr std::uint64_t round_up(std::uint64_t value, std::uint64_t to) { return (value + to - 1) / to * to; }
 
 // One byte more than asked: a pointer to the block's end then lies in the block's own span, and what launches name is
 // the same in each iteration, whichever block is the neighbour. Not where a chunk then has room for one block fewer: a

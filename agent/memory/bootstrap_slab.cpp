@@ -4,14 +4,13 @@
 #include <new>
 
 #include "agent/memory/bootstrap.h"
+#include "agent/memory/rounding.h"
 #include "shm/plan.h"
 
 namespace memopt::agent {
 namespace {
 
 constexpr std::uint64_t kAlignment = shm::kPlanAlignment;
-
-constexpr std::uint64_t round_up(std::uint64_t value, std::uint64_t to) { return (value + to - 1) / to * to; }
 
 }  // namespace
 

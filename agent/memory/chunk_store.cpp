@@ -7,6 +7,7 @@
 #include <new>
 #include <utility>
 
+#include "agent/memory/rounding.h"
 #include "agent/process/log.h"
 
 namespace memopt::agent {
@@ -14,8 +15,6 @@ namespace {
 
 constexpr std::uint64_t kRangeFactor = 16;  // addresses are plentiful, and every window of a plan wants its own
 constexpr std::uint64_t kLeastRange = std::uint64_t{64} << 30;
-
-constexpr std::uint64_t round_up(std::uint64_t value, std::uint64_t to) { return (value + to - 1) / to * to; }
 
 }  // namespace
 

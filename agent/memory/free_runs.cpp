@@ -3,14 +3,14 @@
 #include <algorithm>
 #include <iterator>
 
+#include "agent/memory/rounding.h"
+
 namespace memopt::agent {
 namespace {
 
 // Runs that are looked at for a better one, or one that is large enough behind the next multiple of the alignment,
 // before one is taken that is in any case.
 constexpr int kTries = 16;
-
-constexpr std::uint64_t round_up(std::uint64_t value, std::uint64_t to) { return (value + to - 1) / to * to; }
 
 }  // namespace
 

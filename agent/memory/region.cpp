@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <new>
 
+#include "agent/memory/rounding.h"
 #include "shm/plan.h"
 
 namespace memopt::agent {
@@ -16,8 +17,6 @@ constexpr std::uint64_t kAddresses = 6;
 constexpr std::uint64_t kSmall = 5;
 // Chunks that are asked about at once in vain, each by calls of the driver.
 constexpr int kTries = 8;
-
-constexpr std::uint64_t round_up(std::uint64_t value, std::uint64_t to) { return (value + to - 1) / to * to; }
 
 }  // namespace
 

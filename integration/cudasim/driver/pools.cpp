@@ -412,8 +412,12 @@ void Pools::host_synchronized() {
 
 void Pools::context_destroyed(ContextId context, bool primary) {
   if (primary) {
-    for (const Allocation& block : driver_.memory.impl().blocks.pooled_made_in(context))
-      if (block.pool != graphs_) free_at_once("the end of the context", block);
+    for (const Allocation& block : driver_.memory.impl().blocks.pooled_made_in(context)) {
+      // Of graphs that live, nodes that are not allocated have memory, too.
+      const GraphMemoryPtr of_graph = block.pool == graphs_ ? driver_.graphs->find_memory(block.base) : nullptr;
+      if (block.pool != graphs_ || (of_graph != nullptr && of_graph->allocated()))
+        free_at_once("the end of the context", block);
+    }
   }
   host_synchronized();
 }

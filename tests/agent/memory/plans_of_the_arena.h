@@ -64,6 +64,16 @@ class PlansOfTheArena : public testing::Test, protected ArenaCalls {
     free(block);
   }
 
+  static std::uint64_t number_of(CUdeviceptr block) {
+    ArenaLock lock;
+    return arena()->blocks.find(block)->number;
+  }
+  // Until it is armed.
+  static void adopt(const Plan& plan) {
+    ArenaLock lock;
+    arena_adopt(*arena(), plan);
+    while (arena()->phase == Arena::Phase::kBuilding) arena_build(*arena());
+  }
   // Of these iterations; `stays` are blocks that live through all of them.
   static void send(std::uint64_t generation, std::uint64_t slab_bytes, std::vector<CUdeviceptr> stays = {}) {
     auto plan = std::make_unique<Plan>();
@@ -74,10 +84,8 @@ class PlansOfTheArena : public testing::Test, protected ArenaCalls {
     plan->peak_load = kBlock;
     plan->operations = 2;
     plan->lanes.push_back({current_lane(), 1, std::span<const shm::PlannedMalloc>(plan->mallocs)});
-    ArenaLock lock;
-    for (const CUdeviceptr block : stays) plan->persistent.push_back(arena()->blocks.find(block)->number);
-    arena_adopt(*arena(), *plan);
-    while (arena()->phase == Arena::Phase::kBuilding) arena_build(*arena());
+    for (const CUdeviceptr block : stays) plan->persistent.push_back(number_of(block));
+    adopt(*plan);
   }
   // The block begins in what `weights`, which stays, leaves of its second chunk.
   static void send_keeping(std::uint64_t generation, CUdeviceptr weights, std::uint64_t offset = 0) {
@@ -91,10 +99,8 @@ class PlansOfTheArena : public testing::Test, protected ArenaCalls {
     plan.chunk_bytes = kChunk;
     plan.chunks.push_back({weights + kChunk, offset});
     plan.lanes.push_back({current_lane(), 1, std::span<const shm::PlannedMalloc>(plan.mallocs)});
-    ArenaLock lock;
-    plan.persistent.push_back(arena()->blocks.find(weights)->number);
-    arena_adopt(*arena(), plan);
-    while (arena()->phase == Arena::Phase::kBuilding) arena_build(*arena());
+    plan.persistent.push_back(number_of(weights));
+    adopt(plan);
   }
   // Weights of which the slab of plan 1 keeps a chunk.
   static CUdeviceptr weights_in_slab() {
@@ -124,9 +130,7 @@ class PlansOfTheArena : public testing::Test, protected ArenaCalls {
     plan.peak_load = kBlock;
     plan.operations = 4;
     plan.lanes.push_back({current_lane(), 1, std::span<const shm::PlannedMalloc>(plan.mallocs)});
-    ArenaLock lock;
-    arena_adopt(*arena(), plan);
-    while (arena()->phase == Arena::Phase::kBuilding) arena_build(*arena());
+    adopt(plan);
   }
   static void send_outer(std::uint64_t generation, int loops, std::uint64_t slab_bytes) {
     auto plan = std::make_unique<Plan>();
@@ -140,9 +144,7 @@ class PlansOfTheArena : public testing::Test, protected ArenaCalls {
     plan->peak_load = kOther;
     plan->operations = 2 * (static_cast<std::uint64_t>(loops) + 1);
     plan->lanes.push_back({current_lane(), 1, std::span<const shm::PlannedMalloc>(plan->mallocs)});
-    ArenaLock lock;
-    arena_adopt(*arena(), *plan);
-    while (arena()->phase == Arena::Phase::kBuilding) arena_build(*arena());
+    adopt(*plan);
   }
   static shm::PlanStatus status() {
     shm::Status status;

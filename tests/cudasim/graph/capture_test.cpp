@@ -318,6 +318,44 @@ TEST_F(CaptureTest, AllocationsThatAGraphLeavesOutliveIt) {
   EXPECT_EQ(reserved, 0u);
 }
 
+TEST_F(CaptureTest, AllocationsThatAGraphLeavesEndWithTheDevicesReset) {
+  CUcontext primary = nullptr;
+  OK(cuDevicePrimaryCtxRetain(&primary, 0));
+  OK(cuCtxSetCurrent(primary));
+  CUstream stream = nullptr;
+  OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+  for (const bool graph_lives : {false, true}) {
+    begin(stream);
+    CUdeviceptr block = 0;
+    OK(cuMemAllocAsync(&block, kSize, stream));
+    const CUgraph graph = end(stream);
+    const CUgraphExec exec = instantiate(graph);
+    OK(cuGraphLaunch(exec, stream));
+    OK(cuStreamSynchronize(stream));
+    OK(cuGraphExecDestroy(exec));
+    if (!graph_lives) {
+      OK(cuGraphDestroy(graph));
+    }
+    OK(cuDevicePrimaryCtxReset(0));
+    cuuint64_t used = 1;
+    OK(cuDeviceGetGraphMemAttribute(0, CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT, &used));
+    EXPECT_EQ(used, 0u);
+    OK(cuDevicePrimaryCtxRetain(&primary, 0));
+    OK(cuCtxSetCurrent(primary));
+    OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    EXPECT_EQ(cuMemFreeAsync(block, stream), CUDA_ERROR_INVALID_VALUE);
+    if (graph_lives) {
+      OK(cuGraphDestroy(graph));
+    }
+    cuuint64_t reserved = 1;
+    OK(cuDeviceGraphMemTrim(0));
+    OK(cuDeviceGetGraphMemAttribute(0, CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT, &reserved));
+    EXPECT_EQ(reserved, 0u);
+  }
+  OK(cuDevicePrimaryCtxReset(0));
+  OK(cuCtxSetCurrent(context));
+}
+
 // Where the free of the one is in front of the other, and only there.
 TEST_F(CaptureTest, AllocationsOfACaptureShareAddressesOneAfterTheOther) {
   const auto held = [] {

@@ -18,9 +18,8 @@
 //   handed-on, rounds, reused, legacy-stream, iterations-on-streams N     streams (limit_order.cpp)
 //   same-block, threads           threads
 //   blocked, all-blocked, blocked-touch    work that ends only after a call that wants memory
-//   graphs-captured, graphs-by-hand, graphs-freed, graphs-allocated, graphs-each, graphs-copies    named by graphs
-//   (limit_graphs.cpp) refused, refused-threads, untouched, of-the-driver    without a limit, on a full device
-//   (limit_full.cpp)
+//   graphs-captured, -by-hand, -freed, -allocated, -each, -copies    named by graphs (limit_graphs.cpp)
+//   refused, refused-threads, untouched, of-the-driver    without a limit, on a full device (limit_full.cpp)
 //
 // Exit code 3: the driver's error, which is named; 1: `turns` has read something wrong.
 #include <malloc.h>

@@ -53,8 +53,8 @@ struct WaitNode {
   EventPtr event;
 };
 // The memory of an allocation node, or of several, one after the other: it has its address, and here its bytes too,
-// from when the first node is made until the last graph that has one is gone and what a launch has allocated is freed
-// ("does not change the behavior of graph destruction", CUDA Programming Guide on nodes that nothing frees).
+// from when the first node is made until the last graph that has one is gone and what a launch has allocated is freed:
+// the end of a graph frees nothing (CUDA Programming Guide, "Graph Memory Nodes", on the lifetime of allocations).
 class GraphMemory : public std::enable_shared_from_this<GraphMemory> {
  public:
   GraphMemory(Driver& driver, CUdeviceptr at, std::size_t bytes) : base(at), size(bytes), driver_(driver) {}

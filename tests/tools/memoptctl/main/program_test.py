@@ -210,7 +210,7 @@ class Run(unittest.TestCase):
             done = ctl(*arguments)
             self.assertEqual(done.returncode, 2, arguments)
             self.assertRegex(done.stderr, r"(?m)\Amemoptctl: .+$", arguments)
-        for arguments, wrong in ((["show"], "file is required"), (["show", "a", "b", "c"], "b"), (["limit", "x", "5GiB"], "pid: expected a whole number"),
+        for arguments, wrong in ((["show"], "file is required"), (["show", "a", "b", "c"], "not expected: c b"), (["limit", "x", "5GiB"], "pid: expected a whole number"),
                                  (["show", "x", "--operations"], "--operations: .* missing"), (["status", "--pid"], "--pid: .* missing")):
             with self.subTest(arguments=arguments):
                 done = ctl(*arguments)
